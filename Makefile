@@ -1,0 +1,51 @@
+# Sluice. `make` alone tells what there is. Set-up is done by .ci/setup and talks on standard error,
+# so that the last line on standard output is the program's own.
+ARGS ?=
+BIN := .venv/bin
+RUN := $(BIN)/python -m
+SOURCES := service joins watermark tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt bench reliability lock clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo '  ARGS="…" goes to the program behind demo, test, bench, reliability; PYTHON=… names the interpreter.'
+
+setup: ## Virtual environment, Java, jars: what every other target does first
+	@PYTHON="$(PYTHON)" .ci/setup
+
+demo: setup ## The whole system on an embedded broker and database
+	@$(RUN) service.cli demo $(ARGS)
+
+test: setup ## All tests, or those that ARGS selects
+	@$(RUN) pytest $(ARGS)
+
+check: setup ## Format, lint, types, layers, addresses; the same as in CI
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python .ci/addresses.py
+
+fmt: setup ## Format, and repair what can be repaired
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: setup ## Measure
+	@$(RUN) tests.bench $(ARGS)
+
+reliability: setup ## Kill and pause the parts at every step of a batch
+	@$(RUN) tests.reliability $(ARGS)
+
+lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
+	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }
+	uv pip compile --quiet pyproject.toml --group dev $(UV_LOCK) -o requirements.lock
+	uv pip compile --quiet --group java $(UV_LOCK) -o requirements-java.lock
+	$(RUN) service.embedded.relock
+UV_LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command 'make lock'
+
+clean: ## Remove everything that make has made in this checkout (the shared cache stays)
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build spark-warehouse metastore_db derby.log
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""SQL, jobs, REST, command line and the embedded runtime."""

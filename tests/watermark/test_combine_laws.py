@@ -1,0 +1,102 @@
+"""Laws of the combine rule on random inputs."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.watermark.acceptance import covers
+from tests.watermark.combine_model import CombineModel, ModelChannel
+from tests.watermark.inputs import BOTH, AsInput
+from watermark.model import (
+    END_OF_TIME,
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    PROCESSING_TIME,
+    Watermark,
+    WatermarkStatus,
+)
+
+IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
+NOW = 1_000_000
+NAMES = ["a", "b", "c", "d"]
+STEP = st.tuples(
+    st.sampled_from(NAMES),
+    st.one_of(
+        st.integers(0, 5),
+        st.sampled_from([IDLE, ACTIVE, PROCESSING_TIME, END_OF_TIME, "remove", "add"]),
+    ),
+)
+
+
+@BOTH
+@settings(max_examples=300, deadline=None)
+@given(steps=st.lists(STEP, max_size=40))
+@covers("B44", "B45", "B46", "B47", "B48", "B51", "E24")
+def test_any_input_gives_what_the_rule_from_scratch_gives(make, steps):
+    valve, model = make(NAMES), CombineModel(NAMES, laggards_hold_back=make is AsInput)
+    seen = []
+    for name, what in steps:
+        if what in ("add", "remove"):
+            _change_members(valve, model, name, what)
+        elif name in model.channels:
+            answer, expected = _input_both(valve, model, name, what)
+            assert list(answer) == expected
+            seen += answer
+    _never_goes_back(seen)
+
+
+def _change_members(valve, model, name, what):
+    if what == "add" and name not in model.channels:
+        valve.add_channel(name)
+        model.channels[name] = ModelChannel()
+    elif what == "remove" and name in model.channels:
+        valve.remove_channel(name)
+        del model.channels[name]
+
+
+def _input_both(valve, model, name, what):
+    if isinstance(what, WatermarkStatus):
+        return valve.input_status(name, what), model.set_status(name, what)
+    channel = model.channels[name]
+    watermark = Watermark(max(channel.timestamp_ms, 0) + what) if isinstance(what, int) else what
+    if channel.processing:
+        watermark = PROCESSING_TIME
+    answer = valve.input_watermark(name, watermark, now_ms=MAX_TIMESTAMP)
+    return answer, model.watermark(name, watermark)
+
+
+def _never_goes_back(elements):
+    watermarks = [each for each in elements if isinstance(each, Watermark)]
+    switched = False
+    last_ms = MIN_TIMESTAMP
+    for each in watermarks:
+        assert not switched, "nothing follows processing time"
+        switched = each.use_processing_time
+        if not switched:
+            assert each.timestamp_ms > last_ms
+            last_ms = each.timestamp_ms
+
+
+@BOTH
+@settings(max_examples=200, deadline=None)
+@given(
+    finals=st.lists(
+        st.one_of(st.integers(-10, 10).map(Watermark), st.just(PROCESSING_TIME)),
+        min_size=1,
+        max_size=6,
+    ),
+    seed=st.integers(0, 10_000),
+)
+@covers("B47", "B48")
+def test_the_order_of_channels_is_irrelevant_to_the_final_value(make, finals, seed):
+    names = [str(each) for each in range(len(finals))]
+    outcomes = set()
+    for attempt in range(4):
+        valve = make(names)
+        order = list(zip(names, finals, strict=True))
+        random.Random(seed + attempt).shuffle(order)
+        for name, watermark in order:
+            valve.input_watermark(name, watermark, now_ms=NOW)
+        outcomes.add(valve.last_output)
+    assert len(outcomes) == 1

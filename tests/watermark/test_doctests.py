@@ -1,0 +1,43 @@
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import watermark
+
+MODULES = [
+    "watermark",
+    *(each.name for each in pkgutil.walk_packages(watermark.__path__, "watermark.")),
+]
+SHOWN = [
+    "watermark",
+    "watermark.alignment",
+    "watermark.combined",
+    "watermark.emission",
+    "watermark.gate",
+    "watermark.generators",
+    "watermark.model",
+    "watermark.phase",
+    "watermark.progress",
+    "watermark.testing",
+    "watermark.timers",
+    "watermark.valve",
+    "watermark.windows.assigners",
+    "watermark.windows.builder",
+    "watermark.windows.evictors",
+    "watermark.windows.window",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    outcome = doctest.testmod(importlib.import_module(name))
+    assert outcome.failed == 0
+    assert outcome.attempted > 0 or name not in SHOWN
+
+
+def test_the_page_shows_the_table_and_the_valve():
+    page = watermark.__doc__
+    for part in ("(min(t1, t2), false)", "items/0", "gate", "(MIN_TIMESTAMP, true)"):
+        assert part in page

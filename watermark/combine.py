@@ -1,0 +1,350 @@
+"""The combine rule: one watermark from many channels, for the valve and the combined status.
+
+- A channel in processing time counts as active and takes no part in the minimum.
+- While any channel is in event time, the result is the minimum over the active ones among those;
+  idle ones do not hold it back. When none is (and there is at least one channel), it is
+  `(MIN_TIMESTAMP, true)`. An idle channel in event time therefore keeps the result out of
+  processing time.
+- The result never decreases and, once in processing time, never leaves it.
+- When all channels are idle, the result is the maximum over all of them.
+- `MAX_TIMESTAMP` says that everything has ended, so it needs every channel in event time to be
+  there; with a channel that merely idles the result stops one millisecond before.
+
+Source: FLIP-326, "Proposed Changes" 6 and 7, and its table.
+"""
+
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush, heapreplace
+from typing import Any
+
+from watermark.errors import (
+    FutureWatermarkError,
+    InvalidParameterError,
+    StateFormatError,
+    UnknownChannelError,
+    WatermarkRegressionError,
+)
+from watermark.model import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    PROCESSING_TIME,
+    START_OF_TIME,
+    Progress,
+    Watermark,
+    WatermarkStatus,
+)
+
+_NOTHING: tuple[Progress, ...] = ()
+
+
+class Channel:
+    """The mutable record of one channel; only `Combination` writes it.
+
+    Attributes:
+        number: unique for the life of the combination, the tie-break of the heap.
+        timestamp_ms: of its last false watermark.
+        processing: its last watermark had `use_processing_time`.
+        idle: what it said last; without effect while `processing`.
+        aligned: it takes part in the result.
+        queued: the heap has an entry for it, at or below `timestamp_ms`.
+    """
+
+    __slots__ = ("aligned", "idle", "name", "number", "processing", "queued", "timestamp_ms")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.timestamp_ms = MIN_TIMESTAMP
+        self.processing = False
+        self.idle = False
+        self.aligned = False
+        self.queued = False
+
+    @property
+    def watermark(self) -> Watermark:
+        """The newest watermark of the channel."""
+        return Watermark(MIN_TIMESTAMP if self.processing else self.timestamp_ms, self.processing)
+
+
+class Combination:
+    """Channels and the watermark that they add up to.
+
+    The heap holds one entry for each channel that takes part, at or below that channel's time. An
+    input that does not come from the channel at its top changes one number and nothing else.
+
+    Attributes:
+        last: the newest result.
+        status: the newest status that went downstream.
+        laggards_hold_back: a channel that returns from idleness behind `last` stops progress until
+            it has caught up (inputs of an operator); otherwise it is left out until then (channels
+            of a valve).
+    """
+
+    def __init__(self, names: Iterable[str], *, laggards_hold_back: bool) -> None:
+        self.last = START_OF_TIME
+        self.status = WatermarkStatus.ACTIVE
+        self.laggards_hold_back = laggards_hold_back
+        self.channels: dict[str, Channel] = {}
+        self._heap: list[tuple[int, int, Channel]] = []
+        self._numbers = 0
+        self._in_event_time = 0
+        self._not_ended = 0
+        self._active = 0
+        self._clock_ms = MIN_TIMESTAMP
+        self._membership_changed = False
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Add an active channel at `MIN_TIMESTAMP`.
+
+        Raises:
+            InvalidParameterError: the name is taken.
+        """
+        if name in self.channels:
+            raise InvalidParameterError(
+                f'channel "{name}" was declared twice', hint="Give each channel its own name."
+            )
+        channel = Channel(name, self._numbers)
+        self._numbers += 1
+        self.channels[name] = channel
+        self._in_event_time += 1
+        self._not_ended += 1
+        self._active += 1
+        self._membership_changed = True
+        self._align(channel)
+
+    def remove(self, name: str) -> None:
+        """Forget a channel; the result moves with the next input at the earliest."""
+        channel = self.channel(name)
+        del self.channels[name]
+        self._active -= not channel.idle or channel.processing
+        if not channel.processing:
+            self._in_event_time -= 1
+            self._not_ended -= channel.timestamp_ms < MAX_TIMESTAMP
+        channel.aligned = False
+        self._membership_changed = True
+
+    def channel(self, name: str) -> Channel:
+        """The record of `name`.
+
+        Raises:
+            UnknownChannelError: there is no such channel.
+        """
+        channel = self.channels.get(name)
+        if channel is None:
+            known = ", ".join(f'"{each}"' for each in list(self.channels)[:8])
+            raise UnknownChannelError(
+                f'channel "{name}" is unknown; known: {known or "none"}',
+                hint="Declare the channel before its first watermark.",
+            )
+        return channel
+
+    def input_watermark(self, name: str, watermark: Watermark, now_ms: int) -> tuple[Progress, ...]:
+        """Take the newest watermark of `name`; what goes downstream, in order.
+
+        Raises:
+            UnknownChannelError: there is no such channel.
+            WatermarkRegressionError: the channel went back.
+            FutureWatermarkError: processing time was claimed before the clock is there.
+        """
+        channel = self.channels.get(name) or self.channel(name)
+        return self.emit() if self.advance(channel, watermark, now_ms) else _NOTHING
+
+    def input_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
+        """Take the newest status of `name`; what goes downstream, in order.
+
+        Raises:
+            UnknownChannelError: there is no such channel.
+        """
+        return self.emit() if self.set_status(self.channel(name), status) else _NOTHING
+
+    def advance(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
+        """Take a channel's watermark; whether the result may have changed.
+
+        A false watermark on an idle channel is thrown away. A true one is kept: it makes the
+        channel active.
+
+        Raises:
+            WatermarkRegressionError: the channel went back.
+            FutureWatermarkError: processing time was claimed before the clock is there.
+        """
+        timestamp_ms = watermark.timestamp_ms
+        if watermark.use_processing_time or channel.processing:
+            return self._switch(channel, watermark, now_ms)
+        if channel.idle:
+            return self._membership_changed
+        before_ms = channel.timestamp_ms
+        if timestamp_ms <= before_ms:
+            if timestamp_ms < before_ms:
+                raise _went_back(channel, timestamp_ms)
+            return self._membership_changed
+        channel.timestamp_ms = timestamp_ms
+        if not channel.aligned:
+            self._align(channel)
+        if timestamp_ms == MAX_TIMESTAMP:
+            self._not_ended -= 1
+            return True
+        # Only the channel at the top of the heap can raise the minimum.
+        return self._membership_changed or (bool(self._heap) and self._heap[0][2] is channel)
+
+    def set_status(self, channel: Channel, status: WatermarkStatus) -> bool:
+        """Mark idle or active; whether the result may have changed."""
+        idle = status is WatermarkStatus.IDLE
+        if channel.idle is idle:
+            return self._membership_changed
+        channel.idle = idle
+        if channel.processing:
+            return True
+        self._active += -1 if idle else 1
+        if idle:
+            channel.aligned = False
+        else:
+            self._align(channel)
+        return True
+
+    def emit(self) -> tuple[Progress, ...]:
+        """What has changed since the last call, in order; to be called after a change."""
+        self._membership_changed = False
+        result = self._result()
+        idle = not self._active
+        status = WatermarkStatus.IDLE if idle else WatermarkStatus.ACTIVE
+        if status is self.status:
+            return _NOTHING if result is None else (result,)
+        self.status = status
+        if result is None:
+            return (status,)
+        # ACTIVE goes before what it announces, IDLE after the last word.
+        return (result, status) if idle else (status, result)
+
+    def lowest_ms(self) -> int | None:
+        """The minimum over the channels that take part now, None if there are none."""
+        heap = self._heap
+        while heap:
+            timestamp_ms, number, channel = heap[0]
+            if not channel.aligned:
+                heappop(heap)
+                channel.queued = False
+            elif channel.timestamp_ms != timestamp_ms:
+                heapreplace(heap, (channel.timestamp_ms, number, channel))
+            else:
+                return timestamp_ms
+        return None
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values, for `restore`."""
+        return {
+            "last": (self.last.timestamp_ms, self.last.use_processing_time),
+            "idle": self.status is WatermarkStatus.IDLE,
+            "clock_ms": self._clock_ms,
+            "channels": [
+                (each.name, each.timestamp_ms, each.processing, each.idle, each.aligned)
+                for each in self.channels.values()
+            ],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], *, laggards_hold_back: bool) -> "Combination":
+        """A combination that goes on where `snapshot` was taken, with the channels of then.
+
+        Raises:
+            StateFormatError: `state` is no snapshot of a combination.
+        """
+        combination = cls((), laggards_hold_back=laggards_hold_back)
+        try:
+            combination.last = Watermark(*state["last"])
+            combination.status = WatermarkStatus.IDLE if state["idle"] else WatermarkStatus.ACTIVE
+            combination._clock_ms = state["clock_ms"]
+            for fields in state["channels"]:
+                combination._restore_channel(*fields)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise StateFormatError(
+                "stored progress of channels is damaged or of another format",
+                hint="Restore from another checkpoint, or start without state.",
+            ) from exc
+        return combination
+
+    def _restore_channel(
+        self, name: str, timestamp_ms: int, processing: bool, idle: bool, aligned: bool
+    ) -> None:
+        self.add(name)
+        channel = self.channels[name]
+        channel.timestamp_ms = timestamp_ms
+        self._not_ended -= processing or timestamp_ms == MAX_TIMESTAMP
+        self._in_event_time -= processing
+        self._active -= idle and not processing
+        channel.processing, channel.idle, channel.aligned = processing, idle, aligned
+        if aligned and not channel.queued:
+            channel.queued = True
+            heappush(self._heap, (timestamp_ms, channel.number, channel))
+
+    def _result(self) -> Watermark | None:
+        """The new combined watermark, None if it has not moved."""
+        if self.last.use_processing_time or not self.channels:
+            return None
+        if not self._in_event_time:
+            self.last = PROCESSING_TIME
+            self._heap.clear()
+            return self.last
+        lowest_ms = self.lowest_ms() if self._active else self._maximum()
+        if lowest_ms is None:
+            return None
+        if lowest_ms == MAX_TIMESTAMP and self._not_ended:
+            lowest_ms -= 1
+        if lowest_ms <= self.last.timestamp_ms:
+            return None
+        self.last = Watermark(lowest_ms)
+        return self.last
+
+    def _switch(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
+        if not watermark.use_processing_time:
+            raise _left_processing_time(channel, watermark)
+        # A clock that steps back must not turn a repeated watermark into one of the future.
+        self._clock_ms = max(self._clock_ms, now_ms)
+        promised_ms = max(watermark.timestamp_ms, channel.timestamp_ms)
+        if promised_ms > self._clock_ms:
+            raise _in_the_future(channel, promised_ms, self._clock_ms)
+        if channel.processing:
+            return self._membership_changed
+        self._in_event_time -= 1
+        self._not_ended -= channel.timestamp_ms < MAX_TIMESTAMP
+        self._active += channel.idle
+        channel.processing = True
+        channel.aligned = False
+        return True
+
+    def _align(self, channel: Channel) -> None:
+        last = self.last
+        if last.use_processing_time:
+            return
+        if channel.timestamp_ms < last.timestamp_ms and not self.laggards_hold_back:
+            return
+        channel.aligned = True
+        if not channel.queued:
+            channel.queued = True
+            heappush(self._heap, (channel.timestamp_ms, channel.number, channel))
+
+    def _maximum(self) -> int:
+        return max(channel.timestamp_ms for channel in self.channels.values())
+
+
+def _went_back(channel: Channel, timestamp_ms: int) -> WatermarkRegressionError:
+    return WatermarkRegressionError(
+        f'channel "{channel.name}" went back from {channel.timestamp_ms} ms to {timestamp_ms} ms',
+        hint="Send watermarks through a monotonic output, and restart a job after a rewind.",
+    )
+
+
+def _left_processing_time(channel: Channel, watermark: Watermark) -> WatermarkRegressionError:
+    return WatermarkRegressionError(
+        f'channel "{channel.name}" left processing time at {watermark.timestamp_ms} ms',
+        hint="Restart the job; if it recurs, the connector repeated its snapshot.",
+    )
+
+
+def _in_the_future(channel: Channel, promised_ms: int, now_ms: int) -> FutureWatermarkError:
+    return FutureWatermarkError(
+        f'channel "{channel.name}" claimed processing time with {promised_ms} ms promised, '
+        f"which is after now ({now_ms} ms)",
+        hint="Compare the clocks of source and runner, and check the unit: it is milliseconds.",
+    )

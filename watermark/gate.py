@@ -1,0 +1,213 @@
+"""The gate between a probe side that waits and a build side that is still being copied.
+
+Nothing is stored while the gate is closed: held records stay in their topic and are known by their
+offsets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from watermark.errors import InvalidParameterError, LostRecordsError
+from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
+
+NEAR_LOSS = 0.8
+
+
+class ProbeGate:
+    """Opens once, for good, when the valve of all build-side channels says that they are complete.
+
+    Complete is a watermark in processing time, or the end of time. The gate is fed with what
+    `StatusWatermarkValve` puts out and with nothing else: a status, idleness for instance, cannot
+    open it.
+
+    >>> gate = ProbeGate()
+    >>> gate.on_watermark(Watermark(5))
+    False
+    >>> gate.on_watermark(Watermark(5, use_processing_time=True))
+    True
+    >>> gate.on_watermark(Watermark(5, use_processing_time=True)), gate.is_open
+    (False, True)
+
+    Attributes:
+        is_open: probe records may be joined.
+        opened_by: the watermark that opened it, None before.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.opened_by: Watermark | None = None
+        self.last = START_OF_TIME
+
+    def on_watermark(self, watermark: Watermark) -> bool:
+        """Take an output of the valve.
+
+        Returns:
+            True if, and only if, this call opened the gate.
+        """
+        self.last = watermark
+        if self.is_open or not is_complete(watermark):
+            return False
+        self.is_open = True
+        self.opened_by = watermark
+        return True
+
+
+def is_complete(watermark: Watermark) -> bool:
+    """Whether a combined watermark says that every build-side channel is complete."""
+    return watermark.use_processing_time or watermark.timestamp_ms == MAX_TIMESTAMP
+
+
+class LossRisk(Enum):
+    """What brings retention close to a held record."""
+
+    AGE = "age"
+    SIZE = "size"
+    OFFSETS = "offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a topic keeps; None is unlimited.
+
+    Attributes:
+        max_age_ms: `retention.ms`.
+        max_bytes: `retention.bytes`, of a partition.
+    """
+
+    max_age_ms: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPartition:
+    """The held offsets of one partition: `start` (kept since submission) up to `end`.
+
+    Attributes:
+        retention_begin: the first offset that the partition still has.
+        first_retention_begin: the same at submission, None if it was not looked at.
+        oldest_at_ms: timestamp of the oldest held record, None if unknown.
+        log_bytes: size of the whole partition, None if unknown.
+    """
+
+    partition: int
+    start: int
+    end: int
+    retention_begin: int
+    first_retention_begin: int | None = None
+    oldest_at_ms: int | None = None
+    log_bytes: int | None = None
+
+    @property
+    def held_records(self) -> int:
+        """Offsets that wait and still exist; transaction markers count, so records may be fewer."""
+        return max(0, self.end - max(self.start, self.retention_begin))
+
+    @property
+    def lost_records(self) -> int:
+        """Offsets that retention has removed before they could be joined."""
+        return max(0, self.retention_begin - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class LossWarning:
+    """Held records of a partition are close to being removed.
+
+    Attributes:
+        used: share of what retention allows, 1.0 being the loss.
+    """
+
+    partition: int
+    risk: LossRisk
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOffsets:
+    """What waits before the gate, by partition, and what threatens it.
+
+    >>> held = HeldOffsets.of(start={0: 10, 1: 0}, end={0: 25, 1: 5}, retention_begin={0: 0, 1: 0})
+    >>> held.held_records
+    20
+    """
+
+    partitions: tuple[HeldPartition, ...]
+
+    @classmethod
+    def of(
+        cls, *, start: Mapping[int, int], end: Mapping[int, int], retention_begin: Mapping[int, int]
+    ) -> "HeldOffsets":
+        """From offsets by partition; without an end nothing is held, without a begin it is 0.
+
+        Raises:
+            InvalidParameterError: an offset is negative, or a partition has an end but no start.
+        """
+        unknown = sorted(set(end) - set(start))
+        if unknown:
+            raise InvalidParameterError(
+                f"partition {unknown[0]} has an end offset but no start offset",
+                hint="Resolve a start offset for each partition of the topic, also for new ones.",
+            )
+        for partition, offset in (*start.items(), *end.items(), *retention_begin.items()):
+            if offset < 0:
+                raise InvalidParameterError(
+                    f"partition {partition} has offset {offset}, expected 0 or more",
+                    hint="Resolve symbolic offsets such as latest to numbers first.",
+                )
+        return cls(
+            tuple(
+                HeldPartition(
+                    each, start[each], end.get(each, start[each]), retention_begin.get(each, 0)
+                )
+                for each in sorted(start)
+            )
+        )
+
+    @property
+    def held_records(self) -> int:
+        """Over all partitions."""
+        return sum(each.held_records for each in self.partitions)
+
+    @property
+    def lost_records(self) -> int:
+        """Over all partitions."""
+        return sum(each.lost_records for each in self.partitions)
+
+    def check(self, topic: str) -> None:
+        """Return if everything that is held still exists.
+
+        Raises:
+            LostRecordsError: retention has passed a start offset.
+        """
+        for each in self.partitions:
+            if each.lost_records:
+                raise LostRecordsError(
+                    f'topic "{topic}" partition {each.partition} begins at offset '
+                    f"{each.retention_begin}, but records are held from offset {each.start}: "
+                    f"{each.lost_records} are gone",
+                    hint="Lengthen the topic's retention and submit the job again.",
+                )
+
+    def warnings(
+        self, retention: Retention, *, now_ms: int, near: float = NEAR_LOSS
+    ) -> tuple[LossWarning, ...]:
+        """Partitions whose held records have used the share `near` of what retention allows."""
+        return tuple(
+            LossWarning(each.partition, risk, used)
+            for each in self.partitions
+            if each.held_records
+            for risk, used in _used(each, retention, now_ms)
+            if used >= near
+        )
+
+
+def _used(held: HeldPartition, retention: Retention, now_ms: int) -> list[tuple[LossRisk, float]]:
+    shares: list[tuple[LossRisk, float]] = []
+    if retention.max_age_ms is not None and held.oldest_at_ms is not None:
+        shares.append((LossRisk.AGE, (now_ms - held.oldest_at_ms) / max(1, retention.max_age_ms)))
+    if retention.max_bytes is not None and held.log_bytes is not None:
+        shares.append((LossRisk.SIZE, held.log_bytes / max(1, retention.max_bytes)))
+    first = held.first_retention_begin
+    if first is not None and first < held.start:
+        shares.append((LossRisk.OFFSETS, (held.retention_begin - first) / (held.start - first)))
+    return shares

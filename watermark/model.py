@@ -1,0 +1,83 @@
+"""The values that travel with the records: watermarks and statuses.
+
+A stream starts at `MIN_TIMESTAMP`, so a record with that timestamp is late from the start; a
+source that has ended says `MAX_TIMESTAMP`. Times are signed 64-bit milliseconds since the Unix
+epoch, UTC; Python's integers do not overflow, so sums are clamped where they are made.
+
+>>> Watermark(7)
+Watermark(timestamp_ms=7, use_processing_time=False)
+>>> Watermark(2**70) == END_OF_TIME
+True
+>>> add_clamped(MAX_TIMESTAMP, 1) == MAX_TIMESTAMP
+True
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from watermark.errors import InvalidParameterError
+
+MIN_TIMESTAMP = -(2**63)
+MAX_TIMESTAMP = 2**63 - 1
+
+
+def clamp(timestamp_ms: int) -> int:
+    """`timestamp_ms`, or the nearest end of the signed 64-bit range.
+
+    >>> clamp(-(2**80)) == MIN_TIMESTAMP, clamp(5)
+    (True, 5)
+    """
+    if timestamp_ms > MAX_TIMESTAMP:
+        return MAX_TIMESTAMP
+    return MIN_TIMESTAMP if timestamp_ms < MIN_TIMESTAMP else timestamp_ms
+
+
+def add_clamped(timestamp_ms: int, duration_ms: int) -> int:
+    """The sum, kept inside the range where a 64-bit machine would wrap around."""
+    return clamp(timestamp_ms + duration_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A promise that no record at or before this time is still to come.
+
+    With `use_processing_time` the time follows the wall clock from here on, and `timestamp_ms` is
+    the last effective time: `(t, true)` requires t <= now, hence it means the same as
+    `(MIN_TIMESTAMP, true)`.
+
+    Attributes:
+        timestamp_ms: milliseconds since the Unix epoch, UTC; clamped to 64 bits.
+        use_processing_time: the wall clock is the time; final once set.
+
+    Raises:
+        InvalidParameterError: the timestamp is not an integer.
+
+    Source: FLIP-326, "Public Interfaces" 1.
+    """
+
+    timestamp_ms: int
+    use_processing_time: bool = False
+
+    def __post_init__(self) -> None:
+        timestamp_ms = self.timestamp_ms
+        if type(timestamp_ms) is not int:
+            raise InvalidParameterError(
+                f"watermark timestamp {timestamp_ms!r} is not a whole number of milliseconds",
+                hint="Give epoch milliseconds as an int.",
+            )
+        if not MIN_TIMESTAMP <= timestamp_ms <= MAX_TIMESTAMP:
+            object.__setattr__(self, "timestamp_ms", clamp(timestamp_ms))
+
+
+class WatermarkStatus(Enum):
+    """Whether records and watermarks are to be expected from a channel."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+
+
+Progress = Watermark | WatermarkStatus
+
+START_OF_TIME = Watermark(MIN_TIMESTAMP)
+END_OF_TIME = Watermark(MAX_TIMESTAMP)
+PROCESSING_TIME = Watermark(MIN_TIMESTAMP, use_processing_time=True)

@@ -1,0 +1,219 @@
+"""Timers by key and namespace, in event time and in processing time.
+
+>>> timers = TimerService()
+>>> timers.register(TimeDomain.EVENT, 10, "Mike", "window")
+>>> [timer.timestamp_ms for timer in timers.advance_watermark(Watermark(10), now_ms=0)]
+[10]
+
+After a watermark in processing time, event timers follow the clock value that the caller passes:
+
+>>> timers.register(TimeDomain.EVENT, 500, "Mike", "window")
+>>> list(timers.advance_watermark(Watermark(10, use_processing_time=True), now_ms=499))
+[]
+>>> [timer.timestamp_ms for timer in timers.advance_clock(500)]
+[500]
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from heapq import heapify, heappop, heappush
+from typing import Any, TypeAlias
+
+from watermark.errors import StateFormatError
+from watermark.model import MIN_TIMESTAMP, START_OF_TIME, Watermark
+
+Namespace: TypeAlias = Any
+"""Any hashable value: who registers a timer knows what it is."""
+
+Slot = tuple[Hashable, Namespace]
+
+
+class TimeDomain(Enum):
+    """Which time something follows: that of the records, or the clock."""
+
+    EVENT = "event"
+    PROCESSING = "processing"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer that is due.
+
+    Attributes:
+        key: of the record that registered it.
+        namespace: tells timers of one key apart, a window for instance.
+    """
+
+    domain: TimeDomain
+    timestamp_ms: int
+    key: Hashable
+    namespace: Namespace
+
+
+class TimerQueue:
+    """Timers of one domain, by time and then by order of registration; each exists once.
+
+    Timers of one instant share a bucket, so that windows of many keys cost one heap entry.
+    """
+
+    __slots__ = ("_buckets", "_heap")
+
+    def __init__(self) -> None:
+        self._heap: list[int] = []
+        self._buckets: dict[int, dict[Slot, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets.values()))
+
+    def add(self, timestamp_ms: int, slot: Slot) -> None:
+        """Register; without effect if it is registered."""
+        bucket = self._buckets.get(timestamp_ms)
+        if bucket is None:
+            self._buckets[timestamp_ms] = {slot: None}
+            heappush(self._heap, timestamp_ms)
+        else:
+            bucket[slot] = None
+
+    def discard(self, timestamp_ms: int, slot: Slot) -> None:
+        """Delete; without effect if it is not registered."""
+        bucket = self._buckets.get(timestamp_ms)
+        if bucket is not None:
+            bucket.pop(slot, None)
+            if not bucket:
+                # The heap keeps the bare time until it is due, or until most of the heap is such.
+                del self._buckets[timestamp_ms]
+                self._compact()
+
+    def pop_due(self, now_ms: int) -> tuple[int, Slot] | None:
+        """Remove and give the first timer at or before `now_ms`."""
+        heap, buckets = self._heap, self._buckets
+        while heap and heap[0] <= now_ms:
+            bucket = buckets.get(heap[0])
+            if bucket:
+                slot = next(iter(bucket))
+                del bucket[slot]
+                return heap[0], slot
+            buckets.pop(heappop(heap), None)
+        return None
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether `pop_due` may find something."""
+        return bool(self._heap) and self._heap[0] <= now_ms
+
+    def next_ms(self) -> int | None:
+        """The time of the first timer, None without timers."""
+        return min((each for each, bucket in self._buckets.items() if bucket), default=None)
+
+    def snapshot(self) -> list[tuple[int, Hashable, Namespace]]:
+        """(time, key, namespace) of each timer, by time and order of registration."""
+        return [
+            (timestamp_ms, *slot)
+            for timestamp_ms in sorted(self._buckets)
+            for slot in self._buckets[timestamp_ms]
+        ]
+
+    def _compact(self) -> None:
+        if len(self._heap) > 64 and len(self._heap) > 2 * len(self._buckets):
+            self._heap = list(self._buckets)
+            heapify(self._heap)
+
+
+class TimerService:
+    """The time of one operator and the timers that follow it.
+
+    Event time is the newest watermark; after one in processing time it is the clock value last
+    passed, and never less than it was. Both times only go forward.
+    """
+
+    def __init__(self) -> None:
+        self.event = TimerQueue()
+        self.processing = TimerQueue()
+        self.watermark = START_OF_TIME
+        self.current_watermark_ms = MIN_TIMESTAMP
+        self.now_ms = MIN_TIMESTAMP
+
+    @property
+    def follows_clock(self) -> bool:
+        """Event time is the clock."""
+        return self.watermark.use_processing_time
+
+    def register(
+        self, domain: TimeDomain, timestamp_ms: int, key: Hashable, namespace: Namespace = None
+    ) -> None:
+        """Set a timer; registering it twice is registering it once."""
+        self._queue(domain).add(timestamp_ms, (key, namespace))
+
+    def delete(
+        self, domain: TimeDomain, timestamp_ms: int, key: Hashable, namespace: Namespace = None
+    ) -> None:
+        """Remove a timer; removing what is not there has no effect."""
+        self._queue(domain).discard(timestamp_ms, (key, namespace))
+
+    def advance_watermark(self, watermark: Watermark, *, now_ms: int) -> Iterator[Timer]:
+        """Move event time, then give the due timers one by one; they may register more.
+
+        A watermark behind the current one changes nothing. The iterator must be exhausted.
+        """
+        if watermark.use_processing_time:
+            self.watermark = watermark
+        elif not self.follows_clock and watermark.timestamp_ms > self.current_watermark_ms:
+            self.watermark = watermark
+            self.current_watermark_ms = watermark.timestamp_ms
+        return self.advance_clock(now_ms)
+
+    def advance_clock(self, now_ms: int) -> Iterator[Timer]:
+        """Pass the clock value, then give the due timers of both domains, event timers first."""
+        if now_ms > self.now_ms:
+            self.now_ms = now_ms
+        if self.watermark.use_processing_time and self.now_ms > self.current_watermark_ms:
+            self.current_watermark_ms = self.now_ms
+        return self._due()
+
+    def has_due(self) -> bool:
+        """Whether any timer is due at the times last passed."""
+        return self.event.is_due(self.current_watermark_ms) or self.processing.is_due(self.now_ms)
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return {
+            "watermark": (self.watermark.timestamp_ms, self.watermark.use_processing_time),
+            "current_watermark_ms": self.current_watermark_ms,
+            "now_ms": self.now_ms,
+            "event": self.event.snapshot(),
+            "processing": self.processing.snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        self.event, self.processing = TimerQueue(), TimerQueue()
+        try:
+            self.watermark = Watermark(*state["watermark"])
+            self.current_watermark_ms = state["current_watermark_ms"]
+            self.now_ms = state["now_ms"]
+            for queue, timers in (
+                (self.event, state["event"]),
+                (self.processing, state["processing"]),
+            ):
+                for timestamp_ms, key, namespace in timers:
+                    queue.add(timestamp_ms, (key, namespace))
+        except (KeyError, TypeError, ValueError) as exc:
+            raise StateFormatError(
+                "stored timers are damaged or of another format",
+                hint="Restore from another checkpoint, or start without state.",
+            ) from exc
+
+    def _queue(self, domain: TimeDomain) -> TimerQueue:
+        return self.event if domain is TimeDomain.EVENT else self.processing
+
+    def _due(self) -> Iterator[Timer]:
+        while (due := self.event.pop_due(self.current_watermark_ms)) is not None:
+            yield Timer(TimeDomain.EVENT, due[0], *due[1])
+        while (due := self.processing.pop_due(self.now_ms)) is not None:
+            yield Timer(TimeDomain.PROCESSING, due[0], *due[1])
+            while (due := self.event.pop_due(self.current_watermark_ms)) is not None:
+                yield Timer(TimeDomain.EVENT, due[0], *due[1])

@@ -1,0 +1,114 @@
+"""The valve: the channels of one input become one watermark and one status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from watermark.combine import Combination
+from watermark.model import Progress, Watermark, WatermarkStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelState:
+    """What the valve knows of one channel.
+
+    Attributes:
+        status: ACTIVE also for a channel that said IDLE but is in processing time.
+        watermark: its newest watermark that was not thrown away.
+        aligned: it counts for the valve's output: active and not behind it, in event time before
+            the valve has switched, in processing time after.
+    """
+
+    channel: str
+    status: WatermarkStatus
+    watermark: Watermark
+    aligned: bool
+
+
+class StatusWatermarkValve:
+    """Combines the channels of one input, by the rule of `watermark.combine`.
+
+    A channel that returns from idleness behind the last output is unaligned: it neither holds back
+    nor advances anything until it has caught up. A false watermark on an idle channel is thrown
+    away. When the last channel goes idle, the maximum goes out, then IDLE. A valve without
+    channels never emits.
+
+    >>> valve = StatusWatermarkValve(["items/0", "items/1"])
+    >>> valve.input_watermark("items/0", Watermark(-(2**63), True), now_ms=1000)
+    ()
+    >>> valve.input_watermark("items/1", Watermark(700), now_ms=1000)
+    (Watermark(timestamp_ms=700, use_processing_time=False),)
+
+    Source: FLIP-326, "StatusWatermarkValve".
+    """
+
+    def __init__(self, channels: Sequence[str]) -> None:
+        self._combination = Combination(channels, laggards_hold_back=False)
+
+    @property
+    def last_output(self) -> Watermark:
+        """The newest watermark that went downstream, `(MIN_TIMESTAMP, false)` at first."""
+        return self._combination.last
+
+    @property
+    def status(self) -> WatermarkStatus:
+        """The newest status that went downstream, ACTIVE at first."""
+        return self._combination.status
+
+    def input_watermark(
+        self, channel: str, watermark: Watermark, *, now_ms: int
+    ) -> tuple[Progress, ...]:
+        """Take `watermark`, the newest promise of `channel` (say ``"shop.items/0"``).
+
+        Returns:
+            What goes downstream, in order.
+
+        Raises:
+            UnknownChannelError: `channel` was never added.
+            WatermarkRegressionError: the channel went back, or left processing time.
+            FutureWatermarkError: `(T, true)` with T, or an earlier promise of the channel, after
+                `now_ms`.
+        """
+        return self._combination.input_watermark(channel, watermark, now_ms)
+
+    def input_status(self, channel: str, status: WatermarkStatus) -> tuple[Progress, ...]:
+        """Take the newest status of `channel`.
+
+        Returns:
+            What goes downstream, in order: a watermark that the status set free, and the valve's
+            status if it changed.
+
+        Raises:
+            UnknownChannelError: `channel` was never added.
+        """
+        return self._combination.input_status(channel, status)
+
+    def add_channel(self, channel: str) -> None:
+        """Add an active channel; one that starts behind the last output is unaligned.
+
+        Raises:
+            InvalidParameterError: the name is taken.
+        """
+        self._combination.add(channel)
+
+    def remove_channel(self, channel: str) -> None:
+        """Forget a channel; the output moves with the next input at the earliest.
+
+        Raises:
+            UnknownChannelError: `channel` was never added.
+        """
+        self._combination.remove(channel)
+
+    def channels(self) -> tuple[ChannelState, ...]:
+        """Every channel, in the order of addition."""
+        switched = self._combination.last.use_processing_time
+        return tuple(
+            ChannelState(
+                channel=each.name,
+                status=WatermarkStatus.IDLE
+                if each.idle and not each.processing
+                else WatermarkStatus.ACTIVE,
+                watermark=each.watermark,
+                aligned=each.processing if switched or each.processing else each.aligned,
+            )
+            for each in self._combination.channels.values()
+        )
