@@ -1,0 +1,1 @@
+"""One module per outside system; each is the only importer of its client library."""

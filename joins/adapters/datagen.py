@@ -1,0 +1,92 @@
+"""The `datagen` source: a process of ours that fills an internal Kafka topic at a steady rate.
+
+`python -m joins.adapters.datagen` reads its configuration as one JSON line on standard input and
+ends when standard input closes. The topic has one partition, and the record at offset `i` is row
+`i` of the stream.
+"""
+
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+from kafka import KafkaProducer
+
+from joins.adapters.kafka_cluster import KafkaCluster, client_options
+from joins.kernels.generate import generate, sequence_length
+from joins.kernels.json_encode import encode_objects
+from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
+from joins.types import SqlType, TypeName
+
+_TICK_S = 0.05
+
+
+def datagen_config(
+    kafka: KafkaOptions, source: DatagenSource, fields: tuple[Field, ...], seed: int
+) -> dict[str, Any]:
+    """The process's configuration as JSON values."""
+    return {
+        "bootstrap_servers": kafka.bootstrap_servers,
+        "topic": kafka.topic,
+        "properties": [list(p) for p in kafka.properties],
+        "rows_per_second": source.rows_per_second,
+        "number_of_rows": source.number_of_rows,
+        "seed": seed,
+        "fields": [[f.name, f.type.name.value, f.type.precision, f.type.scale] for f in fields],
+        "rules": [
+            [r.name, r.generator.value, r.minimum, r.maximum, r.start, r.end, r.length]
+            for r in source.fields
+        ],
+    }
+
+
+def _rules(config: dict[str, Any]) -> tuple[tuple[Field, ...], tuple[DatagenField, ...]]:
+    fields = tuple(Field(n, SqlType(TypeName(k), p, s)) for n, k, p, s in config["fields"])
+    rules = tuple(DatagenField(r[0], DatagenKind(r[1]), *r[2:]) for r in config["rules"])
+    return fields, rules
+
+
+def _run(config: dict[str, Any], stopping: threading.Event) -> None:
+    kafka = KafkaOptions(
+        config["bootstrap_servers"],
+        config["topic"],
+        tuple((name, value) for name, value in config["properties"]),
+    )
+    fields, rules = _rules(config)
+    limits = [n for n in (config["number_of_rows"], sequence_length(rules)) if n is not None]
+    limit = min(limits) if limits else None
+    row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]
+    producer = KafkaProducer(**client_options(kafka), acks="all", linger_ms=5)
+    started, first = time.monotonic(), row
+    try:
+        while not stopping.wait(_TICK_S) and (limit is None or row < limit):
+            due = first + int((time.monotonic() - started) * config["rows_per_second"])
+            due = min(due, row + 20_000, *([] if limit is None else [limit]))
+            if due <= row:
+                continue
+            batch = generate(fields, rules, seed=config["seed"], rows=range(row, due))
+            for value in encode_objects(batch).to_pylist():
+                data = value if isinstance(value, bytes) else value.encode()
+                producer.send(kafka.topic, value=data, partition=0)
+            row = due
+    finally:
+        producer.flush()
+        producer.close()
+
+
+def main() -> None:
+    """Entry of the datagen process."""
+    config = json.loads(sys.stdin.readline())
+    stopping = threading.Event()
+
+    def wait_for_parent() -> None:
+        sys.stdin.read()
+        stopping.set()
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+    _run(config, stopping)
+
+
+if __name__ == "__main__":
+    main()

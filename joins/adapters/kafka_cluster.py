@@ -1,0 +1,228 @@
+"""Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import OffsetSpec
+
+from joins.errors import SourceError, SourceUnavailableError
+from joins.plan import KafkaOptions
+
+_TIMEOUT_MS = 10_000
+_CLIENT_NAMES = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+}
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def client_options(kafka: KafkaOptions) -> dict[str, Any]:
+    """kafka-python's keyword arguments for `kafka`."""
+    options: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers.split(",")}
+    for name, value in kafka.properties:
+        if name in _CLIENT_NAMES:
+            options[_CLIENT_NAMES[name]] = value
+    return options
+
+
+def spark_options(kafka: KafkaOptions) -> dict[str, str]:
+    """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
+    properties = dict(kafka.properties)
+    username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
+    options = {f"kafka.{name}": value for name, value in properties.items()}
+    options["kafka.bootstrap.servers"] = kafka.bootstrap_servers
+    if username is not None:
+        module = _LOGIN_MODULES[properties.get("sasl.mechanism", "PLAIN")]
+        name, secret = (v.replace("\\", "\\\\").replace('"', '\\"') for v in (username, password))
+        options["kafka.sasl.jaas.config"] = (
+            f'{module} required username="{name}" password="{secret}";'
+        )
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the cluster shows it.
+
+    Attributes:
+        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is re-created.
+    """
+
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+class KafkaCluster:
+    """One cluster; each call opens a client, so nothing is held while the broker is away.
+
+    Every method raises `SourceUnavailableError` when no broker answers.
+    """
+
+    def __init__(self, kafka: KafkaOptions) -> None:
+        self._kafka = kafka
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+    @contextmanager
+    def _admin(self) -> Iterator[KafkaAdminClient]:
+        servers = self._kafka.bootstrap_servers
+        try:
+            client = KafkaAdminClient(
+                **client_options(self._kafka),
+                request_timeout_ms=_TIMEOUT_MS,
+                bootstrap_timeout_ms=5_000,
+            )
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:
+            raise self._unavailable(servers, exc) from exc
+        try:
+            yield client
+        except (
+            kafka_errors.KafkaConnectionError,
+            kafka_errors.NoBrokersAvailable,
+            kafka_errors.KafkaTimeoutError,
+            kafka_errors.NodeNotReadyError,
+            OSError,
+        ) as exc:
+            raise self._unavailable(servers, exc) from exc
+        finally:
+            client.close()
+
+    def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
+        return SourceUnavailableError(
+            f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+            hint="Check properties.bootstrap.servers, and that the broker runs.",
+        )
+
+    def describe(self, topic: str) -> TopicDescription | None:
+        """The topic, or None if the cluster has none of that name."""
+        with self._admin() as admin:
+            try:
+                found = admin.describe_topics([topic])
+            except kafka_errors.UnknownTopicOrPartitionError:
+                return None
+        if not found or found[0]["error_code"] != 0:
+            return None
+        partitions = sorted(p["partition_index"] for p in found[0]["partitions"])
+        return TopicDescription(topic, str(found[0].get("topic_id", "")), tuple(partitions))
+
+    def require(self, topic: str) -> TopicDescription:
+        """The topic.
+
+        Raises:
+            SourceError: there is none of that name.
+        """
+        found = self.describe(topic)
+        if found is None:
+            raise SourceError(
+                f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
+                hint="Create the topic first, or correct the table's 'topic' option.",
+            )
+        return found
+
+    def create(
+        self, topic: str, partitions: int, replication: int, config: Mapping[str, str]
+    ) -> None:
+        """Create the topic unless it is there."""
+        specification = {
+            "num_partitions": partitions,
+            "replication_factor": replication,
+            "configs": dict(config),
+        }
+        with self._admin() as admin:
+            try:
+                admin.create_topics({topic: specification}, wait_for_metadata=True)
+            except kafka_errors.TopicAlreadyExistsError:
+                return
+            except (
+                kafka_errors.InvalidReplicationFactorError,
+                kafka_errors.TopicAuthorizationFailedError,
+                kafka_errors.PolicyViolationError,
+            ) as exc:
+                raise SourceError(
+                    f'topic "{topic}" cannot be created: {exc}',
+                    hint="Check the changelog replication setting and this user's rights.",
+                ) from exc
+
+    def delete(self, topic: str) -> None:
+        """Delete the topic if it is there."""
+        with self._admin() as admin:
+            try:
+                admin.delete_topics([topic])
+            except kafka_errors.UnknownTopicOrPartitionError:
+                return
+
+    def _offsets(self, topic: str, spec: OffsetSpec | int) -> dict[int, int]:
+        partitions = self.require(topic).partitions
+        with self._admin() as admin:
+            try:
+                found = admin.list_partition_offsets(
+                    {TopicPartition(topic, p): spec for p in partitions}
+                )
+            except kafka_errors.UnknownTopicOrPartitionError as exc:
+                raise SourceError(
+                    f'topic "{topic}" was deleted', hint="Restore the topic or submit the job anew."
+                ) from exc
+        return {tp.partition: value.offset for tp, value in found.items()}
+
+    def beginning_offsets(self, topic: str) -> dict[int, int]:
+        """Partition → oldest offset that is still there."""
+        return self._offsets(topic, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Partition → offset of the next record."""
+        return self._offsets(topic, OffsetSpec.LATEST)
+
+    def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
+        """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""
+        found = self._offsets(topic, timestamp_ms)
+        ends = self.end_offsets(topic)
+        return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
+
+    def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Trim the topic: records below `offsets` go."""
+        wanted = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
+        if not wanted:
+            return
+        with self._admin() as admin:
+            try:
+                admin.delete_records(wanted)
+            except kafka_errors.OffsetOutOfRangeError:
+                return
+
+    def size_bytes(self, topic: str) -> int | None:
+        """Bytes of the topic's partitions on one replica, None if the cluster does not tell."""
+        partitions = list(self.require(topic).partitions)
+        with self._admin() as admin:
+            try:
+                brokers = admin.describe_log_dirs({topic: partitions})
+            except kafka_errors.KafkaError:
+                return None
+        return _largest_replica_bytes(brokers)
+
+
+def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> int:
+    sizes: dict[int, int] = {}
+    for broker in brokers:
+        for directory in broker.get("log_dirs", broker.get("results", ())):
+            for topic in directory.get("topics", ()):
+                for partition in topic.get("partitions", ()):
+                    index = partition.get("partition_index", 0)
+                    sizes[index] = max(sizes.get(index, 0), partition.get("partition_size", 0))
+    return sum(sizes.values())
+
+
+def new_topic_suffix() -> str:
+    """A short random suffix for internal topics."""
+    return uuid.uuid4().hex[:8]

@@ -1,0 +1,80 @@
+"""The CDC process seen from the runner: commands in, events out, a JSON line each."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from joins.adapters.mysql_cdc_config import CdcConfig
+from joins.errors import SourceError
+
+_STOP_TIMEOUT_S = 10.0
+
+
+class CdcProcess:
+    """A running CDC process; it dies with the thread that constructs it."""
+
+    def __init__(self, config: CdcConfig, on_event: Callable[[dict[str, Any]], None]) -> None:
+        self._topic = config.kafka.topic
+        self._on_event = on_event
+        self._last_error: dict[str, Any] | None = None
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "joins.adapters.mysql_binlog"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, name=f"cdc {self._topic}", daemon=True)
+        self._reader.start()
+        self.send({"config": config.as_json()})
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the child lives."""
+        return self._child.poll() is None
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Write one command; a child that is gone is found by `running`."""
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(command) + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def failure(self) -> SourceError:
+        """Why the child ended."""
+        if self._last_error is not None:
+            return SourceError(self._last_error["message"], hint=self._last_error["hint"])
+        return SourceError(
+            f'cdc process of topic "{self._topic}" ended with status {self._child.returncode}',
+            hint="It is started again; if this stays, see the runner's log.",
+        )
+
+    def stop(self) -> None:
+        """Ask the child to end at a transaction boundary, then insist."""
+        self.send({"stop": True})
+        if self._child.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._child.stdin.close()
+        try:
+            self._child.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            event = json.loads(line)
+            if event["event"] == "error":
+                self._last_error = event
+            self._on_event(event)

@@ -1,0 +1,190 @@
+"""One dimension's build side: changelog topic → Arrow → append to the changelog table → watermarks.
+
+In LOAD and in JOIN alike each micro-batch appends its changes, in source order, in one commit under
+its batch number; only after that commit its watermarks go on. The dimension version is the table's
+Delta version.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from joins.adapters.delta_log import DeltaLog
+from joins.adapters.kafka_cluster import spark_options
+from joins.failpoints import Failpoints
+from joins.kernels.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
+from joins.kernels.envelope import CapturedColumn, changelog_schema, decode
+from joins.kernels.files import ParquetStage
+from joins.plan import KafkaOptions
+from joins.staging import (
+    REPORT_DDL,
+    BatchReport,
+    TaskReport,
+    collect_reports,
+    current_origin,
+    reporting,
+)
+from watermark.model import MIN_TIMESTAMP, Watermark
+
+_TABLE = "changelog"
+
+
+PROCESSING_TIME = Watermark(MIN_TIMESTAMP, use_processing_time=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """What one commit of the changelog made true.
+
+    Attributes:
+        version: the dimension version.
+        state: the table's state after the commit.
+        marked_partitions: those whose watermark record is in this commit.
+        records: appended rows.
+        streamed: changes among them.
+        source_ts_ms: newest source time of a streamed change, 0 if there was none.
+    """
+
+    version: int
+    state: ChangelogState
+    marked_partitions: tuple[int, ...]
+    records: int
+    streamed: int
+    source_ts_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """What a worker needs to decode and stage a part of a micro-batch; picklable."""
+
+    topic: str
+    table: Path
+    columns: tuple[CapturedColumn, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """Settings of one build query."""
+
+    kafka: KafkaOptions
+    checkpoint: Path
+    trigger_ms: int = 200
+    max_records_per_batch: int = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildHooks:
+    """What a build query asks and tells, all on Spark's batch thread.
+
+    Attributes:
+        state: the committed state that a batch continues.
+        on_commit: a commit and what it made true.
+        on_error: why a batch failed, before Spark turns it into text.
+    """
+
+    state: Callable[[], ChangelogState]
+    on_commit: Callable[[CommittedBatch], None]
+    on_error: Callable[[Exception], None]
+    failpoints: Failpoints
+
+
+def stage_changes(
+    batches: Iterator[pa.RecordBatch], *, task: BuildTask, batch: int, state: ChangelogState
+) -> Iterator[pa.RecordBatch]:
+    """Decode Kafka rows `[key, value, partition, offset]` and stage them; emits one report.
+
+    A streamed change whose position its partition has already seen is a repeat and is dropped.
+    """
+    digest = ChangelogDigest(state.high_water)
+    origin = current_origin(task.epoch, batch)
+    with ParquetStage(task.table, changelog_schema(task.columns), origin) as stage:
+        for rows in batches:
+            changes = decode(rows, task.columns, topic=task.topic)
+            stage.write(digest.take(changes.batch))
+        staged = stage.finish()
+    files = {} if staged is None else {_TABLE: staged}
+    yield TaskReport(files=files, detail=digest.to_json()).to_batch()
+
+
+class BuildSide:
+    """The streaming query of one dimension; callbacks come on Spark's batch thread."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        task: BuildTask,
+        settings: BuildSettings,
+        log: DeltaLog,
+        hooks: BuildHooks,
+    ) -> None:
+        self._spark = spark
+        self._task = task
+        self._settings = settings
+        self._log = log
+        self._hooks = hooks
+
+    def start(self) -> StreamingQuery:
+        """Start the query; it goes on from its checkpoint."""
+        reader = (
+            self._spark.readStream.format("kafka")
+            .options(**spark_options(self._settings.kafka))
+            .option("subscribe", self._task.topic)
+            .option("startingOffsets", "earliest")
+            .option("failOnDataLoss", "true")
+            .option("maxOffsetsPerTrigger", self._settings.max_records_per_batch)
+        )
+        return (
+            reader.load()
+            .select("key", "value", "partition", "offset")
+            .writeStream.queryName(f"build-{self._task.topic}")
+            .option("checkpointLocation", str(self._settings.checkpoint))
+            .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
+            .foreachBatch(reporting(self._run_batch, self._hooks.on_error))
+            .start()
+        )
+
+    def _run_batch(self, frame: DataFrame, batch: int) -> None:
+        last = self._log.last_batch()
+        if last is not None and last >= batch:
+            return
+        before = self._hooks.state()
+        stage = partial(stage_changes, task=self._task, batch=batch, state=before)
+        report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
+        self._hooks.failpoints.hit("C11")
+        version = self._log.commit(
+            batch,
+            self._task.epoch,
+            report.files.get(_TABLE, ()),
+            {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
+        )
+        self._hooks.failpoints.hit("C12")
+        self._hooks.on_commit(_committed(version, before, report))
+
+
+def _committed(version: int, before: ChangelogState, report: BatchReport) -> CommittedBatch:
+    digest = ChangelogDigest(before.high_water)
+    for detail in report.details:
+        digest.merge(detail)
+    return CommittedBatch(
+        version=version,
+        state=digest.state_after(before),
+        marked_partitions=tuple(sorted(digest.marks)),
+        records=digest.records,
+        streamed=digest.streamed,
+        source_ts_ms=digest.source_ts_ms,
+    )
+
+
+def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
+    """The state of the changelog table at `version`, from its rows alone."""
+    digest = ChangelogDigest({})
+    for table in log.read_files(log.files_at(version), DIGEST_COLUMNS):
+        for batch in table.to_batches():
+            digest.count(batch)
+    return digest.state_after(ChangelogState())

@@ -1,0 +1,226 @@
+"""The job's durable files: written whole or not at all, each with a format version.
+
+A file is written beside its place, fsynced, renamed over it, and the directory is fsynced: a reader
+sees the old or the new content, also after a power failure.
+"""
+
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joins.errors import CheckpointError, CheckpointInUseError
+
+FORMAT_VERSION = 1
+
+
+def _fsync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_aside(path: Path, value: Mapping[str, Any], format_version: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    content = {"format_version": format_version, **value}
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            json.dump(content, file, separators=(",", ":"))
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    return aside
+
+
+def write_json_atomically(
+    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
+) -> None:
+    """Replace `path` by `value` with `format_version` added; durable when this returns.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    aside = _write_aside(path, value, format_version)
+    aside.replace(path)
+    _fsync_directory(path.parent)
+
+
+def create_json_once(
+    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
+) -> bool:
+    """Write `value` unless `path` is already there; durable when this returns.
+
+    Returns:
+        True if this call created the file, False if it was there (and is unchanged).
+    """
+    aside = _write_aside(path, value, format_version)
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    finally:
+        aside.unlink(missing_ok=True)
+    _fsync_directory(path.parent)
+    return True
+
+
+def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, Any] | None:
+    """The content of `path`, or None if there is no such file.
+
+    Raises:
+        CheckpointError: the file is damaged or has another format version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as exc:
+        raise CheckpointError(
+            f'file "{path}" is not valid JSON',
+            hint="It was damaged from outside; restore it from a backup or submit the job anew.",
+        ) from exc
+    found = value.get("format_version") if isinstance(value, dict) else None
+    if found != format_version:
+        raise CheckpointError(
+            f'file "{path}" has format version {found}, expected {format_version}',
+            hint="Run the version of Sluice that wrote this job, or submit the job anew.",
+        )
+    return dict(value)
+
+
+class CheckpointLock:
+    """Exclusive ownership of a checkpoint directory by one runner and its JVM.
+
+    The descriptor is inheritable, so a JVM that outlives a killed runner still holds the lock, and
+    a new runner cannot start beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor, to be passed to child processes that write to the checkpoint."""
+        if self._descriptor is None:
+            raise CheckpointError(
+                f'lock "{self._path}" is not held', hint="Acquire the lock before starting the job."
+            )
+        return self._descriptor
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            CheckpointInUseError: another process holds it.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            os.close(descriptor)
+            raise CheckpointInUseError(
+                f'checkpoint "{self._path.parent}" is in use by another runner',
+                hint="Stop the other runner of this job, or wait until its processes have ended.",
+            ) from exc
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock up in this process; children that inherited it keep it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobMeta:
+    """What stays the same over the restarts of a job, and the epoch that grows with each.
+
+    Attributes:
+        incarnation: UUID of this checkpoint's life, part of every app id.
+        epoch: number of the current runner, from 1.
+        probe_topic: the topic that the probe reads (internal for datagen).
+        probe_topic_id: Kafka's UUID of that topic, as text.
+        probe_start_offsets: partition → first offset, resolved at submission.
+        changelog_topics: dimension → topic.
+    """
+
+    incarnation: str
+    epoch: int
+    probe_topic: str
+    probe_topic_id: str
+    probe_start_offsets: dict[int, int]
+    changelog_topics: dict[str, str]
+
+
+class Checkpoint:
+    """Typed access to the files of one `checkpoint/` directory; ARCHITECTURE.md has the table."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lock = CheckpointLock(directory / "lock")
+
+    @property
+    def pins_directory(self) -> Path:
+        """Where `joins.pins` keeps one file a micro-batch."""
+        return self.directory / "pins"
+
+    def source_file(self, dimension: str) -> Path:
+        """The coordinator's file of one dimension."""
+        return self.directory / "sources" / f"{dimension}.json"
+
+    def cdc_file(self, dimension: str) -> Path:
+        """The CDC process's file of one dimension: its acknowledged boundary."""
+        return self.directory / "sources" / f"{dimension}.cdc.json"
+
+    def spark_directory(self, query: str) -> Path:
+        """Spark's own checkpoint of the query `build-<dimension>` or `probe`."""
+        return self.directory / "spark" / query
+
+    def read_meta(self) -> JobMeta | None:
+        """The job's meta data, or None before the first start."""
+        value = read_json(self.directory / "meta.json")
+        if value is None:
+            return None
+        return JobMeta(
+            incarnation=value["incarnation"],
+            epoch=value["epoch"],
+            probe_topic=value["probe_topic"],
+            probe_topic_id=value["probe_topic_id"],
+            probe_start_offsets={int(k): v for k, v in value["probe_start_offsets"].items()},
+            changelog_topics=dict(value["changelog_topics"]),
+        )
+
+    def write_meta(self, meta: JobMeta) -> None:
+        """Keep `meta`, durable when this returns."""
+        write_json_atomically(
+            self.directory / "meta.json",
+            {
+                "incarnation": meta.incarnation,
+                "epoch": meta.epoch,
+                "probe_topic": meta.probe_topic,
+                "probe_topic_id": meta.probe_topic_id,
+                "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
+                "changelog_topics": meta.changelog_topics,
+            },
+        )
+
+    def read_phase(self) -> dict[str, Any] | None:
+        """The opening (`phase`, `versions`, `opened_at_ms`, …), or None before it."""
+        return read_json(self.directory / "phase.json")
+
+    def write_phase(self, value: Mapping[str, Any]) -> None:
+        """Keep the opening, durable when this returns; it happens once in a job's life."""
+        write_json_atomically(self.directory / "phase.json", value)

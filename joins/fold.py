@@ -1,0 +1,111 @@
+"""The background fold: a plain Delta table `current`, for `SELECT * … VERSION AS OF`.
+
+Each fold merges the changes since the last one and names in its commit's metadata the changelog
+version that `current` equals from then on. It starts once the snapshot is complete, so it needs no
+tombstones.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from joins.adapters.delta_log import DeltaLog, create_table
+
+CURRENT_PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableExpiredLogCleanup": "false",
+}
+_POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
+_VERSION_KEY = "sluice.changelog_version"
+
+
+class Fold:
+    """Folds one changelog into its `current`; one caller at a time."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        changelog: DeltaLog,
+        current: DeltaLog,
+        primary_key: tuple[str, ...],
+    ) -> None:
+        self._spark = spark.newSession()
+        self._changelog = changelog
+        self._current = current
+        self._primary_key = primary_key
+
+    @staticmethod
+    def create(path: Path, changelog_schema: pa.Schema) -> None:
+        """Create `current`, empty, unless it is there."""
+        create_table(path, changelog_schema, properties=CURRENT_PROPERTIES)
+
+    def folded_version(self) -> int | None:
+        """The changelog version that `current` equals, None before the first fold."""
+        for version in range(self._current.version(), 0, -1):
+            for action in self._current.commit_entry(version):
+                told = action.get("commitInfo", {}).get("userMetadata") or "{}"
+                if _VERSION_KEY in told:
+                    return int(json.loads(told)[_VERSION_KEY])
+        return None
+
+    def run(self, version: int, marks: Mapping[int, tuple[int, int]]) -> int:
+        """Fold everything up to `version`.
+
+        Args:
+            version: changelog version to reach.
+            marks: partition → (generation, offset) of its newest watermark record; `r` records of
+                that or an older generation behind it are ignored.
+
+        Returns:
+            The version that `current` now equals.
+        """
+        folded = self.folded_version()
+        if folded is not None and folded >= version:
+            return folded
+        files = self._changelog.files_added((folded or 0) + 1, version)
+        if files:
+            self._merge(self._newest(files, marks), version, marks)
+        return version
+
+    def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
+        changes = self._spark.read.parquet(*map(str, files)).where(f.col("_op") != "w")
+        for partition, (generation, offset) in marks.items():
+            zombie = (
+                (f.col("_partition") == partition)
+                & (f.col("_op") == "r")
+                & (f.col("_generation") <= generation)
+                & (f.col("_offset") > offset)
+            )
+            changes = changes.where(~zombie)
+        order = [f.col(name).desc() for name in _POSITION]
+        window = Window.partitionBy(*self._primary_key).orderBy(*order)
+        ranked = changes.withColumn("_rank", f.row_number().over(window))
+        return ranked.where(f.col("_rank") == 1).drop("_rank")
+
+    def _merge(
+        self, changes: DataFrame, version: int, marks: Mapping[int, tuple[int, int]]
+    ) -> None:
+        names = changes.columns
+        same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self._primary_key)
+        place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
+        newer = f"{place.format('s')} > {place.format('t')}"
+        values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in names}
+        metadata = json.dumps({_VERSION_KEY: version})
+        self._spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
+        merge = (
+            DeltaTable.forPath(self._spark, str(self._current.path))
+            .alias("t")
+            .merge(changes.alias("s"), same_key)
+            .whenMatchedDelete(condition=f"s._op = 'd' AND {newer}")
+            .whenMatchedUpdate(condition=newer, set=values)
+            .whenNotMatchedInsert(condition="s._op <> 'd'", values=values)
+        )
+        generation = min((g for g, _ in marks.values()), default=1)
+        if generation > 1:
+            merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {generation}")
+        merge.execute()

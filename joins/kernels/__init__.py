@@ -1,0 +1,1 @@
+"""Arrow in, Arrow out: what runs on the workers, without a JVM."""

@@ -1,0 +1,136 @@
+"""Numbers: operators and functions, a column at a time.
+
+Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. A row fails where
+Flink would (division of an integer or a DECIMAL by zero), and where a DECIMAL does not fit its type
+(Flink: NULL). DECIMAL is exact and rounds half up to the scale of the result.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.casts import Checked, mask_of
+from joins.kernels.conversion import FLOATS, INTEGERS, checked_decimal, rowwise, to_decimal
+from joins.kernels.operation import Function, Operation, Value, broadcast, plain
+from joins.types import TypeName, arrow_type
+
+_DIVISION = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
+_EXACT = Context(prec=120, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
+_ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
+_WIDEST = 76
+
+
+def _arithmetic(function: Callable[..., Value], exact: Callable[..., Decimal]) -> Function:
+    def apply(op: Operation) -> Value | Checked:
+        if op.result.name is not TypeName.DECIMAL:
+            return function(*op.arguments)
+        digits = sum(item.precision for item in op.types) + 1
+        if digits <= _WIDEST and all(item.name is TypeName.DECIMAL for item in op.types):
+            wide = [
+                item.cast(pa.decimal256(t.precision, t.scale))
+                for item, t in zip(op.arguments, op.types, strict=True)
+            ]
+            return to_decimal(broadcast(function(*wide), op.num_rows), op.result)
+        return _decimal_rows(exact, op)
+
+    return apply
+
+
+def _decimal_rows(exact: Callable[..., Decimal], op: Operation) -> Checked:
+    def apply(*values: Decimal) -> Decimal:
+        return checked_decimal(exact(*map(Decimal, values)), op.result)
+
+    return rowwise(apply, op.arrays(), arrow_type(op.result))
+
+
+def _divide(op: Operation) -> Value | Checked:
+    if op.result.name is TypeName.DECIMAL or TypeName.DECIMAL in {item.name for item in op.types}:
+        return _decimal_rows(_DIVISION.divide, op)
+    if op.types[0].name not in INTEGERS:
+        return pc.divide(*op.arguments)
+    return _integer_quotient(op)
+
+
+def _integer_quotient(op: Operation) -> Checked:
+    left, right = op.arrays()
+    zero = mask_of(pc.equal(right, 0)) & mask_of(pc.is_valid(left))
+    minus_one = pc.equal(right, -1)
+    special = pc.or_(minus_one, pc.equal(right, 0))
+    quotient = pc.divide(left, pc.if_else(special, pa.scalar(1, right.type), right))
+    values = pc.if_else(minus_one, pc.negate(left), quotient)
+    return Checked(pc.if_else(pa.array(zero), pa.scalar(None, values.type), values), zero)
+
+
+def _remainder(op: Operation) -> Value | Checked:
+    if TypeName.DECIMAL in {item.name for item in op.types}:
+        return _decimal_rows(_EXACT.remainder, op)
+    if op.types[0].name in INTEGERS:
+        quotient = _integer_quotient(op)
+        left, right = op.arrays()
+        rest = pc.subtract(left, pc.multiply(quotient.values, right))
+        return Checked(rest, quotient.failed)
+    left, right = (np.asarray(item.to_numpy(zero_copy_only=False)) for item in op.arrays())
+    with np.errstate(invalid="ignore"):
+        rest = pa.array(np.fmod(left, right))
+    valid = pc.and_(*(pc.is_valid(item) for item in op.arrays()))
+    return pc.if_else(valid, rest, pa.scalar(None, rest.type))
+
+
+def _whole(function: Callable[..., Value]) -> Function:
+    """CEIL and FLOOR."""
+
+    def apply(op: Operation) -> Value | Checked:
+        if op.types[0].name in INTEGERS:
+            return op.arguments[0]
+        if op.types[0].name is TypeName.DECIMAL:
+            wide = op.array(0).cast(pa.decimal256(_WIDEST, op.types[0].scale))
+            return to_decimal(function(wide), op.result)
+        return function(op.arguments[0])
+
+    return apply
+
+
+def _round(op: Operation) -> Value | Checked:
+    digits = op.array(1) if len(op.arguments) > 1 else pa.array([0] * op.num_rows)
+    kind = op.types[0].name
+
+    def of_row(number: float | Decimal, places: int) -> object:
+        exact = Decimal(repr(number)) if kind in FLOATS else Decimal(number)
+        if not exact.is_finite() or places > 40:
+            return number
+        rounded = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _ROUNDING)
+        if kind in FLOATS:
+            return float(rounded)
+        return int(rounded) if kind in INTEGERS else checked_decimal(rounded, op.result)
+
+    try:
+        return rowwise(of_row, [op.array(0), digits], arrow_type(op.result))
+    except (pa.ArrowInvalid, OverflowError):
+        return Checked(
+            pa.nulls(op.num_rows, arrow_type(op.result)), np.ones(op.num_rows, dtype=np.bool_)
+        )
+
+
+def _double(function: Callable[..., Value]) -> Function:
+    return lambda op: function(*(item.cast(pa.float64()) for item in op.arguments))
+
+
+ARITHMETIC: Mapping[str, Function] = {
+    "+": _arithmetic(pc.add, _EXACT.add),
+    "-": _arithmetic(pc.subtract, _EXACT.subtract),
+    "*": _arithmetic(pc.multiply, _EXACT.multiply),
+    "/": _divide,
+    "%": _remainder,
+    "MOD": _remainder,
+    "NEG": plain(pc.negate),
+    "ABS": plain(pc.abs),
+    "CEIL": _whole(pc.ceil),
+    "FLOOR": _whole(pc.floor),
+    "ROUND": _round,
+    "SIGN": plain(pc.sign),
+    "SQRT": _double(pc.sqrt),
+    "POWER": _double(pc.power),
+}

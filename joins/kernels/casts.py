@@ -1,0 +1,125 @@
+"""Text to typed values, a column at a time: what cannot be read is marked, never raised."""
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Mask = npt.NDArray[np.bool_]
+
+DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
+TIMESTAMP_PATTERN = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?$"
+INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$"
+TIME_PATTERN = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
+INTEGER_PATTERN = r"^[+-]?\d{1,40}$"
+NUMBER_PATTERN = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A converted column; `failed` marks the rows that could not be converted, which are NULL."""
+
+    values: pa.Array
+    failed: Mask
+
+
+def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:
+    """A Boolean array as NumPy, NULL as False."""
+    filled = pc.fill_null(array, False)
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def null_where(array: pa.Array, mask: Mask) -> pa.Array:
+    """`array` with NULL where `mask` is true."""
+    if not mask.any():
+        return array
+    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+
+
+def try_each(array: pa.Array, convert: Callable[[pa.Array], pa.Array], to: pa.DataType) -> Checked:
+    """`convert(array)`, bisecting around the rows for which it raises `ArrowInvalid`."""
+    failed = np.zeros(len(array), dtype=np.bool_)
+    pieces: list[pa.Array] = []
+    pending = [(0, len(array))]
+    while pending:
+        low, high = pending.pop()
+        try:
+            pieces.append(convert(array.slice(low, high - low)))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if high - low == 1:
+                failed[low] = True
+                pieces.append(pa.nulls(1, to))
+            else:
+                middle = (low + high) // 2
+                pending += [(middle, high), (low, middle)]
+    return Checked(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), failed)
+
+
+def from_text(text: pa.Array, to: pa.DataType) -> Checked:
+    """Strings read as `to`, blanks around them already trimmed. NULL stays NULL.
+
+    Dates, timestamps and instants are `YYYY-MM-DD[ HH:MM:SS[.f]]` with a blank or a `T`; digits
+    beyond the sixth of a fraction are cut. An instant needs `Z` or an offset, unless the caller
+    adds it.
+    """
+    if pa.types.is_binary(to):
+        return _from_base64(text)
+    if pa.types.is_boolean(to):
+        return _from_boolean(text)
+    prepared, pattern = _prepared(text, to)
+    if pattern is None:
+        return Checked(prepared, np.zeros(len(text), dtype=np.bool_))
+    readable = mask_of(pc.match_substring_regex(text, pattern))
+    failed = ~readable & mask_of(pc.is_valid(text))
+    checked = try_each(null_where(prepared, failed), lambda part: part.cast(to), to)
+    return Checked(checked.values, checked.failed | failed)
+
+
+def _prepared(text: pa.Array, to: pa.DataType) -> tuple[pa.Array, str | None]:
+    if pa.types.is_integer(to):
+        return pc.replace_substring_regex(text, r"^\+", ""), INTEGER_PATTERN
+    if pa.types.is_floating(to) or pa.types.is_decimal(to):
+        return text, NUMBER_PATTERN
+    if pa.types.is_date(to):
+        return text, DATE_PATTERN
+    if pa.types.is_timestamp(to):
+        cut = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+        return cut, TIMESTAMP_PATTERN if to.tz is None else INSTANT_PATTERN
+    return text.cast(to), None
+
+
+def time_from_text(text: pa.Array) -> Checked:
+    """`HH:MM[:SS[.f]]` as microseconds since midnight."""
+    pattern_ok = mask_of(pc.match_substring_regex(text, TIME_PATTERN))
+    failed = ~pattern_ok & mask_of(pc.is_valid(text))
+    day = pc.binary_join_element_wise("1970-01-01", null_where(text, failed), " ")
+    checked = from_text(day, pa.timestamp("us"))
+    return Checked(checked.values.cast(pa.int64()), checked.failed | failed)
+
+
+def _from_boolean(text: pa.Array) -> Checked:
+    lower = pc.utf8_lower(text)
+    true = pc.is_in(lower, pa.array(["true", "t", "yes", "y", "1"]))
+    false = pc.is_in(lower, pa.array(["false", "f", "no", "n", "0"]))
+    known = pc.or_(true, false)
+    failed = ~mask_of(known) & mask_of(pc.is_valid(text))
+    return Checked(pc.if_else(known, true, pa.scalar(None, pa.bool_())), failed)
+
+
+def _from_base64(text: pa.Array) -> Checked:
+    values: list[bytes | None] = []
+    failed = np.zeros(len(text), dtype=np.bool_)
+    for row, item in enumerate(text.to_pylist()):
+        try:
+            values.append(None if item is None else base64.b64decode(item, validate=True))
+        except (binascii.Error, ValueError):
+            failed[row] = True
+            values.append(None)
+    return Checked(pa.array(values, pa.binary()), failed)

@@ -1,0 +1,187 @@
+"""Changelog rows on their way into an index: each key's newest record, watermark records apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.errors import IndexBuildError
+from joins.kernels.casts import Mask, mask_of
+from joins.kernels.hashing import hash_rows
+from joins.kernels.index_spec import IndexSpec
+from joins.kernels.segment import POSITION, Rows
+
+DELETED = "_deleted"
+GENERATION = "_generation"
+_COMPACT_ROWS = 4_000_000
+
+_META: dict[str, pa.DataType] = {
+    "_op": pa.string(),
+    "_partition": pa.int32(),
+    "_epoch": pa.int32(),
+    "_file": pa.int64(),
+    "_pos": pa.int64(),
+    "_row": pa.int64(),
+    "_offset": pa.int64(),
+    GENERATION: pa.int32(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which watermark records were read.
+
+    Attributes:
+        watermarks: (partition, generation) to the lowest offset of such a record.
+    """
+
+    watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def with_records(self, records: pa.Table) -> "Progress":
+        """With the watermark records of `records` added."""
+        merged = dict(self.watermarks)
+        columns = (
+            records.column(name).to_pylist() for name in ("_partition", GENERATION, "_offset")
+        )
+        for partition, generation, offset in zip(*columns, strict=True):
+            known = merged.get((partition, generation), offset)
+            merged[(partition, generation)] = min(known, offset)
+        return Progress(merged)
+
+    def complete_generation(self, partitions: int) -> int:
+        """The greatest generation that every partition has completed, -1 for none."""
+        newest = dict.fromkeys(range(partitions), -1)
+        for partition, generation in self.watermarks:
+            newest[partition] = max(newest.get(partition, -1), generation)
+        return min(newest.values(), default=-1)
+
+    def ignored(self, records: pa.Table) -> Mask:
+        """The `r` records behind a watermark record of their or a later generation."""
+        ignored = np.zeros(records.num_rows, dtype=np.bool_)
+        read = mask_of(pc.equal(records.column("_op"), "r"))
+        if not self.watermarks or not read.any():
+            return ignored
+        partition, generation, offset = (
+            numbers(records, name) for name in ("_partition", GENERATION, "_offset")
+        )
+        for (at, complete), limit in self.watermarks.items():
+            ignored |= (partition == at) & (generation <= complete) & (offset > limit)
+        return ignored & read
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The newest record of each key that changed.
+
+    Attributes:
+        rows: the kept columns, position, `_generation`, `_deleted`.
+        progress: including the watermark records among the changes.
+    """
+
+    rows: pa.Table
+    progress: Progress
+
+
+def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress) -> Changes:
+    """Fold `batches`, in any order, after the watermark records of `progress`.
+
+    Raises:
+        IndexBuildError: a batch lacks a column or has one of another type.
+    """
+    kept: list[pa.Table] = []
+    rows = limit = 0
+    for batch in batches:
+        table = _typed(pa.Table.from_batches([batch]), spec)
+        marks = pc.equal(table.column("_op"), "w")
+        if pc.any(marks, min_count=0).as_py():
+            progress = progress.with_records(table.filter(marks))
+            table = table.filter(pc.invert(marks))
+        kept.append(table)
+        rows += table.num_rows
+        if rows > limit + _COMPACT_ROWS:
+            kept = [_compacted(pa.concat_tables(kept), spec)]
+            rows = limit = kept[0].num_rows
+    table = pa.concat_tables(kept) if kept else _schema(spec).empty_table()
+    ignored = progress.ignored(table)
+    if ignored.any():
+        table = table.filter(pa.array(~ignored))
+    newest = newest_rows(table, spec.primary_key)
+    deleted = pc.equal(newest.column("_op"), "d")
+    newest = newest.drop_columns(["_op", "_partition"]).append_column(DELETED, deleted)
+    return Changes(newest, progress)
+
+
+def newest_rows(table: pa.Table, primary_key: Sequence[str]) -> pa.Table:
+    """The rows of `table` with the greatest position of their key, in the order of `table`."""
+    if table.num_rows < 2:
+        return table
+    keys = [_combined(table.column(name)) for name in primary_key]
+    shared = _shared_hash(keys)
+    if not shared.any():
+        return table
+    rows = np.flatnonzero(shared)
+    codes = _exact_codes([key.take(pa.array(rows)) for key in keys])
+    position = [numbers(table, part)[rows] for part in POSITION]
+    order = np.lexsort([*reversed(position), codes])
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = codes[order][1:] != codes[order][:-1]
+    keep = ~shared
+    keep[rows[order[last]]] = True
+    return table.filter(pa.array(keep))
+
+
+def numbers(table: pa.Table, name: str) -> Rows:
+    """An integer column without NULL as int64."""
+    return np.asarray(_combined(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _shared_hash(keys: Sequence[pa.Array]) -> Mask:
+    """The rows whose key's hash another row has too."""
+    hashes = hash_rows(keys)
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    same = ordered[1:] == ordered[:-1]
+    shared = np.zeros(len(hashes), dtype=np.bool_)
+    shared[order[1:][same]] = True
+    shared[order[:-1][same]] = True
+    return shared
+
+
+def _exact_codes(keys: Sequence[pa.Array]) -> Rows:
+    """Equal numbers for equal keys, and only for those."""
+    codes = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        encoded = key.dictionary_encode(null_encoding="encode")
+        indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        combined = codes * max(1, len(encoded.dictionary)) + indices
+        codes = np.unique(combined, return_inverse=True)[1]
+    return codes
+
+
+def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
+    """Fewer rows with the same fold: which `r` records count is known only at the end."""
+    read = pc.equal(table.column("_op"), "r")
+    changed = newest_rows(table.filter(pc.invert(read)), spec.primary_key)
+    return pa.concat_tables([changed, table.filter(read)]).combine_chunks()
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _schema(spec: IndexSpec) -> pa.Schema:
+    return pa.schema([*spec.schema, *(pa.field(name, kind) for name, kind in _META.items())])
+
+
+def _typed(table: pa.Table, spec: IndexSpec) -> pa.Table:
+    schema = _schema(spec)
+    try:
+        return table.select(schema.names).cast(schema)
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise IndexBuildError(
+            f"changelog rows do not fit the index: {error}",
+            hint="Check that the changelog table has the columns of the dimension's declaration.",
+        ) from error

@@ -1,0 +1,233 @@
+"""CAST: values of one SQL type as another, a column at a time.
+
+As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
+the target's precision are cut, floating point and text lose their fraction on the way to an
+integer, the session's time zone is UTC. Where Flink wraps, saturates or returns NULL because the
+value does not fit the target, the row fails here, for it would match the wrong dimension row.
+"""
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.casts import (
+    DATE_PATTERN,
+    Checked,
+    from_text,
+    mask_of,
+    null_where,
+    time_from_text,
+    try_each,
+)
+from joins.types import SqlType, TypeName, arrow_type
+
+INTEGERS = frozenset({TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT})
+FLOATS = frozenset({TypeName.FLOAT, TypeName.DOUBLE})
+MICROS_PER_SECOND = 1_000_000
+MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+_INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
+_WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
+
+
+def convert(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+    """`values` of type `source` as `target`; what does not fit is marked and NULL."""
+    if source == target:
+        return sound(values)
+    if source.name is TypeName.STRING:
+        return _from_string(pc.utf8_trim_whitespace(values), values, target)
+    if target.name is TypeName.STRING:
+        return _to_string(values, source)
+    if target.name is TypeName.DECIMAL:
+        return to_decimal(values, target)
+    if target.name in {TypeName.DATE, TypeName.TIME, *_INSTANTS}:
+        return _to_time_type(values, source, target)
+    if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
+        values = pc.trunc(values)
+    to = arrow_type(target)
+    return try_each(values, lambda part: part.cast(to), to)
+
+
+def _to_time_type(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+    if target.name is TypeName.TIME:
+        return _to_time(values, source, target)
+    micros = values.cast(pa.timestamp("us"))
+    if target.name is TypeName.DATE:
+        return sound(_days(micros))
+    return sound(cut_fraction(micros, target).cast(arrow_type(target)))
+
+
+def sound(values: pa.Array) -> Checked:
+    """All of `values` could be converted."""
+    return Checked(values, np.zeros(len(values), dtype=np.bool_))
+
+
+def cut_fraction(values: pa.Array, target: SqlType) -> pa.Array:
+    """Microseconds cut to the fractional digits of `target`, towards the past."""
+    if target.precision >= 6:
+        return values
+    unit = 10 ** (6 - target.precision)
+    micros = values.cast(pa.int64())
+    numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
+    cut = pa.array(numbers - numbers % unit)
+    return pc.if_else(pc.is_valid(values), cut, pa.scalar(None, pa.int64())).cast(values.type)
+
+
+def to_decimal(values: pa.Array, target: SqlType) -> Checked:
+    """Numbers rounded half up to the scale of `target`; more digits than its precision fail."""
+    to = arrow_type(target)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int32())
+    if pa.types.is_floating(values.type):
+        return rowwise(lambda number: checked_decimal(Decimal(repr(number)), target), [values], to)
+    if pa.types.is_integer(values.type):
+        values = values.cast(pa.decimal128(19, 0))
+    wide = pa.decimal256(76, max(values.type.scale, target.scale))
+
+    def rescale(part: pa.Array) -> pa.Array:
+        exact = part.cast(wide)
+        return pc.round(exact, target.scale, "half_towards_infinity").cast(to)
+
+    return try_each(values, rescale, to)
+
+
+def rowwise(function: Callable[..., object], arguments: list[pa.Array], to: pa.DataType) -> Checked:
+    """`function` of each row's Python values, NULL where one is NULL, failed where it raises."""
+    count = len(arguments[0])
+    results: list[object] = [None] * count
+    failed = np.zeros(count, dtype=np.bool_)
+    for row, values in enumerate(zip(*(item.to_pylist() for item in arguments), strict=True)):
+        if any(value is None for value in values):
+            continue
+        try:
+            results[row] = function(*values)
+        except (ArithmeticError, ValueError):
+            failed[row] = True
+    return Checked(pa.array(results, to), failed)
+
+
+def constant(text: str | None, target: SqlType) -> Checked:
+    """A literal's text as an array of one."""
+    if text is None:
+        return sound(pa.nulls(1, arrow_type(target)))
+    if target.name is TypeName.STRING:
+        return sound(pa.array([text], pa.string()))
+    if target.name is TypeName.BYTES:
+        return rowwise(bytes.fromhex, [pa.array([text])], pa.binary())
+    return _from_string(pa.array([text.strip()]), pa.array([text]), target)
+
+
+def _from_string(text: pa.Array, raw: pa.Array, target: SqlType) -> Checked:
+    to = arrow_type(target)
+    if target.name is TypeName.STRING:
+        return sound(raw)
+    if target.name is TypeName.BYTES:
+        return sound(raw.cast(pa.binary()))
+    if target.name in INTEGERS:
+        return from_text(pc.replace_substring_regex(text, r"^([+-]?\d+)\.\d*$", r"\1"), to)
+    if target.name is TypeName.DECIMAL:
+        wide = from_text(text, pa.decimal256(76, 38))
+        fitting = to_decimal(wide.values, target)
+        return Checked(fitting.values, fitting.failed | wide.failed)
+    if target.name is TypeName.TIME:
+        read = time_from_text(text)
+        return Checked(cut_fraction(read.values, target), read.failed)
+    if target.name in _INSTANTS:
+        return _instant_from_string(text, target)
+    if target.name is TypeName.DATE:
+        dates = mask_of(pc.match_substring_regex(text, DATE_PATTERN))
+        midnight = from_text(null_where(text, dates), pa.timestamp("us"))
+        read = from_text(null_where(text, ~dates), to)
+        return Checked(
+            pc.coalesce(read.values, _days(midnight.values)), midnight.failed | read.failed
+        )
+    return from_text(text, to)
+
+
+def _days(values: pa.Array) -> pa.Array:
+    return pc.floor_temporal(values, unit="day").cast(pa.date32())
+
+
+def _instant_from_string(text: pa.Array, target: SqlType) -> Checked:
+    if target.name is TypeName.TIMESTAMP:
+        read = from_text(text, pa.timestamp("us"))
+        return Checked(cut_fraction(read.values, target), read.failed)
+    to = arrow_type(target)
+    offset = mask_of(pc.match_substring_regex(text, r":\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})$"))
+    instant = from_text(null_where(text, ~offset), to)
+    local = from_text(null_where(text, offset), pa.timestamp("us"))
+    values = pc.coalesce(instant.values, local.values.cast(to))
+    return Checked(cut_fraction(values, target), instant.failed | local.failed)
+
+
+def _to_time(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+    if source.name is TypeName.TIME:
+        return sound(cut_fraction(values, target))
+    micros = values.cast(pa.timestamp("us")).cast(pa.int64())
+    numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False) % MICROS_PER_DAY
+    valid = pa.array(mask_of(pc.is_valid(values)))
+    return sound(
+        cut_fraction(pc.if_else(valid, pa.array(numbers), pa.scalar(None, pa.int64())), target)
+    )
+
+
+def _to_string(values: pa.Array, source: SqlType) -> Checked:
+    if source.name is TypeName.BOOLEAN:
+        return sound(pc.if_else(values, "TRUE", "FALSE"))
+    if source.name in FLOATS:
+        shortest = _java_float if source.name is TypeName.FLOAT else _java_double
+        return rowwise(shortest, [values], pa.string())
+    if source.name is TypeName.DECIMAL:
+        return rowwise(lambda number: format(number, "f"), [values], pa.string())
+    if source.name in _INSTANTS:
+        return sound(_trimmed_fraction(values.cast(pa.timestamp("us")).cast(pa.string()), source))
+    if source.name is TypeName.TIME:
+        text = pc.utf8_slice_codeunits(values.cast(pa.timestamp("us")).cast(pa.string()), 11)
+        return sound(_trimmed_fraction(text, source))
+    return try_each(values, lambda part: part.cast(pa.string()), pa.string())
+
+
+def _trimmed_fraction(text: pa.Array, source: SqlType) -> pa.Array:
+    """As many digits after the seconds as the type has at least, more only if they are not zero."""
+    if source.precision == 0:
+        text = pc.replace_substring_regex(text, r"\.0+$", "")
+    return pc.replace_substring_regex(text, rf"(\.\d{{{source.precision}}}\d*?)0*$", r"\1")
+
+
+def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
+    """`number` rounded half up to the scale of `target`.
+
+    Raises:
+        ArithmeticError: it has more digits than `target`, or is not finite.
+    """
+    rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
+    if not rounded.is_finite() or rounded.adjusted() >= target.precision - target.scale:
+        if rounded.is_zero():
+            return rounded
+        raise InvalidOperation
+    return rounded
+
+
+def _java_double(number: float) -> str:
+    """As `Double.toString`: decimal from 1E-3 up to 1E7, else with an exponent."""
+    return _java_text(repr(number), number)
+
+
+def _java_float(number: float) -> str:
+    return _java_text(str(np.float32(number)), number)
+
+
+def _java_text(shortest: str, number: float) -> str:
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        plain = format(Decimal(shortest), "f")
+        return plain if "." in plain else plain + ".0"
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) - 1 + int(exponent)
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"

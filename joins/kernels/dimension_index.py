@@ -1,0 +1,129 @@
+"""One version of a lookup index, attached: the matches of keys, and the columns of matched rows."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.hashing import hash_rows, valid_rows
+from joins.kernels.index_spec import IndexSpec
+from joins.kernels.manifest import Manifest, manifest_path, read_manifest
+from joins.kernels.segment import Rows, Segment, bits_at, map_bits, taken
+
+_CACHED_VERSIONS = 16
+
+
+class DimensionIndex:
+    """One version of an index, memory-mapped; immutable and safe to share between threads."""
+
+    _cache: ClassVar[OrderedDict[tuple[str, int, int, int], "DimensionIndex"]] = OrderedDict()
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, home: Path, manifest: Manifest, spec: IndexSpec) -> None:
+        self.version = manifest.version
+        self.spec = spec
+        self.num_rows = sum(entry.visible for entry in manifest.segments)
+        self._segments = [Segment.map(home, entry.name) for entry in manifest.segments]
+        self._hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
+        rows = [entry.rows for entry in manifest.segments]
+        self._first = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+
+    @classmethod
+    def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
+        """Map `version`, which costs milliseconds once a process and nothing after that.
+
+        Raises:
+            IndexBuildError: the version is missing or a file of it is not complete.
+        """
+        home = directory / spec.digest
+        try:
+            written = manifest_path(home, version).stat()
+        except OSError:
+            written = None
+        key = (str(home), version, *((written.st_ino, written.st_mtime_ns) if written else (0, 0)))
+        with cls._lock:
+            known = cls._cache.get(key)
+            if known is None:
+                known = cls(home, read_manifest(home, version), spec)
+                cls._cache[key] = known
+            cls._cache.move_to_end(key)
+            while len(cls._cache) > _CACHED_VERSIONS:
+                cls._cache.popitem(last=False)
+        return known
+
+    def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
+        """All matches as (position in `keys`, dimension row), by position, then by primary key.
+
+        `keys` has one array for each column of the join key, in its order. NULL matches nothing.
+        The order does not depend on the segments; the numbers of the dimension rows do.
+        """
+        columns = self._typed_keys(keys)
+        valid = np.flatnonzero(valid_rows(columns))
+        hashes = hash_rows(columns)[valid]
+        usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
+        found: list[tuple[Rows, Rows]] = []
+        for segment, hidden, first in zip(self._segments, self._hidden, self._first, strict=False):
+            probes, rows = segment.matches(segment.join, self.spec.join_key, usable, hashes)
+            visible = bits_at(hidden, rows) == 0
+            found.append((probes[visible], rows[visible] + first))
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        probes = np.concatenate([pair[0] for pair in found])
+        rows = np.concatenate([pair[1] for pair in found])
+        return self._ordered(valid[probes], rows)
+
+    def take(self, dimension_rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
+        """`columns` of `dimension_rows` in their order; -1 gives a row of NULLs."""
+        schema = pa.schema([self.spec.schema.field(name) for name in columns])
+        if not columns:
+            return pa.RecordBatch.from_struct_array(
+                pa.array([{}] * len(dimension_rows), pa.struct([]))
+            )
+        owners = np.searchsorted(self._first, dimension_rows, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(len(self._segments) + 1))
+        place = None
+        if len(order) and not np.array_equal(order, np.arange(len(order))):
+            inverse = np.empty_like(order)
+            inverse[order] = np.arange(len(order))
+            place = pa.array(inverse)
+        picked = [
+            pa.array(dimension_rows[order[lo:hi]] - first)
+            for lo, hi, first in zip(bounds[:-1], bounds[1:], self._first, strict=False)
+        ]
+        arrays = []
+        for item in schema:
+            parts = [pa.nulls(int(bounds[0]), item.type)]
+            for segment, rows in zip(self._segments, picked, strict=True):
+                if len(rows):
+                    parts.append(segment.rows.column(item.name).take(rows).cast(item.type))
+            whole = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+            arrays.append(whole if place is None else whole.take(place))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _typed_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        schema = self.spec.schema
+        expected = [schema.field(name).type for name in self.spec.join_key]
+        return [
+            key if key.type.equals(kind) else key.cast(kind)
+            for key, kind in zip(keys, expected, strict=True)
+        ]
+
+    def _ordered(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        if len(self._segments) > 1:
+            order = np.argsort(probes, kind="stable")
+            probes, rows = probes[order], rows[order]
+        if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
+            return probes, rows
+        table = pa.Table.from_batches([self.take(rows, self.spec.primary_key)])
+        table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
+        sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]
+        order = pc.sort_indices(
+            table.append_column("probe", pa.array(probes)), sort_keys=sort_keys
+        ).to_numpy()
+        return probes[order], rows[order]

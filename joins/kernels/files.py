@@ -1,0 +1,152 @@
+"""Parquet files that a task stages and the driver commits: whole, fsynced, described in a line.
+
+A staged file is invisible until a commit names it; what no commit names is an orphan, never a
+duplicate.
+"""
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """Who writes a file: unique for each attempt, so that no two attempts share a name.
+
+    Attributes:
+        epoch: the runner's epoch.
+        batch: number of the micro-batch.
+        task: Spark partition of the task.
+        attempt: Spark's task attempt id.
+    """
+
+    epoch: int
+    batch: int
+    task: int
+    attempt: int
+
+    def file_name(self) -> str:
+        """A fresh name for one file of this attempt."""
+        return (
+            f"part-{self.epoch:05d}-{self.batch:010d}-{self.task:05d}-{self.attempt}"
+            f"-{uuid.uuid4().hex}.parquet"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One complete file that waits for its commit.
+
+    Attributes:
+        path: relative to the table's root.
+        size_bytes: of the file.
+        rows: records in it.
+        stats: Delta's statistics as JSON text.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int
+    stats: str
+
+
+_MIN_MAX_TYPES = (pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
+
+
+def _json_bound(scalar: pa.Scalar) -> int | bool | str:
+    value: int | bool | date = scalar.as_py()
+    return value.isoformat() if isinstance(value, date) else value
+
+
+class _ColumnStats:
+    """Null count always; bounds where Delta needs no truncation rule."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.nulls = 0
+        self.bounded = any(test(kind) for test in _MIN_MAX_TYPES)
+        self.minimum: Any = None
+        self.maximum: Any = None
+
+    def add(self, column: pa.Array) -> None:
+        self.nulls += column.null_count
+        if not self.bounded or column.null_count == len(column):
+            return
+        bounds = pc.min_max(column)
+        low, high = _json_bound(bounds["min"]), _json_bound(bounds["max"])
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
+
+
+class ParquetStage:
+    """Writes batches of one schema into one new file below a table's root.
+
+    Use as a context manager; `finish` gives the staged file, or None if no row came.
+    """
+
+    def __init__(self, root: Path, schema: pa.Schema, origin: FileOrigin) -> None:
+        self._root = root
+        self._schema = schema
+        self._name = origin.file_name()
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+        self._stats = [_ColumnStats(field.type) for field in schema]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            (self._root / self._name).unlink(missing_ok=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append `batch`, whose schema is the stage's.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        if batch.num_rows == 0:
+            return
+        if self._writer is None:
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                self._root / self._name, self._schema, compression="zstd", version="2.6"
+            )
+        self._writer.write_batch(batch)
+        self._rows += batch.num_rows
+        for stats, column in zip(self._stats, batch.columns, strict=True):
+            stats.add(column)
+
+    def finish(self) -> StagedFile | None:
+        """Close and fsync the file; durable when this returns."""
+        if self._writer is None:
+            return None
+        path = self._root / self._name
+        self._writer.close()
+        self._writer = None
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        names = self._schema.names
+        bounded = [(n, s) for n, s in zip(names, self._stats, strict=True) if s.minimum is not None]
+        stats = {
+            "numRecords": self._rows,
+            "minValues": {name: s.minimum for name, s in bounded},
+            "maxValues": {name: s.maximum for name, s in bounded},
+            "nullCount": {name: s.nulls for name, s in zip(names, self._stats, strict=True)},
+        }
+        return StagedFile(self._name, path.stat().st_size, self._rows, json.dumps(stats))

@@ -1,0 +1,302 @@
+"""The lookup index of a dimension: one immutable, memory-mapped state per version of its changelog.
+
+A version is a list of segments, oldest first, and for each segment a bitmap of the rows that this
+version hides: superseded by a newer segment, deleted, or of a generation older than the complete
+one. A segment has at most one row a key, the newest one that its changes brought, and only if it is
+newer than what older segments have; so the newest segment with a key has the key's newest record,
+deletes included. Deletes stay, for a record that is sent again must not bring a key back, until
+their binlog file is long past.
+
+Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` (the manifest:
+segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
+names.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.errors import IndexBuildError
+from joins.kernels.casts import Mask
+from joins.kernels.changes import Progress, newest_rows, read_changes
+from joins.kernels.dimension_index import DimensionIndex
+from joins.kernels.hashing import hash_rows
+from joins.kernels.index_spec import IndexSpec
+from joins.kernels.manifest import (
+    Manifest,
+    SegmentEntry,
+    exclusive,
+    manifest_path,
+    read_manifest,
+    write_manifest,
+)
+from joins.kernels.segment import (
+    POSITION,
+    Rows,
+    Segment,
+    damaged,
+    file_checksum,
+    map_bits,
+    store_bits,
+    taken,
+    write_segment,
+)
+
+__all__ = [
+    "DimensionIndex",
+    "IndexSpec",
+    "advance",
+    "build",
+    "remove_versions",
+    "usable_versions",
+    "verify",
+]
+
+_MERGE_FACTOR = 4
+_SMALLEST_SEGMENT = 4096
+
+
+def build(directory: Path, version: int, spec: IndexSpec, base: Iterable[pa.RecordBatch]) -> None:
+    """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
+
+    Raises:
+        IndexBuildError: the rows do not fit `spec`.
+    """
+    home = directory / spec.digest
+    with exclusive(home):
+        if _is_usable(home, version):
+            return
+        changes = read_changes(base, spec, Progress())
+        complete = changes.progress.complete_generation(spec.partitions)
+        rows = _without_old_deletes(changes.rows, complete)
+        parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
+        write_manifest(
+            home, Manifest(version, tuple(part.entry for part in parts), changes.progress)
+        )
+
+
+def advance(
+    directory: Path,
+    from_version: int,
+    version: int,
+    spec: IndexSpec,
+    changes: Iterable[pa.RecordBatch],
+) -> None:
+    """Make `version` usable from `from_version` and the rows of the commits after it.
+
+    Raises:
+        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
+    """
+    home = directory / spec.digest
+    with exclusive(home):
+        if _is_usable(home, version):
+            return
+        old = read_manifest(home, from_version)
+        parts = [_Part.mapped(home, entry) for entry in old.segments]
+        before = old.progress.complete_generation(spec.partitions)
+        read = read_changes(changes, spec, old.progress)
+        complete = read.progress.complete_generation(spec.partitions)
+        rows = _superseding(parts, read.rows, spec)
+        if complete > before:
+            for part in parts:
+                part.hidden |= part.generations() < complete
+        if rows.num_rows:
+            parts.append(_stored(home, version, spec, rows, complete))
+        parts = _merged(home, version, spec, parts, complete)
+        entries = tuple(part.saved(home, version) for part in parts)
+        write_manifest(home, Manifest(version, entries, read.progress))
+
+
+def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
+    """The versions whose manifest exists, ascending."""
+    return tuple(sorted(_versions(directory / spec.digest)))
+
+
+def verify(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Read every file of `version` and compare its checksum.
+
+    Raises:
+        IndexBuildError: a file is missing or damaged.
+    """
+    home = directory / spec.digest
+    for entry in read_manifest(home, version).segments:
+        for file in entry.all_files:
+            if file_checksum(home / file.name) != file.checksum:
+                raise damaged(home / file.name, "its checksum differs")
+
+
+def remove_versions(directory: Path, keep: set[int]) -> None:
+    """Remove all other versions of every index below `directory`, and files that no version names.
+
+    A damaged manifest goes too. Processes that have a removed version attached keep their mappings.
+    """
+    if not directory.is_dir():
+        return
+    for home in sorted(path for path in directory.iterdir() if path.is_dir()):
+        with exclusive(home):
+            _remove_versions(home, keep)
+
+
+def _remove_versions(home: Path, keep: set[int]) -> None:
+    named = {"lock"}
+    for version in _versions(home):
+        path = manifest_path(home, version)
+        if version not in keep:
+            path.unlink()
+            continue
+        try:
+            entries = read_manifest(home, version).segments
+        except IndexBuildError:
+            path.unlink()
+            continue
+        named.add(path.name)
+        named.update(file.name for entry in entries for file in entry.all_files)
+    for path in home.iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+@dataclass(slots=True)
+class _Part:
+    """A segment on its way into a new version.
+
+    Attributes:
+        hidden: one Boolean a row.
+        saved_hidden: what `entry.hidden` has.
+    """
+
+    entry: SegmentEntry
+    segment: Segment
+    hidden: Mask
+    saved_hidden: Mask
+
+    @classmethod
+    def mapped(cls, home: Path, entry: SegmentEntry) -> Self:
+        bits = map_bits(home / entry.hidden.name)
+        hidden = np.unpackbits(bits, count=entry.rows).astype(np.bool_)
+        return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
+
+    def generations(self) -> npt.NDArray[np.int32]:
+        numbers: npt.NDArray[np.int32] = self.segment.rows.column("_generation").to_numpy()
+        return numbers
+
+    def saved(self, home: Path, version: int) -> SegmentEntry:
+        """The entry with a bitmap file of its own where the bitmap has changed."""
+        if np.array_equal(self.hidden, self.saved_hidden):
+            return self.entry
+        entry = self.entry
+        stored = store_bits(home, f"{entry.name}.{version}", self.hidden)
+        visible = entry.rows - int(self.hidden.sum())
+        return SegmentEntry(entry.name, entry.rows, entry.files, stored, visible)
+
+
+def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
+    """Write `rows` as a segment, deletes and rows of incomplete generations hidden."""
+    name = f"s{version}-{uuid.uuid4().hex[:12]}"
+    files = write_segment(home, name, rows, (spec.primary_key, spec.join_key))
+    segment = Segment.map(home, name)
+    deleted = segment.rows.column("_deleted").to_numpy(zero_copy_only=False).astype(np.bool_)
+    hidden = deleted | (segment.rows.column("_generation").to_numpy() < complete)
+    stored = store_bits(home, f"{name}.{version}", hidden)
+    count = segment.rows.num_rows
+    entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
+    return _Part(entry, segment, hidden, hidden)
+
+
+def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:
+    """The `rows` that are newer than what `parts` have, which is hidden there."""
+    if rows.num_rows == 0 or not parts:
+        return rows
+    table = rows.combine_chunks()
+    keys = [table.column(name).combine_chunks() for name in spec.primary_key]
+    position = [table.column(part).to_numpy() for part in POSITION]
+    keep = np.ones(table.num_rows, dtype=np.bool_)
+    open_rows = np.arange(table.num_rows)
+    hashes = hash_rows(keys)
+    for part in reversed(parts):
+        wanted = taken(keys, open_rows)
+        segment = part.segment
+        found, held = segment.matches(segment.primary, spec.primary_key, wanted, hashes[open_rows])
+        mine = open_rows[found]
+        newer = _is_later([item[mine] for item in position], segment.positions(held))
+        part.hidden[held[newer]] = True
+        keep[mine[~newer]] = False
+        open_rows = np.setdiff1d(open_rows, mine, assume_unique=True)
+    return table.filter(pa.array(keep))
+
+
+def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
+    later = np.zeros(len(new[0]), dtype=np.bool_)
+    for mine, theirs in zip(reversed(new), reversed(old), strict=True):
+        later = (mine > theirs) | ((mine == theirs) & later)
+    return later
+
+
+def _merged(
+    home: Path, version: int, spec: IndexSpec, parts: list[_Part], complete: int
+) -> list[_Part]:
+    """Merge the newest segments while the one before is not much larger than they are together."""
+    start = len(parts)
+    total = 0
+    while start and (
+        total == 0 or parts[start - 1].entry.rows <= _MERGE_FACTOR * max(total, _SMALLEST_SEGMENT)
+    ):
+        start -= 1
+        total += parts[start].entry.rows
+    if len(parts) - start < 2:
+        return parts
+    live = [_live_rows(part, complete) for part in parts[start:]]
+    rows = newest_rows(_same_types(live), spec.primary_key)
+    if start == 0:
+        rows = _without_old_deletes(rows, complete)
+    return [
+        *parts[:start],
+        *([_stored(home, version, spec, rows, complete)] if rows.num_rows else []),
+    ]
+
+
+def _live_rows(part: _Part, complete: int) -> pa.Table:
+    """Rows that are visible or may still be their key's newest record."""
+    deleted = part.segment.rows.column("_deleted").to_numpy(zero_copy_only=False)
+    wanted = ~part.hidden | deleted | (part.generations() < complete)
+    return pa.Table.from_batches([part.segment.rows.filter(pa.array(wanted))])
+
+
+def _same_types(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
+    """Without the hidden rows whose binlog file is more than one behind the newest.
+
+    A binlog process that restarts sends again what was not acknowledged: seconds, not files.
+    """
+    if rows.num_rows == 0:
+        return rows
+    epoch, file, generation = (
+        rows.column(name).to_numpy() for name in ("_epoch", "_file", "_generation")
+    )
+    newest_epoch = epoch.max()
+    newest_file = file[epoch == newest_epoch].max()
+    hidden = rows.column("_deleted").to_numpy() | (generation < complete)
+    old = (epoch < newest_epoch) | (file < newest_file - 1)
+    return rows.filter(pa.array(~(hidden & old))) if (hidden & old).any() else rows
+
+
+def _is_usable(home: Path, version: int) -> bool:
+    try:
+        read_manifest(home, version)
+    except IndexBuildError:
+        return False
+    return True
+
+
+def _versions(home: Path) -> set[int]:
+    names = (path.stem for path in home.glob("v*.json"))
+    return {int(name[1:]) for name in names if name[1:].isdigit()}

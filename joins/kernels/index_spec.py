@@ -1,0 +1,45 @@
+"""What an index holds: its keys, its columns and the channels that complete a generation."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from joins.plan import Field
+from joins.types import arrow_type
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index of a dimension; several may share a directory.
+
+    Attributes:
+        primary_key: columns whose newest record is the row.
+        join_key: columns that `lookup` gets, in its order; not necessarily unique.
+        fields: the columns to keep, both keys included.
+        partitions: of the changelog topic. A generation is complete when a watermark record of it,
+            or of a later one, was read from each of them.
+    """
+
+    primary_key: tuple[str, ...]
+    join_key: tuple[str, ...]
+    fields: tuple[Field, ...]
+    partitions: int
+
+    @property
+    def digest(self) -> str:
+        """The name of the index's directory: equal for equal specifications, on every node."""
+        fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
+        text = json.dumps([self.primary_key, self.join_key, fields, self.partitions])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow types of `fields`."""
+        return pa.schema([(item.name, arrow_type(item.type)) for item in self.fields])
+
+    @property
+    def join_is_unique(self) -> bool:
+        """Whether a key can match one row at the most."""
+        return set(self.primary_key) <= set(self.join_key)

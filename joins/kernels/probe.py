@@ -1,0 +1,404 @@
+"""One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
+
+Steps: parse the needed fields, metadata and computed columns, then for each dimension in the order
+of the statement keys, lookup and the rest of ON, which belongs to the match, then WHERE, then the
+projection.
+
+Rows come in the order of the records, and for one record in the order of the matches' primary keys,
+first dimension first. So a replay gives the same rows in the same order, whatever became of the
+index's segments.
+
+A record is either answered or dead: if it cannot be parsed, or an expression
+fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is one dead letter with
+the first reason and has no rows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.kernels.casts import Mask, mask_of
+from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
+from joins.kernels.index import DimensionIndex, IndexSpec
+from joins.kernels.json_rows import parse
+from joins.plan import (
+    ComputedField,
+    DeltaSink,
+    DimensionJoin,
+    Field,
+    JoinPlan,
+    JoinType,
+    KafkaSource,
+    MetadataField,
+    OutputColumn,
+)
+from joins.types import TypeName, arrow_type
+
+Rows = npt.NDArray[np.int64]
+
+COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+DEAD_LETTERS = pa.schema([*COORDINATES, ("reason", pa.string()), ("value", pa.binary())])
+ROW_METADATA = pa.schema(
+    [
+        ("_topic", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        ("_batch", pa.int64()),
+        ("_dimension_versions", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeKernelSpec:
+    """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
+
+    Attributes:
+        topic: of records that come without one.
+        fields: the physical columns that are needed, likewise the metadata and computed ones.
+        row_metadata: append `ROW_METADATA` to the rows.
+    """
+
+    alias: str
+    topic: str
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...]
+    computed_fields: tuple[ComputedField, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    row_metadata: bool
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of `JoinedBatch.rows`."""
+        columns = [
+            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
+            for item in self.output
+        ]
+        return pa.schema([*columns, *(ROW_METADATA if self.row_metadata else ())])
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """What a micro-batch has pinned.
+
+    Attributes:
+        versions: (dimension name, version) in the order of the plan.
+    """
+
+    proctime_ms: int
+    batch_id: int
+    versions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedBatch:
+    """The answer to a micro-batch, or to a part of it.
+
+    Attributes:
+        rows: the sink's columns, with `ROW_METADATA` if the spec says so.
+        coordinates: `COORDINATES` of the record that each row comes from.
+        dead_letters: `DEAD_LETTERS`, in the order of the records.
+        matched: living records with a match in every dimension, before WHERE.
+        unmatched: the other living records.
+    """
+
+    rows: pa.RecordBatch
+    coordinates: pa.RecordBatch
+    dead_letters: pa.RecordBatch
+    matched: int
+    unmatched: int
+
+
+def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
+    """The part of `plan` that a worker needs, without the probe columns that nothing reads."""
+    probe = plan.probe
+    needed = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
+    computed: list[ComputedField] = []
+    for item in reversed(probe.computed_fields):
+        if item.name in needed:
+            computed.insert(0, item)
+            needed |= {column.name for column in _columns(item.expression)}
+    source = probe.source
+    return ProbeKernelSpec(
+        alias=probe.alias,
+        topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
+        fields=tuple(item for item in probe.fields if item.name in needed),
+        metadata_fields=tuple(item for item in probe.metadata_fields if item.name in needed),
+        computed_fields=tuple(computed),
+        joins=plan.joins,
+        where=plan.where,
+        output=plan.output,
+        row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
+    )
+
+
+def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
+    """The index that `join` looks up; joins of one dimension on the same columns share it.
+
+    `partitions` is the number of partitions of the dimension's changelog topic.
+    """
+    dimension = next(item for item in plan.dimensions if item.name == join.dimension)
+    roles = {item.alias for item in plan.joins if item.dimension == join.dimension}
+    key = tuple(pair.dimension_column for pair in join.keys)
+    needed = {name for relation, name in _plan_columns(plan) if relation in roles}
+    needed |= {*key, *dimension.primary_key}
+    fields = tuple(item for item in dimension.fields if item.name in needed)
+    return IndexSpec(dimension.primary_key, key, fields, partitions)
+
+
+def join_batch(
+    spec: ProbeKernelSpec,
+    records: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> JoinedBatch:
+    """Join `records` with `indexes`, which are given by the alias of their join.
+
+    `records` is `[value: binary, topic: string?, partition: int32, offset: int64, timestamp?]`, the
+    timestamp an Arrow timestamp or int64 milliseconds.
+    """
+    batch = _Batch(spec, _with_topic(records, spec.topic), context)
+    batch.read()
+    joined = _Joined(batch, batch.living(), {})
+    for join in spec.joins:
+        joined = _join(joined, join, indexes[join.alias])
+    complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for _, rows in joined.dimensions.values():
+        complete &= rows >= 0
+    matched = joined.probe_rows[complete]
+    if spec.where is not None:
+        joined = joined.kept(joined.true(spec.where))
+    columns = [joined.output(column) for column in spec.output]
+    return batch.answer(joined.probe_rows, columns, matched)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The parsed records; `dead` has the first reason of each dead one, by its input row."""
+
+    spec: ProbeKernelSpec
+    records: pa.RecordBatch
+    context: BatchContext
+    dead: dict[int, str] = field(default_factory=dict)
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def read(self) -> None:
+        """Fill `columns` for the records that can be parsed, which `input_rows` names."""
+        parsed = parse(self.records.column("value"), _json_schema(self.spec.fields))
+        self.dead = {bad.row: bad.reason for bad in parsed.bad}
+        self.input_rows = parsed.row_index.to_numpy()
+        for item, values in zip(self.spec.fields, parsed.batch.columns, strict=True):
+            self.columns[item.name] = values
+            if not item.nullable and values.null_count:
+                missing = np.flatnonzero(mask_of(values.is_null()))
+                self.kill(missing, f'field "{item.name}" is missing or null and NOT NULL')
+        for meta in self.spec.metadata_fields:
+            values = _metadata(self.records, meta.key).take(parsed.row_index)
+            self.columns[meta.name] = values.cast(arrow_type(meta.type))
+        for computed in self.spec.computed_fields:
+            scope = self.scope(lambda column: self.columns[column.name], len(self.input_rows))
+            result = evaluate_rows(computed.expression, scope)
+            self.columns[computed.name] = result.values
+            for row, reason in result.errors.items():
+                self.kill([row], f'column "{computed.name}": {reason}')
+
+    def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
+        return Scope(resolve, num_rows, self.context.proctime_ms)
+
+    def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
+        """Make the records of the parsed `rows` dead, unless they are."""
+        for row in rows:
+            self.dead.setdefault(int(self.input_rows[row]), reason)
+
+    def living(self) -> Rows:
+        """The parsed rows that are not dead."""
+        return np.flatnonzero(self._alive())
+
+    def _alive(self) -> Mask:
+        dead = np.zeros(self.records.num_rows, dtype=np.bool_)
+        dead[list(self.dead)] = True
+        return ~dead[self.input_rows]
+
+    def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
+        """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
+        alive = self._alive()
+        with_match = np.zeros(len(alive), dtype=np.bool_)
+        with_match[matched] = True
+        keep = alive[probe_rows]
+        origin = self.input_rows[probe_rows[keep]]
+        if not keep.all():
+            columns = [column.filter(pa.array(keep)) for column in columns]
+        coordinates = _taken(self.records.select(COORDINATES.names), origin).cast(COORDINATES)
+        if self.spec.row_metadata:
+            columns = [*columns, *coordinates.columns, *self._pin_columns(len(origin))]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.output_schema)
+        count = int((with_match & alive).sum())
+        return JoinedBatch(rows, coordinates, self._dead_letters(), count, int(alive.sum()) - count)
+
+    def _pin_columns(self, num_rows: int) -> list[pa.Array]:
+        versions = ",".join(f"{name}={version}" for name, version in self.context.versions)
+        return [
+            pa.repeat(pa.scalar(self.context.batch_id, pa.int64()), num_rows),
+            pa.repeat(pa.scalar(versions, pa.string()), num_rows),
+        ]
+
+    def _dead_letters(self) -> pa.RecordBatch:
+        rows = sorted(self.dead)
+        letters = _taken(self.records, np.array(rows, dtype=np.int64))
+        reasons = pa.array([self.dead[row] for row in rows], pa.string())
+        columns = [letters.column(name) for name in COORDINATES.names]
+        columns = [*columns, reasons, letters.column("value")]
+        types = [item.type for item in DEAD_LETTERS]
+        cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+
+@dataclass(slots=True)
+class _Joined:
+    """Rows of the join so far.
+
+    Attributes:
+        probe_rows: the parsed row of each; ascending.
+        dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
+    """
+
+    batch: _Batch
+    probe_rows: Rows
+    dimensions: dict[str, tuple[DimensionIndex, Rows]]
+    resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
+
+    def resolve(self, column: Column) -> pa.Array:
+        key = (column.relation, column.name)
+        if key not in self.resolved:
+            if column.relation == self.batch.spec.alias:
+                whole = self.batch.columns[column.name]
+                same = len(whole) == len(self.probe_rows) and _is_identity(self.probe_rows)
+                self.resolved[key] = whole if same else whole.take(pa.array(self.probe_rows))
+            else:
+                index, rows = self.dimensions[column.relation]
+                self.resolved[key] = index.take(rows, [column.name]).column(0)
+        return self.resolved[key]
+
+    def evaluate(self, expression: Expression) -> Evaluated:
+        """The values of `expression`; records of failed rows are dead."""
+        result = evaluate_rows(expression, self.batch.scope(self.resolve, len(self.probe_rows)))
+        for row, reason in result.errors.items():
+            self.batch.kill([int(self.probe_rows[row])], reason)
+        return result
+
+    def true(self, condition: Expression) -> Mask:
+        return mask_of(self.evaluate(condition).values)
+
+    def picked(self, at: Rows) -> "_Joined":
+        """The rows at the positions `at`."""
+        picked = {alias: (index, rows[at]) for alias, (index, rows) in self.dimensions.items()}
+        return _Joined(self.batch, self.probe_rows[at], picked)
+
+    def kept(self, mask: Mask) -> "_Joined":
+        return self if mask.all() else self.picked(np.flatnonzero(mask))
+
+    def with_dimension(self, alias: str, index: DimensionIndex, rows: Rows) -> "_Joined":
+        return replace(self, dimensions={**self.dimensions, alias: (index, rows)}, resolved={})
+
+    def output(self, column: OutputColumn) -> pa.Array:
+        values = self.evaluate(column.expression).values
+        if not column.nullable and values.null_count:
+            nulls = np.flatnonzero(mask_of(values.is_null()))
+            reason = f'column "{column.name}" of the sink is NOT NULL and would be NULL'
+            self.batch.kill(self.probe_rows[nulls], reason)
+        return values
+
+
+def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joined:
+    keys = [joined.evaluate(pair.probe).values for pair in join.keys]
+    at, rows = index.lookup(keys)
+    if join.condition is not None and len(at):
+        candidates = joined.picked(at).with_dimension(join.alias, index, rows)
+        true = candidates.true(join.condition)
+        at, rows = at[true], rows[true]
+    if join.join_type is JoinType.LEFT:
+        at, rows = _padded(at, rows, len(joined.probe_rows))
+    return joined.picked(at).with_dimension(join.alias, index, rows)
+
+
+def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
+    """With a row -1 for each position that has no match, in order."""
+    has_match = np.zeros(count, dtype=np.bool_)
+    has_match[at] = True
+    lonely = np.flatnonzero(~has_match)
+    if len(lonely) == 0:
+        return at, rows
+    everything = np.concatenate([at, lonely])
+    order = np.argsort(everything, kind="stable")
+    padded = np.concatenate([rows, np.full(len(lonely), -1, dtype=np.int64)])
+    return everything[order], padded[order]
+
+
+def _json_schema(fields: Sequence[Field]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(
+                item.name,
+                arrow_type(item.type),
+                metadata={b"sql": b"TIME"} if item.type.name is TypeName.TIME else None,
+            )
+            for item in fields
+        ]
+    )
+
+
+def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
+    values = records.column(key)
+    if key == "timestamp" and pa.types.is_integer(values.type):
+        return values.cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    return values
+
+
+def _with_topic(records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    if "topic" in records.schema.names:
+        return records
+    topics = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
+    return records.append_column("topic", topics)
+
+
+def _is_identity(rows: Rows) -> bool:
+    return len(rows) == 0 or bool((rows == np.arange(len(rows))).all())
+
+
+def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    return batch.take(pa.array(rows))
+
+
+def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
+    """(relation, name) of every column that the joins, WHERE and the output read."""
+    expressions = [column.expression for column in plan.output]
+    for join in plan.joins:
+        expressions += [pair.probe for pair in join.keys]
+        expressions += [join.condition] if join.condition is not None else []
+    expressions += [plan.where] if plan.where is not None else []
+    for expression in expressions:
+        for column in _columns(expression):
+            yield column.relation, column.name
+
+
+def _columns(node: Expression) -> Iterator[Column]:
+    if isinstance(node, Column):
+        yield node
+    elif isinstance(node, Cast):
+        yield from _columns(node.operand)
+    elif isinstance(node, Call):
+        for argument in node.arguments:
+            yield from _columns(argument)
+    elif isinstance(node, Case):
+        for condition, value in node.branches:
+            yield from _columns(condition)
+            yield from _columns(value)
+        if node.otherwise is not None:
+            yield from _columns(node.otherwise)

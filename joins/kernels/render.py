@@ -1,0 +1,24 @@
+"""Rows as text, as Flink's print connector shows them: `+I[1, 2, F]`."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def _text(column: pa.Array) -> pa.Array:
+    if pa.types.is_binary(column.type):
+        shown = [None if v is None else f"x'{v.hex()}'" for v in column.to_pylist()]
+        return pa.array(shown, pa.string())
+    return column.cast(pa.string())
+
+
+def render_rows(rows: pa.RecordBatch, identifier: str) -> pa.Array:
+    """One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`."""
+    if rows.num_rows == 0:
+        return pa.array([], pa.string())
+    columns = [pc.fill_null(_text(column), "null") for column in rows.columns]
+    inner = (
+        pc.binary_join_element_wise(*columns, ", ") if columns else pa.array([""] * rows.num_rows)
+    )
+    prefix = f"{identifier}> +I[" if identifier else "+I["
+    lines = pc.binary_join_element_wise(prefix, inner, "]", "")
+    return lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines

@@ -1,0 +1,100 @@
+"""How a database value is written in JSON, what carries it in Arrow, what it may be declared as."""
+
+import base64
+import binascii
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.casts import Checked, mask_of, try_each
+from joins.types import SqlType, TypeName, arrow_type
+
+_MICROSECOND_DIGITS = 6
+
+
+class Encoding(StrEnum):
+    """How a database's type is written; see the table in ARCHITECTURE.md."""
+
+    INTEGER = "integer"
+    UNSIGNED = "unsigned"
+    BOOLEAN = "boolean"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    STRING = "string"
+    BYTES = "bytes"
+    DATE = "date"
+    TIME = "time"
+    DATETIME = "datetime"
+    TIMESTAMP = "timestamp"
+
+
+WIRE_TYPES: dict[Encoding, pa.DataType] = {
+    Encoding.INTEGER: pa.int64(),
+    Encoding.UNSIGNED: pa.uint64(),
+    Encoding.BOOLEAN: pa.bool_(),
+    Encoding.FLOAT: pa.float32(),
+    Encoding.DOUBLE: pa.float64(),
+    Encoding.DECIMAL: pa.string(),
+    Encoding.STRING: pa.string(),
+    Encoding.BYTES: pa.string(),
+    Encoding.DATE: pa.int64(),
+    Encoding.TIME: pa.int64(),
+    Encoding.DATETIME: pa.int64(),
+    Encoding.TIMESTAMP: pa.string(),
+}
+
+
+def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
+    """A wire column as the Arrow type of its declared type; what does not fit is marked."""
+    target = arrow_type(sql_type)
+    if encoding in (Encoding.DATETIME, Encoding.TIMESTAMP):
+        return _instants(wire, encoding, sql_type)
+    if encoding is Encoding.BYTES:
+        return _bytes(wire)
+    if encoding is Encoding.TIME:
+        return _sure(_truncated(wire, sql_type.precision, towards_zero=True))
+    if encoding is Encoding.DATE:
+        return try_each(wire, lambda part: part.cast(pa.int32()).cast(target), target)
+    if sql_type.name is TypeName.BOOLEAN and encoding is Encoding.INTEGER:
+        return _sure(pc.not_equal(wire, 0))
+    if sql_type.name is TypeName.DECIMAL:
+        return try_each(wire, lambda part: part.cast(pa.string()).cast(target), target)
+    return try_each(wire, lambda part: part.cast(target), target)
+
+
+def _sure(values: pa.Array) -> Checked:
+    return Checked(values, np.zeros(len(values), dtype=np.bool_))
+
+
+def _instants(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
+    instant = pa.timestamp("us", tz="UTC")
+    checked = _sure(wire)
+    if encoding is Encoding.TIMESTAMP:
+        checked = try_each(wire, lambda part: part.cast(instant).cast(pa.int64()), pa.int64())
+    micros = _truncated(checked.values, sql_type.precision, towards_zero=False)
+    return Checked(micros.cast(arrow_type(sql_type)), checked.failed)
+
+
+def _truncated(micros: pa.Array, digits: int, *, towards_zero: bool) -> pa.Array:
+    """Microseconds without the fractional digits beyond `digits`."""
+    if digits >= _MICROSECOND_DIGITS:
+        return micros
+    unit = 10 ** (_MICROSECOND_DIGITS - digits)
+    numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
+    rest = np.fmod(numbers, unit) if towards_zero else np.mod(numbers, unit)
+    return pa.array(numbers - rest, pa.int64(), mask=~mask_of(micros.is_valid()))
+
+
+def _bytes(wire: pa.Array) -> Checked:
+    failed = np.zeros(len(wire), dtype=np.bool_)
+    values: list[bytes | None] = []
+    for row, text in enumerate(wire.to_pylist()):
+        try:
+            values.append(None if text is None else base64.b64decode(text, validate=True))
+        except (binascii.Error, ValueError):
+            failed[row] = True
+            values.append(None)
+    return Checked(pa.array(values, pa.binary()), failed)

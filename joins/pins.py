@@ -1,0 +1,146 @@
+"""Pins: what makes a micro-batch a pure function. One file a batch, created once, never changed.
+
+A pin copies the offset range and the batch's time from Spark's offset log and adds each dimension's
+version and the runner's epoch, so a retry and a replay read the same values without Spark's log.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joins.checkpoint import create_json_once, read_json
+from joins.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The inputs of one micro-batch.
+
+    Attributes:
+        start_offsets: partition → first offset of the batch.
+        end_offsets: partition → offset behind the last one.
+        versions: dimension → changelog version.
+        batch_timestamp_ms: the batch's PROCTIME.
+        epoch: the runner's epoch when the pin was written.
+    """
+
+    batch: int
+    topic: str
+    start_offsets: Mapping[int, int]
+    end_offsets: Mapping[int, int]
+    versions: Mapping[str, int]
+    batch_timestamp_ms: int
+    epoch: int
+
+    def records(self) -> int:
+        """Offsets in the range."""
+        return sum(end - self.start_offsets.get(p, 0) for p, end in self.end_offsets.items())
+
+    def versions_text(self) -> str:
+        """The versions as the row metadata shows them: `items=7,user_info=12`."""
+        return ",".join(f"{name}={version}" for name, version in sorted(self.versions.items()))
+
+
+def _offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def _offsets_value(value: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in value.items()}
+
+
+class PinStore:
+    """The pins of one job."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def _path(self, batch: int) -> Path:
+        return self._directory / f"{batch:010d}.json"
+
+    def read(self, batch: int) -> Pin | None:
+        """The pin of `batch`, or None.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        value = read_json(self._path(batch))
+        if value is None:
+            return None
+        return Pin(
+            batch=value["batch"],
+            topic=value["topic"],
+            start_offsets=_offsets_value(value["start_offsets"]),
+            end_offsets=_offsets_value(value["end_offsets"]),
+            versions=value["versions"],
+            batch_timestamp_ms=value["batch_timestamp_ms"],
+            epoch=value["epoch"],
+        )
+
+    def create(self, pin: Pin) -> Pin:
+        """Keep `pin` unless its batch has one; durable when this returns.
+
+        Returns:
+            The pin that holds.
+        """
+        create_json_once(self._path(pin.batch), pin_json(pin))
+        found = self.read(pin.batch)
+        if found is None:
+            raise CheckpointError(
+                f"pin of batch {pin.batch} vanished after it was written",
+                hint="Another program removes files of this job's checkpoint; stop it.",
+            )
+        return found
+
+    def newest(self) -> Pin | None:
+        """The pin of the greatest batch, or None."""
+        names = [p.name for p in self._directory.glob("*.json")] if self._directory.is_dir() else []
+        return self.read(int(max(names).removesuffix(".json"))) if names else None
+
+
+def pin_json(pin: Pin) -> dict[str, Any]:
+    """`pin` as JSON values, also for commit metadata."""
+    return {
+        "batch": pin.batch,
+        "topic": pin.topic,
+        "start_offsets": _offsets_text(pin.start_offsets),
+        "end_offsets": _offsets_text(pin.end_offsets),
+        "versions": dict(sorted(pin.versions.items())),
+        "batch_timestamp_ms": pin.batch_timestamp_ms,
+        "epoch": pin.epoch,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedBatch:
+    """A batch in Spark's offset log."""
+
+    end_offsets: Mapping[int, int]
+    batch_timestamp_ms: int
+
+
+def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBatch | None:
+    """What Spark's offset log says of `batch`, or None if it has no entry.
+
+    Raises:
+        CheckpointError: the entry is not in the form that Spark writes (version `v1`, metadata, one
+            source).
+    """
+    path = spark_checkpoint / "offsets" / str(batch)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    try:
+        if lines[0] != "v1" or len(lines) != 3:
+            raise ValueError(lines[0])
+        timestamp = int(json.loads(lines[1])["batchTimestampMs"])
+        offsets = json.loads(lines[2])[topic]
+    except (ValueError, KeyError, IndexError, TypeError) as exc:
+        raise CheckpointError(
+            f'offset log entry "{path}" cannot be read: {exc!r}',
+            hint="It was damaged or written by another Spark version; restore it from a backup.",
+        ) from exc
+    return LoggedBatch(_offsets_value(offsets), timestamp)

@@ -1,0 +1,285 @@
+"""The frozen plan of one job: what the planner hands to the data path and the job store keeps.
+
+A plan holds no secret: option values keep their `${secret:name}` references, which the runner
+resolves.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from joins.expressions import Expression
+from joins.types import SqlType
+
+PLAN_FORMAT_VERSION = 1
+
+
+class JoinType(StrEnum):
+    """How unmatched probe rows are treated."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+
+
+class StartupMode(StrEnum):
+    """Where a Kafka probe starts; resolved to numbers at submission."""
+
+    EARLIEST = "earliest-offset"
+    LATEST = "latest-offset"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A physical column: it is in the record, the table or the output."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataField:
+    """A column that reads the record's metadata.
+
+    Attributes:
+        name: the column's name in SQL.
+        key: `topic`, `partition`, `offset` or `timestamp`.
+    """
+
+    name: str
+    key: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedField:
+    """`name AS expression`; the expression's columns belong to the same relation."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
+
+    bootstrap_servers: str
+    topic: str
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """A Kafka topic of JSON objects.
+
+    Attributes:
+        startup_timestamp_ms: with `StartupMode.TIMESTAMP`, epoch milliseconds.
+        startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
+        max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
+            default.
+    """
+
+    kafka: KafkaOptions
+    startup_mode: StartupMode = StartupMode.LATEST
+    startup_timestamp_ms: int | None = None
+    startup_offsets: tuple[tuple[int, int], ...] = ()
+    max_records_per_batch: int | None = None
+    kind: Literal["kafka"] = "kafka"
+
+
+class DatagenKind(StrEnum):
+    """How datagen makes a field."""
+
+    RANDOM = "random"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class DatagenField:
+    """One generated field. Bounds are inclusive text numbers; `length` is of strings and bytes.
+
+    Attributes:
+        start: first value of a sequence; `end` its last one, after which the source is bounded.
+    """
+
+    name: str
+    generator: DatagenKind
+    minimum: str | None = None
+    maximum: str | None = None
+    start: str | None = None
+    end: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatagenSource:
+    """A seeded generator that a process of ours writes to an internal Kafka topic.
+
+    Attributes:
+        rows_per_second: rate over all fields, Flink's default is 10,000.
+        number_of_rows: None for unbounded.
+    """
+
+    rows_per_second: int
+    number_of_rows: int | None
+    fields: tuple[DatagenField, ...]
+    kind: Literal["datagen"] = "datagen"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSource:
+    """The stream side of the join: a relation of records that wait for the dimensions.
+
+    Attributes:
+        alias: its name in the statement.
+        fields: physical columns, in the order of the DDL.
+    """
+
+    alias: str
+    table: str
+    source: KafkaSource | DatagenSource
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...] = ()
+    computed_fields: tuple[ComputedField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlCdcSource:
+    """A MySQL or MariaDB table: a snapshot, then its binlog.
+
+    Attributes:
+        password: may be a `${secret:name}` reference.
+        server_id: of our binlog client, None lets the runner choose a free one.
+        chunk_rows: rows of a snapshot chunk at the most.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    hostname: str
+    port: int
+    username: str
+    password: str
+    database: str
+    table: str
+    server_id: int | None = None
+    chunk_rows: int = 50_000
+    changelog_partitions: int | None = None
+    kind: Literal["mysql-cdc"] = "mysql-cdc"
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A versioned table on the build side.
+
+    Attributes:
+        name: the table's name in SQL, unique in the plan; one dimension may be joined in several
+            roles.
+        primary_key: column names, in key order, never empty for `mysql-cdc`.
+    """
+
+    name: str
+    source: MysqlCdcSource
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """One equality of an ON clause: both sides have the same type (the planner cast them).
+
+    Attributes:
+        probe: an expression over the relations to the left.
+        dimension_column: a column of the dimension.
+    """
+
+    probe: Expression
+    dimension_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionJoin:
+    """One `JOIN dimension FOR SYSTEM_TIME AS OF …`, in the order of the statement.
+
+    Attributes:
+        alias: the role's name in the statement.
+        condition: what of ON is beyond the equalities; it belongs to the match.
+    """
+
+    alias: str
+    dimension: str
+    join_type: JoinType
+    keys: tuple[KeyPair, ...]
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of the sink: the expression already has the sink's type."""
+
+    name: str
+    expression: Expression
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSink:
+    """A Delta table, exactly once.
+
+    Attributes:
+        path: absolute, or relative to the warehouse directory of the settings.
+        row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
+    """
+
+    path: str
+    row_metadata: bool = True
+    kind: Literal["delta"] = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSink:
+    """A Kafka topic of JSON objects, at least once, with coordinates in the headers."""
+
+    kafka: KafkaOptions
+    key_fields: tuple[str, ...] = ()
+    kind: Literal["kafka"] = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintSink:
+    """The runner's standard output, `+I[…]` a row."""
+
+    print_identifier: str = ""
+    kind: Literal["print"] = "print"
+
+
+@dataclass(frozen=True, slots=True)
+class BlackholeSink:
+    """Counts rows and drops them."""
+
+    kind: Literal["blackhole"] = "blackhole"
+
+
+Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """Everything that one INSERT means.
+
+    Attributes:
+        sql: the script as submitted, with inline secrets replaced by references; for people only.
+        settings: SET statements that we know, as (key, value).
+    """
+
+    name: str
+    sql: str
+    probe: ProbeSource
+    dimensions: tuple[Dimension, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    sink_table: str
+    sink: Sink
+    settings: tuple[tuple[str, str], ...] = ()
+    format_version: int = PLAN_FORMAT_VERSION

@@ -1,0 +1,25 @@
+"""Ports: what the data path asks of the outside; `service.wiring` joins them to adapters."""
+
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from joins.pins import Pin
+from joins.probe_task import ProbeTask
+from joins.staging import BatchReport
+
+
+class BatchWriter(Protocol):
+    """One kind of sink: stages on the workers, commits on the driver."""
+
+    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+        """Join `frame` under `pin` on the workers and stage the outcome; nothing is visible yet."""
+        ...
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Make the output of `pin` visible; repeating a committed batch changes nothing."""
+        ...
+
+    def is_committed(self, pin: Pin) -> bool:
+        """Whether the output of `pin` is already complete."""
+        ...

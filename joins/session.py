@@ -1,0 +1,100 @@
+"""The Spark session of one runner: its JVM, its jars and its settings."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from joins.errors import JoinError
+
+_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.log.level": "ERROR",
+}
+_JAVA_OPTIONS = (
+    "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls= "
+    "-Dorg.apache.kafka.disallowed.login.modules="
+    "com.sun.security.auth.module.JndiLoginModule,com.sun.security.auth.module.LdapLoginModule"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a session needs from outside.
+
+    Attributes:
+        master: Spark master, `local[*,4]` by default: 4 attempts a task, so a killed worker is
+            retried.
+        jars: paths of Delta's, Kafka's and their helpers' jars.
+        scratch_directory: for shuffle and spill files; belongs to the job.
+        java_home: None leaves the choice to Spark's own scripts.
+        extra: further Spark settings, which win.
+    """
+
+    app_name: str
+    jars: Sequence[Path]
+    scratch_directory: Path
+    master: str = "local[*,4]"
+    driver_memory: str = "2g"
+    java_home: Path | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> SparkSession:
+    """Start a JVM and a session in it, on a thread that lives as long as the session.
+
+    Args:
+        settings: see `SparkSettings`.
+        inherit: descriptors that the JVM keeps open, such as the checkpoint's lock.
+
+    Raises:
+        JoinError: the JVM did not start.
+    """
+    if settings.java_home is not None:
+        os.environ["JAVA_HOME"] = str(settings.java_home)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings.scratch_directory.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False)
+    conf.setMaster(settings.master).setAppName(settings.app_name)
+    values = {
+        **_SETTINGS,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.jars": ",".join(str(jar) for jar in settings.jars),
+        "spark.local.dir": str(settings.scratch_directory),
+        "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
+        **settings.extra,
+    }
+    for name, value in values.items():
+        conf.set(name, value)
+    try:
+        launch: Any = launch_gateway
+        gateway = launch(conf, {"pass_fds": tuple(inherit)})
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as exc:
+        raise JoinError(
+            f"spark did not start: {exc}",
+            hint="Check JAVA_HOME (Java 17 to 25), spark.master and the runner's log.",
+        ) from exc

@@ -1,0 +1,97 @@
+"""What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from joins.kernels.files import FileOrigin, StagedFile
+
+REPORT_SCHEMA = pa.schema([("report", pa.string())])
+REPORT_DDL = "report string"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """The outcome of one task of a micro-batch.
+
+    Attributes:
+        files: table name → staged file of this task.
+        counts: name → number, summed over tasks by `merge_reports`.
+        detail: what else the task has to say, as JSON values.
+    """
+
+    files: Mapping[str, StagedFile] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """This report as the one row that the task emits."""
+        return pa.record_batch([[json.dumps(asdict(self))]], schema=REPORT_SCHEMA)
+
+    @staticmethod
+    def from_json(text: str) -> "TaskReport":
+        """The report that `to_batch` wrote."""
+        value: dict[str, Any] = json.loads(text)
+        return TaskReport(
+            files={name: StagedFile(**file) for name, file in value["files"].items()},
+            counts=value["counts"],
+            detail=value["detail"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """All tasks' reports of one micro-batch together."""
+
+    files: Mapping[str, tuple[StagedFile, ...]]
+    counts: Mapping[str, int]
+    details: tuple[Mapping[str, Any], ...]
+
+
+def merge_reports(texts: Iterable[str]) -> BatchReport:
+    """Sum counts and collect files and details, in task order."""
+    files: dict[str, list[StagedFile]] = {}
+    counts: dict[str, int] = {}
+    details: list[Mapping[str, Any]] = []
+    for report in map(TaskReport.from_json, texts):
+        for name, file in report.files.items():
+            files.setdefault(name, []).append(file)
+        for name, count in report.counts.items():
+            counts[name] = counts.get(name, 0) + count
+        details.append(report.detail)
+    return BatchReport(
+        {name: tuple(found) for name, found in files.items()}, counts, tuple(details)
+    )
+
+
+def collect_reports(frame: DataFrame) -> BatchReport:
+    """Run `frame`, whose rows are reports, and merge them."""
+    return merge_reports(row.report for row in frame.collect())
+
+
+def current_origin(epoch: int, batch: int) -> FileOrigin:
+    """The origin of files that this task writes; only inside a Spark task."""
+    context = TaskContext.get()
+    if context is None:
+        return FileOrigin(epoch, batch, 0, 0)
+    return FileOrigin(epoch, batch, context.partitionId(), context.taskAttemptId())
+
+
+def reporting(
+    run_batch: Callable[[DataFrame, int], None], on_error: Callable[[Exception], None]
+) -> Callable[[DataFrame, int], None]:
+    """`run_batch` whose exception is told to `on_error` before Spark turns it into text."""
+
+    def run(frame: DataFrame, batch: int) -> None:
+        try:
+            run_batch(frame, batch)
+        except Exception as exc:
+            on_error(exc)
+            raise
+
+    return run

@@ -1,0 +1,173 @@
+"""A job's status as JSON values: what it does, how far it is, and why it waits."""
+
+import time
+from typing import Any
+
+from joins.adapters.mysql_position import BinlogMark
+from joins.dimension import DimensionRuntime
+from joins.opening import OpeningView
+from joins.snapshot import SnapshotCoordinator
+from joins.temporal_join import TemporalJoin
+from watermark.model import Watermark
+from watermark.phase import Phase
+from watermark.valve import ChannelState
+
+
+def watermark_json(watermark: Watermark) -> dict[str, Any]:
+    """A watermark as the API shows it."""
+    return {
+        "timestamp_ms": watermark.timestamp_ms,
+        "use_processing_time": watermark.use_processing_time,
+    }
+
+
+def _channel_json(channel: ChannelState) -> dict[str, Any]:
+    return {
+        "channel": channel.channel,
+        "status": channel.status.name,
+        "watermark": watermark_json(channel.watermark),
+    }
+
+
+def _position_json(mark: BinlogMark | None) -> dict[str, int] | None:
+    if mark is None:
+        return None
+    place = mark.position
+    return {"epoch": place.epoch, "file": place.file, "pos": place.pos, "row": -1}
+
+
+def _reached_json(position: dict[str, int] | None) -> dict[str, int] | None:
+    return None if position is None else {"row": -1, **position}
+
+
+def _snapshot_json(dimension: DimensionRuntime, source: SnapshotCoordinator) -> dict[str, Any]:
+    state = source.state
+    done = dimension.counts.snapshot_rows
+    estimate = max(state.rows_estimate, done) if state is not None else 0
+    chunks = -(-estimate // dimension.dimension.source.chunk_rows)
+    complete = dimension.complete
+    return {
+        "rows_done": done,
+        "rows_total": done if complete else estimate,
+        "rows_total_is_estimate": not complete,
+        "chunks_done": state.chunks_done if state is not None else 0,
+        "chunks_total": state.chunks_done if state and state.chunks_complete else chunks,
+    }
+
+
+def _dimension_json(
+    dimension: DimensionRuntime, source: SnapshotCoordinator, opening: OpeningView
+) -> dict[str, Any]:
+    state = source.state
+    name = dimension.dimension.name
+    mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
+    return {
+        "name": name,
+        "topic": dimension.places.topic,
+        "changelog": str(dimension.places.changelog),
+        "current": str(dimension.places.current),
+        "snapshot": _snapshot_json(dimension, source),
+        "generation": state.generation if state is not None else 0,
+        "low": _position_json(state.low) if state is not None else None,
+        "high": _position_json(state.high) if state is not None else None,
+        "position": _reached_json(source.progress.get("position")),
+        "changelog_version": dimension.version,
+        "fold_version": dimension.fold_version,
+        "index_version": dimension.keeper.ready_version,
+        "lag_records": dimension.lag_records(),
+        "streamed_records": dimension.counts.streamed_records,
+        "binlog_delay_ms": dimension.counts.delay_ms,
+        "evidence": "in_band_watermark" if dimension.complete else None,
+        "channels": [_channel_json(channel) for channel in mine],
+    }
+
+
+def _state(join: TemporalJoin, opening: OpeningView) -> str:
+    if join.parts.stalls.first() is not None:
+        return "STALLED"
+    if opening.phase is Phase.JOIN:
+        return "JOINING"
+    copied = all(s.state is not None and s.state.chunks_complete for s in join.parts.sources)
+    return "CATCHING_UP" if copied else "SNAPSHOT"
+
+
+def _reason(join: TemporalJoin, opening: OpeningView) -> str:
+    fault = join.parts.stalls.first()
+    if fault is not None:
+        part, told = fault
+        return f"{part}: {told.message}. {told.hint}"
+    if opening.phase is Phase.JOIN:
+        return "every snapshot is complete and committed; records are joined as they come"
+    waiting = [d for d in join.parts.dimensions if not d.complete]
+    if not waiting:
+        return (
+            "every channel is in processing time; the index of the opening version is being built"
+        )
+    return "; ".join(_why_waiting(join, dimension) for dimension in waiting)
+
+
+def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
+    name = dimension.dimension.name
+    source = next(
+        s for s, d in zip(join.parts.sources, join.parts.dimensions, strict=True) if d is dimension
+    )
+    progress = _snapshot_json(dimension, source)
+    state = source.state
+    if state is None:
+        return f'waiting for table "{name}": its source is being checked'
+    if not state.chunks_complete:
+        about = "about " if progress["rows_total_is_estimate"] else ""
+        return (
+            f'waiting for table "{name}": {progress["rows_done"]:,} of {about}'
+            f"{progress['rows_total']:,} snapshot rows are committed"
+        )
+    return (
+        f'waiting for table "{name}": the snapshot is read; the watermark follows once all '
+        "changes up to HIGH are committed"
+    )
+
+
+def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> dict[str, Any]:
+    """The whole status; ARCHITECTURE.md names the file that it is kept in."""
+    opening = join.parts.opening.view()
+    fault = join.parts.stalls.first()
+    held = join.held()
+    pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
+    counts = join.counts
+    return {
+        "job_id": job_id,
+        "pid": pid,
+        "epoch": join.parts.meta.epoch,
+        "state": _state(join, opening),
+        "phase": opening.phase.value,
+        "reason": _reason(join, opening),
+        "updated_at_ms": time.time_ns() // 1_000_000,
+        "started_at_ms": started_at_ms,
+        "opened_at_ms": opening.opened_at_ms,
+        "held_at_open": opening.held_at_open,
+        "dimensions": [_dimension_json(d, s, opening) for d, s in pairs],
+        "combined_watermark": watermark_json(opening.combined),
+        "probe": {
+            "topic": join.parts.probe_kafka.topic,
+            "start_offsets": _by_partition(join.parts.meta.probe_start_offsets),
+            "next_offsets": _by_partition(counts.next_offsets),
+            "end_offsets": _by_partition(join.offsets.end),
+            "held_records": 0 if opening.phase is Phase.JOIN else held.held_records,
+            "held_bytes": None if opening.phase is Phase.JOIN else join.offsets.held_bytes,
+            "lag_records": held.held_records,
+            "batch": counts.batch,
+            "joined_records": counts.joined,
+            "matched": counts.matched,
+            "unmatched": counts.unmatched,
+            "dead_letters": counts.dead_letters,
+        },
+        "versions_at_open": dict(opening.versions_at_open),
+        "versions": {d.dimension.name: d.version for d in join.parts.dimensions},
+        "error": None
+        if fault is None
+        else {"type": fault[1].type, "message": fault[1].message, "hint": fault[1].hint},
+    }
+
+
+def _by_partition(offsets: dict[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}

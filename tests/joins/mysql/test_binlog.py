@@ -1,0 +1,310 @@
+"""The CDC process on a real MariaDB and broker: nothing lost, watermarks, errors."""
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from joins.adapters.mysql_cdc_config import CdcConfig, read_boundary
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_position import take_high, take_low
+from joins.adapters.mysql_source import check_source, choose_server_id
+from joins.plan import Field, KafkaOptions
+from joins.types import SqlType, TypeName
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.support.cdc import CdcProcess
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume, create_topic, delete_topics, end_offsets
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.integration
+PARTITIONS = 2
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
+TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
+
+
+@contextmanager
+def captured_table(database: MariaDb, bootstrap: str, directory, *statements: str):
+    """(schema, configuration of a CDC process) of a new table and topic."""
+    with new_schema(database, TABLE, *statements) as schema:
+        topic = create_topic(bootstrap, partitions=PARTITIONS)
+        try:
+            yield schema, config_of(database, schema, KafkaOptions(bootstrap, topic), directory)
+        finally:
+            delete_topics(bootstrap, topic)
+
+
+def config_of(database: MariaDb, schema: str, kafka: KafkaOptions, directory) -> CdcConfig:
+    connection = MysqlConnectionConfig(
+        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
+    )
+    return CdcConfig(
+        connection=connection,
+        table=check_source(connection, FIELDS, ("id",)),
+        server_id=choose_server_id(connection),
+        low=take_low(connection, 0),
+        generation=1,
+        kafka=kafka,
+        partitions=PARTITIONS,
+        offset_file=directory / "sources" / "t.cdc.json",
+    )
+
+
+def records_of(config: CdcConfig) -> list:
+    kafka = config.kafka
+    count = sum(end_offsets(kafka.bootstrap_servers, kafka.topic).values())
+    return list(consume(kafka.bootstrap_servers, kafka.topic, count=count)) if count else []
+
+
+def position_of(value: dict) -> tuple:
+    source = value["source"]
+    return source["file"], source["pos"], source["row"]
+
+
+def newest(records) -> dict[int, str | None]:
+    """The table as the records tell it."""
+    found: dict[int, tuple] = {}
+    for record in records:
+        value = json.loads(record.value)
+        if value["op"] != "w":
+            key = json.loads(record.key)["id"]
+            after = value["after"] and value["after"]["v"]
+            order = (position_of(value), record.offset)
+            found[key] = max(found.get(key, (order, after)), (order, after), key=lambda f: f[0])
+    return {key: after for key, (_, after) in found.items() if after is not None}
+
+
+def test_changes_arrive_in_order_with_positions(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        run_sql(
+            mariadb,
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+            "UPDATE t SET v = 'c' WHERE id = 1",
+            "UPDATE t SET id = 3 WHERE id = 1",
+            "DELETE FROM t WHERE id = 2",
+            schema=schema,
+        )
+        with CdcProcess(config) as process:
+            process.wait_for_position(take_high(config.connection, 0))
+            assert process.stop() == 0
+        values = [json.loads(record.value) for record in records_of(config)]
+        values.sort(key=position_of)
+        told = [(v["op"], v["before"], v["after"]) for v in values]
+        a, b, c, d = ({"id": i, "v": t} for i, t in ((1, "a"), (2, "b"), (1, "c"), (3, "c")))
+        assert told == [
+            ("c", None, a),
+            ("c", None, b),
+            ("u", a, c),
+            ("d", c, None),
+            ("c", None, d),
+            ("d", b, None),
+        ]
+        assert [v["source"]["row"] for v in values] == [0, 1, 0, 0, 1, 0]
+        assert values[0]["source"]["pos"] == config.low.position.pos
+
+
+def test_watermark_is_written_to_every_partition_after_high(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        run_sql(mariadb, "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_5000", schema=schema)
+        high = take_high(config.connection, 0)
+        with CdcProcess(config) as process:
+            process.high(high)
+            event = process.wait_for("watermark")
+        assert event["generation"] == 1
+        records = records_of(config)
+        marks = [record for record in records if record.key is None]
+        assert {(m.partition, m.offset) for m in marks} == {
+            (p["partition"], p["offset"]) for p in event["partitions"]
+        }
+        assert len(marks) == PARTITIONS
+        last = {p: max(r.offset for r in records if r.partition == p) for p in range(PARTITIONS)}
+        assert all(mark.offset == last[mark.partition] for mark in marks)
+        assert len(newest(records)) == 5000
+
+
+def test_idle_table_beside_a_busy_one_reaches_high(mariadb, kafka, tmp_path):
+    busy = "CREATE TABLE busy (id BIGINT PRIMARY KEY AUTO_INCREMENT, v INT)"
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path, busy) as (schema, config):
+        inserts = ["INSERT INTO busy (v) SELECT seq FROM seq_1_to_100"] * 50
+        run_sql(mariadb, *inserts, "FLUSH BINARY LOGS", inserts[0], schema=schema)
+        high = take_high(config.connection, 0)
+        assert high.position > config.low.position
+        with CdcProcess(config) as process:
+            process.high(high)
+            process.wait_for("watermark")
+        assert [record.key for record in records_of(config)] == [None] * PARTITIONS
+
+
+def test_quiet_server_reaches_high_at_once(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        with CdcProcess(config) as process:
+            process.high(take_high(config.connection, 0))
+            process.wait_for("watermark")
+            process.high(take_high(config.connection, 0))
+            assert process.end_input() == 0
+        assert read_boundary(config.offset_file).position == config.low.position
+
+
+def test_killed_process_goes_on_and_loses_nothing(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        for round_ in range(3):
+            first = round_ * 20_000 + 1
+            with CdcProcess(config) as process:
+                process.wait_for("streaming")
+                run_sql(
+                    mariadb,
+                    f"INSERT INTO t SELECT seq, 'new' FROM seq_{first}_to_{first + 19_999}",
+                    f"UPDATE t SET v = 'round {round_}' WHERE id % 3 = 0",
+                    f"DELETE FROM t WHERE id % 1000 = {round_}",
+                    schema=schema,
+                )
+                process.wait_for("progress", lambda e: e["records"] > 0)
+                process.kill()
+        high = take_high(config.connection, 0)
+        with CdcProcess(config) as process:
+            process.high(high)
+            process.wait_for("watermark", deadline_s=60)
+            assert process.stop() == 0
+        rows = dict(run_sql(mariadb, "SELECT id, v FROM t", schema=schema))
+        assert newest(records_of(config)) == rows
+        assert read_boundary(config.offset_file).position >= high.position
+
+
+def test_big_transaction_keeps_the_boundary_before_it(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        run_sql(mariadb, "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_100000", schema=schema)
+        with CdcProcess(config) as process:
+            event = process.wait_for("progress", lambda e: e["records"] > 0)
+            assert event["records"] < 100_000
+            assert event["acknowledged"]["pos"] == config.low.position.pos
+            process.wait_for_position(take_high(config.connection, 0))
+        rows = [json.loads(r.value)["source"]["row"] for r in records_of(config)]
+        assert sorted(rows) == list(range(100_000))
+
+
+DDL = {
+    "truncate": ["TRUNCATE TABLE t"],
+    "drop": ["DROP TABLE t"],
+    "captured_column_dropped": ["ALTER TABLE t DROP COLUMN v"],
+    "captured_column_retyped": ["ALTER TABLE t MODIFY v BLOB"],
+    "statement_format": ["SET SESSION binlog_format=STATEMENT", "UPDATE t SET v = 'x'"],
+    "partial_row_image": [
+        "SET SESSION binlog_row_image=MINIMAL",
+        "UPDATE t SET v = 'y' WHERE id = 1",
+    ],
+}
+
+
+@pytest.mark.parametrize("statements", DDL.values(), ids=DDL)
+def test_change_that_cannot_be_followed_ends_the_process(mariadb, kafka, tmp_path, statements):
+    row = "INSERT INTO t VALUES (1, 'a')"
+    with (
+        captured_table(mariadb, kafka.bootstrap_servers, tmp_path, row) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        process.wait_for("streaming")
+        run_sql(mariadb, *statements, schema=schema)
+        error = process.wait_for("error")
+        assert error["retry"] is False
+        assert error["hint"]
+        assert process.exit_code() == 1
+
+
+def test_added_column_and_other_tables_are_ignored(mariadb, kafka, tmp_path):
+    with (
+        captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        run_sql(
+            mariadb,
+            "INSERT INTO t VALUES (1, 'a')",
+            "ALTER TABLE t ADD COLUMN first INT DEFAULT 5 FIRST",
+            "INSERT INTO t (id, v) VALUES (2, 'b')",
+            "CREATE TABLE tt LIKE t",
+            "TRUNCATE TABLE tt",
+            "DROP TABLE tt",
+            "ALTER TABLE t MODIFY v VARCHAR(200)",
+            "INSERT INTO t (id, v) VALUES (3, 'c')",
+            schema=schema,
+        )
+        process.wait_for_position(take_high(config.connection, 0))
+        assert newest(records_of(config)) == {1: "a", 2: "b", 3: "c"}
+        assert [e for e in process.events if e["event"] == "error"] == []
+
+
+def test_database_that_comes_back_is_followed_again(tmp_path, database_home, kafka):
+    with (
+        MariaDb(tmp_path / "db", database_home) as database,
+        captured_table(database, kafka.bootstrap_servers, tmp_path) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        run_sql(database, "INSERT INTO t VALUES (1, 'a')", schema=schema)
+        process.wait_for_position(take_high(config.connection, 0))
+        database.stop()
+        error = process.wait_for("error")
+        assert error["retry"] is True
+        assert error["type"] == "SourceUnavailableError"
+        database.start()
+        run_sql(database, "INSERT INTO t VALUES (2, 'b')", schema=schema)
+        process.high(take_high(config.connection, 0))
+        process.wait_for("watermark")
+        assert newest(records_of(config)) == {1: "a", 2: "b"}
+
+
+def test_broker_that_comes_back_gets_every_record(tmp_path, mariadb, java, broker_jars):
+    with (
+        KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,
+        captured_table(mariadb, broker.bootstrap_servers, tmp_path) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        run_sql(mariadb, "INSERT INTO t VALUES (1, 'a')", schema=schema)
+        process.wait_for_position(take_high(config.connection, 0))
+        broker.stop()
+        run_sql(mariadb, "INSERT INTO t VALUES (2, 'b')", schema=schema)
+        process.high(take_high(config.connection, 0))
+        broker.start()
+        process.wait_for("watermark", deadline_s=90)
+        assert newest(records_of(config)) == {1: "a", 2: "b"}
+
+
+def test_purged_binlog_is_a_permanent_error(tmp_path, database_home, kafka):
+    with (
+        MariaDb(tmp_path / "db", database_home) as database,
+        captured_table(database, kafka.bootstrap_servers, tmp_path) as (_, config),
+    ):
+        run_sql(database, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+        run_sql(database, f"PURGE BINARY LOGS TO 'binlog.{config.low.position.file + 1:06d}'")
+        with CdcProcess(config) as process:
+            error = process.wait_for("error")
+            assert error["retry"] is False
+            assert "purged" in error["hint"]
+            assert process.exit_code() == 1
+
+
+PARENT = """
+import subprocess, sys, time
+command = [sys.executable, "-m", "joins.adapters.mysql_binlog"]
+child = subprocess.Popen(command, stdout=subprocess.PIPE)
+child.stdout.readline()
+sys.stdout.write(f"{child.pid}\\n")
+sys.stdout.flush()
+time.sleep(600)
+"""
+
+
+def test_process_dies_with_its_parent_even_when_input_stays_open(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        command = [sys.executable, "-c", PARENT]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as parent:
+            parent.stdin.write(json.dumps({"config": config.as_json()}) + "\n")
+            parent.stdin.flush()
+            child = psutil.Process(int(parent.stdout.readline()))
+            assert child.is_running()
+            parent.kill()
+            wait_until(lambda: not child.is_running() or child.status() == "zombie", deadline_s=10)

@@ -1,0 +1,124 @@
+"""LOW, HIGH, and whether an old position still means the same."""
+
+import threading
+
+import pytest
+
+from joins.adapters.mysql_chunks import Chunk, read_chunk
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_position import (
+    BinlogMark,
+    binlog_still_has,
+    same_history,
+    server_identity,
+    take_high,
+    take_low,
+)
+from joins.adapters.mysql_source import check_source, choose_server_id
+from joins.adapters.mysql_stream import BinlogStream, Boundary, RowImages, StreamStart
+from joins.plan import Field
+from joins.types import SqlType, TypeName
+from service.embedded.database import DatabaseSettings, MariaDb
+from tests.support.sql import new_schema, run_sql
+from tests.support.wait import wait_until
+
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def own_database(tmp_path_factory, database_home):
+    """A server whose global settings we may change."""
+    options = {
+        "rpl-semi-sync-master-wait-no-slave": "ON",
+        "rpl-semi-sync-master-wait-point": "AFTER_SYNC",
+        "rpl-semi-sync-master-timeout": "60000",
+        "sync-binlog": "1",
+    }
+    with MariaDb(
+        tmp_path_factory.mktemp("own") / "db", database_home, DatabaseSettings(options=options)
+    ) as database:
+        yield database
+
+
+def config_of(database: MariaDb, schema: str) -> MysqlConnectionConfig:
+    user, password = database.cdc_user, database.cdc_password
+    return MysqlConnectionConfig("127.0.0.1", database.port, user, password, schema, "t")
+
+
+def keys_read(config, table) -> set[int]:
+    batches = read_chunk(config, table, Chunk(None, None))
+    return {key for batch in batches for key in batch.column("id").to_pylist()}
+
+
+def keys_streamed(config, table, low: BinlogMark, high: BinlogMark) -> set[int]:
+    start = StreamStart(choose_server_id(config), low.file_name, low.position.pos)
+    stream = BinlogStream(config, table, start)
+    keys = set()
+    try:
+        for event in stream.events():
+            if isinstance(event, RowImages):
+                keys |= {row[0] for row in event.decoded()}
+            end = (high.position.file, high.position.pos)
+            if isinstance(event, Boundary) and (event.file, event.pos) >= end:
+                return keys
+    finally:
+        stream.close()
+    raise AssertionError("the stream ended by itself")
+
+
+def test_transaction_between_binlog_and_commit_is_not_lost(own_database):
+    with new_schema(
+        own_database,
+        "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 'seen')",
+    ) as schema:
+        config = config_of(own_database, schema)
+        table = check_source(config, FIELDS, ("id",))
+        before = take_high(config, 0).position
+        run_sql(own_database, "SET GLOBAL rpl_semi_sync_master_enabled=ON")
+        insert = "INSERT INTO t VALUES (2, 'held')"
+        writer = threading.Thread(
+            target=run_sql, args=(own_database, insert), kwargs={"schema": schema}
+        )
+        try:
+            writer.start()
+            wait_until(lambda: take_high(config, 0).position > before, deadline_s=20)
+            low = take_low(config, 0)
+            snapshot = keys_read(config, table)
+            assert writer.is_alive()
+            assert snapshot == {1}
+            assert low.position == before < take_high(config, 0).position
+        finally:
+            run_sql(own_database, "SET GLOBAL rpl_semi_sync_master_enabled=OFF")
+            writer.join()
+        high = take_high(config, 0)
+        assert snapshot | keys_streamed(config, table, low, high) == {1, 2}
+
+
+def test_low_and_high_of_a_quiet_server_are_the_same_place(mariadb):
+    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
+        config = config_of(mariadb, schema)
+        low, high = take_low(config, 3), take_high(config, 3)
+        assert low.position == high.position
+        assert low.position.epoch == 3
+        assert low.gtid == high.gtid
+        assert BinlogMark.from_json(low.as_json()) == low
+        assert binlog_still_has(config, low)
+        assert same_history(config, low)
+        assert server_identity(config).same_server(server_identity(config))
+
+
+def test_reset_of_the_binlog_is_noticed(own_database):
+    table = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))"
+    with new_schema(own_database, table) as schema:
+        config = config_of(own_database, schema)
+        run_sql(own_database, "FLUSH BINARY LOGS", "INSERT INTO t VALUES (1, 'a')", schema=schema)
+        mark = take_high(config, 0)
+        run_sql(own_database, "RESET MASTER")
+        assert not binlog_still_has(config, mark)
+        inserts = [f"INSERT INTO t VALUES ({n}, 'b')" for n in range(2, 30)]
+        run_sql(own_database, "FLUSH BINARY LOGS", *inserts, schema=schema)
+        assert binlog_still_has(config, mark)
+        assert not same_history(config, mark)

@@ -1,0 +1,213 @@
+"""What is wrong with a source is found before anything starts, by name and with a fix."""
+
+import pytest
+
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
+from joins.adapters.mysql_table import CapturedTable
+from joins.errors import SourceError, SourceUnavailableError
+from joins.plan import Field
+from joins.types import SqlType, TypeName
+from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.process import free_port
+from tests.support.sql import new_schema, run_sql
+
+pytestmark = pytest.mark.integration
+BIG, INT, TEXT, BOOL = (SqlType(TypeName(n)) for n in ("BIGINT", "INT", "STRING", "BOOLEAN"))
+ID, NAME = Field("id", BIG), Field("name", TEXT)
+
+
+def config_of(database: MariaDb, schema: str, **changes) -> MysqlConnectionConfig:
+    given = {
+        "hostname": "127.0.0.1",
+        "port": database.port,
+        "username": database.cdc_user,
+        "password": database.cdc_password,
+        "database": schema,
+        "table": "t",
+    }
+    return MysqlConnectionConfig(**{**given, **changes})
+
+
+def test_table_that_fits_is_described(mariadb):
+    table = "CREATE TABLE t (Id BIGINT, name VARCHAR(9), more BLOB, k INT, PRIMARY KEY (k, Id))"
+    with new_schema(mariadb, table, "INSERT INTO t VALUES (1, 'a', NULL, 2)") as schema:
+        config = config_of(mariadb, schema)
+        fields = (NAME, ID, Field("k", BIG))
+        found = check_source(config, fields, ("id", "k"), server_id=choose_server_id(config))
+        assert [column.name for column in found.captured] == ["name", "id", "k"]
+        assert found.primary_key == ("k", "id")
+        assert [column.server.name for column in found.key_columns] == ["k", "Id"]
+        assert CapturedTable.from_json(found.as_json()) == found
+        assert estimate_rows(config) in (0, 1)
+
+
+# statements, declared fields and key, what the message says, what the hint says
+WRONG_TABLES = {
+    "no_primary_key": (["CREATE TABLE t (id BIGINT)"], (ID,), ("id",), "no primary key", "Add a"),
+    "prefix_key": (
+        ["CREATE TABLE t (id BLOB, PRIMARY KEY (id(9)))"],
+        (Field("id", SqlType(TypeName.BYTES)),),
+        ("id",),
+        "first characters",
+        "whole columns",
+    ),
+    "another_key": (
+        ["CREATE TABLE t (id BIGINT, name VARCHAR(9), PRIMARY KEY (id, name))"],
+        (ID, NAME),
+        ("id",),
+        "primary key (id, name), declared (id)",
+        "PRIMARY KEY (id, name) NOT ENFORCED",
+    ),
+    "float_key": (
+        ["CREATE TABLE t (id FLOAT PRIMARY KEY)"],
+        (Field("id", SqlType(TypeName.FLOAT)),),
+        ("id",),
+        'FLOAT column "id"',
+        "exact type",
+    ),
+    "no_table": ([], (ID,), ("id",), "is not there", "table-name"),
+    "a_view": (["CREATE VIEW t AS SELECT 1 AS id"], (ID,), ("id",), "is a view", "table-name"),
+    "missing_column": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, title INT)"],
+        (ID, NAME),
+        ("id",),
+        'no column "name"',
+        '"title"',
+    ),
+    "wrong_type": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, name DATETIME)"],
+        (ID, NAME),
+        ("id",),
+        'column "name" is datetime, declared STRING, expected TIMESTAMP',
+        "declared types",
+    ),
+    "too_narrow": (
+        ["CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, n INT UNSIGNED)"],
+        (ID, Field("n", INT)),
+        ("id",),
+        "expected DECIMAL(20, 0)",
+        "declared types",
+    ),
+    "boolean_over_int": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"],
+        (ID, Field("n", BOOL)),
+        ("id",),
+        "declared BOOLEAN, expected INT",
+        "declared types",
+    ),
+    "compressed_column": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, x VARCHAR(99) COMPRESSED)"],
+        (ID,),
+        ("id",),
+        'compressed column "x"',
+        "without COMPRESSED",
+    ),
+    "geometry": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, p POINT)"],
+        (ID, Field("p", TEXT)),
+        ("id",),
+        "cannot be captured",
+        "declared types",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TABLES.values(), ids=WRONG_TABLES)
+def test_table_that_does_not_do_is_refused(mariadb, case):
+    statements, fields, key, message, hint = case
+    with new_schema(mariadb, *statements) as schema:
+        with pytest.raises(SourceError) as caught:
+            check_source(config_of(mariadb, schema), fields, key)
+        assert message in caught.value.message
+        assert hint in caught.value.hint
+        assert not isinstance(caught.value, SourceUnavailableError)
+
+
+def test_wrong_password_is_refused_without_showing_it(mariadb):
+    config = config_of(mariadb, "shop", password="not-the-secret")
+    with pytest.raises(SourceError, match="refused user") as caught:
+        check_source(config, (ID,), ("id",))
+    assert "not-the-secret" not in caught.value.message + caught.value.hint + repr(config)
+    assert not isinstance(caught.value, SourceUnavailableError)
+
+
+def test_missing_database_is_named(mariadb):
+    with pytest.raises(SourceError, match='database "nowhere"'):
+        check_source(config_of(mariadb, "nowhere"), (ID,), ("id",))
+
+
+def test_server_that_is_down_is_unavailable(mariadb):
+    config = config_of(mariadb, "shop", port=free_port())
+    with pytest.raises(SourceUnavailableError, match="cannot be reached"):
+        check_source(config, (ID,), ("id",))
+
+
+def test_server_id_of_the_server_itself_is_in_use(mariadb):
+    with (
+        new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema,
+        pytest.raises(SourceError, match="server id 1 is in use"),
+    ):
+        check_source(config_of(mariadb, schema), (ID,), ("id",), server_id=1)
+
+
+GRANTS = {
+    "no_select": (["REPLICATION SLAVE", "BINLOG MONITOR"], "shop_other.*", "database"),
+    "no_binlog_monitor": (["SELECT", "REPLICATION SLAVE"], "*.*", "lacks BINLOG MONITOR"),
+    "no_replication": (["SELECT", "BINLOG MONITOR"], "*.*", "lacks REPLICATION SLAVE"),
+}
+
+
+@pytest.mark.parametrize(("grants", "target", "message"), GRANTS.values(), ids=GRANTS)
+def test_missing_grant_is_named(mariadb, grants, target, message):
+    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema:
+        user = f"u_{schema}"[:60]
+        run_sql(mariadb, f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'pw'")
+        for grant in grants:
+            place = "*.*" if grant != "SELECT" else target
+            run_sql(mariadb, f"GRANT {grant} ON {place} TO {user}@'127.0.0.1'")
+        try:
+            with pytest.raises(SourceError, match=message) as caught:
+                check_source(
+                    config_of(mariadb, schema, username=user, password="pw"), (ID,), ("id",)
+                )
+            assert "grant" in caught.value.hint.lower()
+        finally:
+            run_sql(mariadb, f"DROP USER {user}@'127.0.0.1'")
+
+
+SETTINGS = {
+    "binlog_off": ({"skip-log-bin": None}, '"log_bin" = OFF, expected ON'),
+    "statement_format": (
+        {"binlog-format": "STATEMENT"},
+        '"binlog_format" = STATEMENT, expected ROW',
+    ),
+    "minimal_image": (
+        {"binlog-row-image": "MINIMAL"},
+        '"binlog_row_image" = MINIMAL, expected FULL',
+    ),
+    "no_metadata": (
+        {"binlog-row-metadata": "NO_LOG"},
+        '"binlog_row_metadata" = NO_LOG, expected FULL',
+    ),
+    "compressed": ({"log-bin-compress": "ON"}, '"log_bin_compress" = ON, expected OFF'),
+}
+
+
+@pytest.fixture(scope="module")
+def database_dir(tmp_path_factory):
+    """One directory for all settings: a second start on it is quick."""
+    return tmp_path_factory.mktemp("settings") / "db"
+
+
+@pytest.mark.parametrize(("options", "message"), SETTINGS.values(), ids=SETTINGS)
+def test_setting_that_hides_changes_is_refused(database_dir, database_home, options, message):
+    settings = DatabaseSettings(options=options)
+    with (
+        MariaDb(database_dir, database_home, settings) as database,
+        new_schema(database, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema,
+        pytest.raises(SourceError) as caught,
+    ):
+        check_source(config_of(database, schema), (ID,), ("id",))
+    assert message in caught.value.message
+    assert caught.value.hint

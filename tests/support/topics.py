@@ -1,0 +1,129 @@
+"""Topics of a real broker: make, fill and read them."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+
+
+def unique_name(prefix: str = "t") -> str:
+    """A name that no other test has: for topics, databases, jobs."""
+    return f"{prefix}_{uuid.uuid4().hex[:12]}"
+
+
+def create_topic(
+    bootstrap_servers: str,
+    topic: str | None = None,
+    *,
+    partitions: int = 1,
+    config: dict[str, str] | None = None,
+) -> str:
+    """Create `topic`, or one with a new name, and return its name."""
+    name = topic or unique_name("topic")
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        new = NewTopic(name, partitions, 1, topic_configs=config or {})
+        admin.create_topics([new])
+    finally:
+        admin.close()
+    return name
+
+
+def delete_topics(bootstrap_servers: str, *topics: str) -> None:
+    """Delete `topics`."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        admin.delete_topics(list(topics))
+    finally:
+        admin.close()
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def produce(
+    bootstrap_servers: str,
+    topic: str,
+    values: Iterable[Any],
+    *,
+    partition: int | None = None,
+    keys: Iterable[Any] | None = None,
+) -> list[tuple[int, int]]:
+    """Send `values` (bytes as they are, None as null, the rest as JSON) and wait for all.
+
+    Returns:
+        (partition, offset) of each record.
+    """
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", linger_ms=5)
+    try:
+        pairs = (
+            [(None, v) for v in values] if keys is None else list(zip(keys, values, strict=True))
+        )
+        sent = [
+            producer.send(topic, value=_bytes(v), key=_bytes(k), partition=partition)
+            for k, v in pairs
+        ]
+        producer.flush(timeout=60)
+        written = [future.get(timeout=60) for future in sent]
+        return [(one.partition, one.offset) for one in written]
+    finally:
+        producer.close()
+
+
+def end_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
+    """The offset behind the last record of each partition of `topic`."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers)
+    try:
+        parts = [
+            TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())
+        ]
+        return {tp.partition: offset for tp, offset in consumer.end_offsets(parts).items()}
+    finally:
+        consumer.close()
+
+
+def consume(
+    bootstrap_servers: str, topic: str, *, count: int | None = None, deadline_s: float = 30.0
+) -> list[Any]:
+    """The records of `topic` from its beginning: the first `count`, or all that there are now.
+
+    Raises:
+        TimeoutError: fewer than `count` have come within `deadline_s`.
+    """
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, enable_auto_commit=False)
+    deadline = time.monotonic() + deadline_s
+    records: list[Any] = []
+    try:
+        parts = [
+            TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())
+        ]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        ends = consumer.end_offsets(parts)
+
+        def complete() -> bool:
+            if count is not None:
+                return len(records) >= count
+            return all(consumer.position(tp) >= end for tp, end in ends.items())
+
+        while not complete():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(records)} of {count} records in {topic}")
+            for batch in consumer.poll(timeout_ms=200).values():
+                records.extend(batch)
+    finally:
+        consumer.close()
+    return records if count is None else records[:count]
+
+
+def consume_json(bootstrap_servers: str, topic: str, **options: Any) -> list[Any]:
+    """The values of `consume`, parsed as JSON."""
+    found = consume(bootstrap_servers, topic, **options)
+    return [None if record.value is None else json.loads(record.value) for record in found]
