@@ -1,0 +1,31 @@
+"""`/livez`, `/readyz` and `/v1/version`."""
+
+from fastapi import APIRouter
+
+from service.api.jobs import Injected
+from service.api.schemas import Health, VersionView
+from service.errors import StoreError
+from service.version import program_version
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", summary="The process answers")
+def livez() -> Health:
+    """Answer as long as the process can."""
+    return Health(status="ok")
+
+
+@router.get("/readyz", summary="Jobs can be submitted and are looked after")
+def readyz(services: Injected) -> Health:
+    """Answer 503 when the store cannot be written or the supervisor is gone."""
+    services.store.check()
+    if not services.supervisor.alive:
+        raise StoreError("supervisor is not running", hint="Restart the control plane.")
+    return Health(status="ok")
+
+
+@router.get("/v1/version", summary="Which program answers")
+def show_version() -> VersionView:
+    """Name and version of this control plane."""
+    return VersionView(name="sluice", version=program_version())

@@ -1,0 +1,204 @@
+"""`/v1/jobs`: submit, look, stop, start, remove."""
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from service.api.schemas import (
+    EventPage,
+    JobDetail,
+    JobPage,
+    Submission,
+    WatermarkReport,
+)
+from service.api.views import event_view, job_detail, job_summary, watermark_report
+from service.config import Settings
+from service.errors import JobNotFoundError
+from service.jobs import submission
+from service.jobs.job import DesiredState, Job
+from service.jobs.layout import JobLayout
+from service.jobs.reports import read_status
+from service.jobs.store import JobStore
+from service.jobs.submission import Submissions
+from service.jobs.supervisor import Supervisor
+
+_LOG_BLOCK_BYTES = 256 * 1024
+_REMOVAL_WAIT_S = 10.0
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the handlers work with."""
+
+    settings: Settings
+    store: JobStore
+    supervisor: Supervisor
+    submissions: Submissions
+
+    def detail(self, job: Job) -> JobDetail:
+        """The job with its runner and the runner's newest report."""
+        status = read_status(self.layout(job.id).job_dir)
+        return job_detail(job, status, self.supervisor.runner_of(job.id))
+
+    def layout(self, job_id: str) -> JobLayout:
+        """The job's directory."""
+        return JobLayout(self.settings.jobs_dir / job_id)
+
+    def want(self, job_id: str, desired: DesiredState) -> JobDetail:
+        """Note what is wanted and let the supervisor see to it."""
+        job = self.store.want(job_id, desired)
+        self.supervisor.wake()
+        return self.detail(job)
+
+
+def _services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+Injected = Annotated[Services, Depends(_services)]
+JobId = Annotated[
+    str, Path(pattern=r"^[0-9a-f-]{36}$", description="The job's id, a UUID of version 7.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="The same key with the same body is the same job, however often it is sent.",
+    ),
+]
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Submit a job",
+    responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
+)
+def submit_job(
+    body: Submission, response: Response, services: Injected, idempotency_key: IdempotencyKey = None
+) -> JobDetail:
+    """Plan the script, check what it names, keep the job durably and start its runner."""
+    request = submission.Request(body.sql, body.name, idempotency_key)
+    job = services.submissions.submit(request)
+    services.supervisor.wake()
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return services.detail(job)
+
+
+@router.get("", summary="List jobs")
+def list_jobs(
+    services: Injected,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> JobPage:
+    """Jobs, the newest first, a page at a time."""
+    jobs = services.store.page(before=cursor, limit=limit + 1)
+    items = [job_summary(job, read_status(services.layout(job.id).job_dir)) for job in jobs[:limit]]
+    return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
+
+
+@router.get("/{job_id}", summary="Show a job")
+def show_job(job_id: JobId, services: Injected) -> JobDetail:
+    """Phase, snapshot progress, watermarks, held records, versions, lag, and why it waits."""
+    return services.detail(services.store.get(job_id))
+
+
+@router.delete(
+    "/{job_id}",
+    status_code=204,
+    summary="Remove a job",
+    response_model=None,
+    responses={202: {"model": JobDetail, "description": "The removal goes on."}},
+)
+def remove_job(
+    job_id: JobId,
+    services: Injected,
+    output: Annotated[bool, Query(description="Also delete what the job has written.")] = False,
+) -> Response:
+    """Stop the job and delete its topics, tables, index and checkpoint."""
+    services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
+    services.supervisor.wake()
+    deadline = time.monotonic() + _REMOVAL_WAIT_S
+    while time.monotonic() < deadline:
+        try:
+            job = services.store.get(job_id)
+        except JobNotFoundError:
+            return Response(status_code=204)
+        if job.reason.startswith("removal failed"):
+            break
+        time.sleep(_POLL_S)
+    return JSONResponse(services.detail(job).model_dump(mode="json"), status_code=202)
+
+
+@router.post("/{job_id}:stop", status_code=202, summary="Stop a job")
+def stop_job(job_id: JobId, services: Injected) -> JobDetail:
+    """Let the runner end after its batch; the job keeps its place."""
+    return services.want(job_id, DesiredState.STOPPED)
+
+
+@router.post("/{job_id}:start", status_code=202, summary="Start a stopped or failed job")
+def start_job(job_id: JobId, services: Injected) -> JobDetail:
+    """Go on where the job stopped."""
+    return services.want(job_id, DesiredState.RUNNING)
+
+
+@router.post("/{job_id}:resume", status_code=202, summary="The same as start")
+def resume_job(job_id: JobId, services: Injected) -> JobDetail:
+    """Go on where the job stopped."""
+    return services.want(job_id, DesiredState.RUNNING)
+
+
+@router.get("/{job_id}/watermarks", summary="Show watermarks")
+def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
+    """Each channel's status and watermark, and the combined one that feeds the gate."""
+    return watermark_report(services.detail(services.store.get(job_id)))
+
+
+@router.get("/{job_id}/events", summary="Show transitions")
+def list_events(
+    job_id: JobId,
+    services: Injected,
+    cursor: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> EventPage:
+    """Every transition with its cause, the oldest first; `next_cursor` is where to go on later."""
+    items = [
+        event_view(event) for event in services.store.events(job_id, after=cursor, limit=limit)
+    ]
+    return EventPage(items=items, next_cursor=items[-1].sequence if items else None)
+
+
+@router.get("/{job_id}/log", summary="Show the runner's log", response_class=PlainTextResponse)
+def show_log(
+    job_id: JobId,
+    services: Injected,
+    offset: Annotated[
+        int | None, Query(ge=0, description="First byte; the end if missing.")
+    ] = None,
+) -> Response:
+    """A block of the log; the header `Sluice-Next-Offset` says where the next one starts."""
+    services.store.get(job_id)
+    text, next_offset = _log_block(services.layout(job_id), offset)
+    headers = {"Sluice-Next-Offset": str(next_offset)}
+    return PlainTextResponse(text, headers=headers)
+
+
+def _log_block(layout: JobLayout, offset: int | None) -> tuple[bytes, int]:
+    try:
+        with layout.runner_log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            first = max(0, size - _LOG_BLOCK_BYTES) if offset is None else offset
+            file.seek(0 if first > size else first)
+            text = file.read(_LOG_BLOCK_BYTES)
+            return text, file.tell()
+    except FileNotFoundError:
+        return b"", 0

@@ -1,0 +1,38 @@
+"""Writes `openapi.json`: `python -m service.api.openapi`."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from service.api.app import create_app
+from service.api.jobs import Services
+from service.config import Settings
+from service.jobs.hooks import Hooks
+from service.jobs.store import JobStore
+from service.jobs.submission import Submissions
+from service.jobs.supervisor import Supervisor
+
+PATH = Path(__file__).with_name("openapi.json")
+
+
+def document(hooks: Hooks) -> str:
+    """The API's description as the text of `openapi.json`; nothing is started."""
+    with tempfile.TemporaryDirectory(prefix="sluice-openapi-") as directory:
+        settings = Settings(data_dir=Path(directory))
+        store = JobStore.open("sqlite://")
+        supervisor = Supervisor(store, settings, hooks.remove)
+        services = Services(settings, store, supervisor, Submissions(store, settings, hooks))
+        description = create_app(services).openapi()
+        store.close()
+    return json.dumps(description, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    """Replace the committed file."""
+    from service.jobs.hooks import default_hooks
+
+    PATH.write_text(document(default_hooks()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

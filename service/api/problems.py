@@ -1,0 +1,127 @@
+"""Turns every error into `application/problem+json` (RFC 9457) with a `hint`.
+
+| status | when |
+|---|---|
+| 400 | the body is not JSON, or a parameter has the wrong form |
+| 403 | another web site asks, or the Host header is not ours |
+| 404, 405 | there is no such address, job or method |
+| 409 | the job's state, or an idempotency key that was used for another request |
+| 413 | the body is larger than 1 MiB |
+| 415 | the body is not declared as JSON |
+| 422 | the script or the outside that it names cannot be used |
+| 500 | a fault of ours; details are in the log |
+| 503 | the job store cannot be used |
+"""
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from service.errors import JobConflictError, JobNotFoundError, StoreError
+from watermark.errors import SluiceError
+
+MEDIA_TYPE = "application/problem+json"
+_log = structlog.get_logger(__name__)
+_STATUS: dict[type[SluiceError], int] = {
+    JobNotFoundError: 404,
+    JobConflictError: 409,
+    StoreError: 503,
+}
+_EXTENSIONS = ("line", "column", "excerpt")
+_HINTS = {
+    400: "Correct the request; GET /openapi.json describes every address.",
+    404: "GET /openapi.json lists the addresses.",
+    405: "Use one of the methods in the Allow header.",
+    413: "Send at most 1 MiB; a script may have 64 KiB.",
+    415: "Send JSON with the header Content-Type: application/json.",
+    422: "Correct the request; GET /openapi.json describes every address.",
+    500: "Look at the log of the control plane and report the error with it.",
+}
+
+
+def problem(
+    status: int,
+    detail: str,
+    hint: str,
+    *,
+    kind: str | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> JSONResponse:
+    """The answer for one error; `kind` names it in the `type` URN."""
+    title = HTTPStatus(status).phrase
+    content = {
+        "type": f"urn:sluice:problem:{kind or title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "hint": hint,
+        **(more or {}),
+    }
+    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE)
+
+
+def register(app: FastAPI) -> None:
+    """Give `app` the handlers."""
+    app.add_exception_handler(SluiceError, _ours)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def kind_of(error: SluiceError) -> str:
+    """`JobNotFoundError` → `job-not-found`."""
+    words = re.findall(r"[A-Z][a-z0-9]*", type(error).__name__.removesuffix("Error"))
+    return "-".join(words).lower()
+
+
+async def _ours(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, SluiceError)
+    status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
+    found = {name: getattr(exc, name, None) for name in _EXTENSIONS}
+    more = {name: value for name, value in found.items() if value}
+    more["instance"] = request.url.path
+    return problem(status, exc.message, exc.hint, kind=kind_of(exc), more=more)
+
+
+async def _http(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, HTTPException)
+    path = request.url.path
+    details = {
+        404: f'address "{path}" does not exist',
+        405: f'address "{path}" does not take {request.method}',
+        413: "request body is larger than 1 MiB",
+    }
+    hint = _HINTS.get(exc.status_code, _HINTS[400])
+    detail = details.get(exc.status_code, str(exc.detail))
+    answer = problem(exc.status_code, detail, hint, more={"instance": path})
+    answer.headers.update(exc.headers or {})
+    return answer
+
+
+async def _invalid(request: Request, exc: Exception) -> JSONResponse:
+    """Say which part of the request is wrong, without repeating its value: it may be a password."""
+    assert isinstance(exc, RequestValidationError)
+    first = exc.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    path = {"instance": request.url.path}
+    if request.method == "POST" and media_type != "application/json" and first["loc"] == ("body",):
+        detail = f'content type is "{media_type}", expected "application/json"'
+        return problem(415, detail, _HINTS[415], more=path)
+    if first["type"] == "json_invalid":
+        return problem(400, "request body is not valid JSON", _HINTS[400], more=path)
+    status = 422 if first["loc"][0] == "body" else 400
+    return problem(status, f'"{place}": {first["msg"]}', _HINTS[status], more=path)
+
+
+async def _unexpected(request: Request, exc: Exception) -> JSONResponse:
+    _log.error("request failed", path=request.url.path, error=type(exc).__name__, exc_info=exc)
+    detail = "the control plane met an unexpected error"
+    return problem(500, detail, _HINTS[500], more={"instance": request.url.path})

@@ -1,0 +1,217 @@
+"""Wire models of the REST API. None of them has a field for a secret."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.jobs.job import DesiredState, JobState
+
+SQL_LIMIT_BYTES = 64 * 1024
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Submission(BaseModel):
+    """A job to run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sql: Annotated[str, Field(min_length=1, description="The script, at most 64 KiB of UTF-8.")]
+    name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=100,
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$",
+            description="For people; the sink's name when left out.",
+        ),
+    ]
+
+
+class ErrorView(_Model):
+    """Why a job is STALLED or FAILED, or why it cannot be removed."""
+
+    type: str
+    message: str
+    hint: str
+
+
+class PositionView(_Model):
+    """A place in a binlog, compared as numbers from left to right."""
+
+    epoch: int
+    file: int
+    pos: int
+    row: int
+
+
+class SnapshotView(_Model):
+    """How far the copy of a table is."""
+
+    rows_done: int
+    rows_total: int | None
+    rows_total_is_estimate: bool
+    chunks_done: int
+    chunks_total: int | None
+
+
+class WatermarkView(_Model):
+    """A promise; with `use_processing_time` the wall clock is the time from here on."""
+
+    timestamp_ms: int
+    use_processing_time: bool
+
+
+class ChannelView(_Model):
+    """One partition of a changelog topic."""
+
+    channel: str
+    status: str
+    watermark: WatermarkView
+
+
+class DimensionView(_Model):
+    """A table that is being copied and followed."""
+
+    name: str
+    snapshot: SnapshotView
+    generation: int
+    low: PositionView | None = None
+    high: PositionView | None = None
+    position: PositionView | None = None
+    changelog_version: int | None = None
+    fold_version: int | None = None
+    index_version: int | None = None
+    lag_records: int | None = None
+    streamed_records: int | None = None
+    binlog_delay_ms: int | None = None
+    evidence: str | None = None
+    channels: list[ChannelView] = []
+
+
+class ProbeView(_Model):
+    """The stream whose records wait for the dimensions."""
+
+    topic: str
+    start_offsets: dict[str, int] = {}
+    next_offsets: dict[str, int] = {}
+    end_offsets: dict[str, int] = {}
+    held_records: int = 0
+    held_bytes: int | None = None
+    lag_records: int | None = None
+    batch: int | None = None
+    joined_records: int = 0
+    matched: int = 0
+    unmatched: int = 0
+    dead_letters: int = 0
+
+
+class RunnerState(_Model):
+    """The job's runner process."""
+
+    pid: int | None
+    alive: bool
+    adopted: Annotated[bool, Field(description="Started by an earlier control plane.")]
+    started_at_ms: int | None
+    status_age_ms: Annotated[int | None, Field(description="Time since its last report.")]
+    crashes: Annotated[int, Field(description="In a row; a healthy minute starts anew.")]
+    restarts: int
+
+
+class JobSummary(_Model):
+    """A job in a list."""
+
+    id: str
+    name: str
+    state: JobState
+    desired_state: DesiredState
+    phase: Literal["LOAD", "JOIN"] | None
+    reason: Annotated[str, Field(description="Why the job is where it is, in one sentence.")]
+    error: ErrorView | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class JobDetail(JobSummary):
+    """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
+
+    sql: Annotated[str, Field(description="The script; secrets are references.")]
+    warnings: list[str]
+    runner: RunnerState
+    epoch: int | None = None
+    opened_at_ms: int | None = None
+    held_at_open: int | None = None
+    dimensions: list[DimensionView] = []
+    combined_watermark: WatermarkView | None = None
+    probe: ProbeView | None = None
+    versions_at_open: dict[str, int] = {}
+    versions: dict[str, int] = {}
+
+
+class JobPage(_Model):
+    """Jobs, the newest first."""
+
+    items: list[JobSummary]
+    next_cursor: str | None
+
+
+class EventView(_Model):
+    """One transition and its cause."""
+
+    sequence: int
+    at_ms: int
+    origin: Annotated[JobState | None, Field(serialization_alias="from")]
+    target: Annotated[JobState, Field(serialization_alias="to")]
+    cause: str
+
+
+class EventPage(_Model):
+    """Transitions, the oldest first."""
+
+    items: list[EventView]
+    next_cursor: int | None
+
+
+class DimensionChannel(ChannelView):
+    """A channel with the dimension that it belongs to."""
+
+    dimension: str
+
+
+class WatermarkReport(_Model):
+    """Each channel's status and watermark, and what the valve makes of them."""
+
+    job_id: str
+    phase: Literal["LOAD", "JOIN"] | None
+    combined: WatermarkView | None
+    channels: list[DimensionChannel]
+
+
+class Health(_Model):
+    """Answer of the health addresses."""
+
+    status: Literal["ok"]
+
+
+class VersionView(_Model):
+    """Which program answers."""
+
+    name: Literal["sluice"]
+    version: str
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457) with what to do about it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Annotated[str, Field(description="urn:sluice:problem:<kind>")]
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    hint: Annotated[str, Field(description="What the caller can do, in one sentence.")]
+    line: Annotated[int | None, Field(description="Of the script, from 1.")] = None
+    column: Annotated[int | None, Field(description="Of the script, from 1.")] = None

@@ -1,0 +1,207 @@
+"""The control plane as a running thing: lock, store, supervisor and HTTP server."""
+
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from service.api.app import create_app
+from service.api.jobs import Services
+from service.config import Settings
+from service.errors import ControlPlaneError
+from service.jobs.hooks import Hooks, default_hooks
+from service.jobs.job import DesiredState, JobState
+from service.jobs.store import JobStore
+from service.jobs.submission import Submissions
+from service.jobs.supervisor import Supervisor
+
+_START_TIMEOUT_S = 20.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is open while the control plane runs."""
+
+    lock: int
+    listener: socket.socket
+    services: Services
+    server: uvicorn.Server
+
+
+class ControlPlane:
+    """A control plane of one data directory; its runners live on when it ends.
+
+    Use `run` to serve in this thread until a signal, or a `with` block to serve in the background.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        hooks: Hooks | None = None,
+        runner_command: Sequence[str] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._hooks = default_hooks() if hooks is None else hooks
+        self._runner_command = runner_command
+        self._parts: _Parts | None = None
+        self._thread: threading.Thread | None = None
+        self.url = ""
+
+    def open(self) -> None:
+        """Take data directory, port and job store; nothing is served yet.
+
+        Raises:
+            ControlPlaneError: the data directory or the port is in use or cannot be had.
+            StoreError: the job store cannot be opened.
+        """
+        settings = self._settings
+        lock = _lock(settings.data_dir)
+        listener: socket.socket | None = None
+        try:
+            listener = _listen(settings.host, settings.port)
+            store = JobStore.open(settings.store_url)
+        except BaseException:
+            if listener is not None:
+                listener.close()
+            os.close(lock)
+            raise
+        command = self._runner_command
+        supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
+        submissions = Submissions(store, settings, self._hooks)
+        services = Services(settings, store, supervisor, submissions)
+        self._parts = _Parts(lock, listener, services, _server(services))
+        self.url = _url(listener)
+
+    @property
+    def services(self) -> Services:
+        """Store, supervisor and submissions; only between `open` and `close`."""
+        return self._open_parts().services
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM; call `open` before and `close` after it."""
+        parts = self._open_parts()
+        parts.services.supervisor.start()
+        parts.server.run(sockets=[parts.listener])
+
+    def close(self) -> None:
+        """Give everything back; runners go on."""
+        if self._parts is None:
+            return
+        parts, self._parts = self._parts, None
+        parts.server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+        parts.services.supervisor.close()
+        parts.services.store.close()
+        parts.listener.close()
+        os.close(parts.lock)
+
+    def stop_jobs(self, *, timeout_s: float) -> bool:
+        """Stop every job, as after `sluice stop`.
+
+        Returns:
+            True if all have stopped in time.
+        """
+        services = self.services
+        for job in services.store.all_jobs():
+            if job.desired_state is DesiredState.RUNNING:
+                services.want(job.id, DesiredState.STOPPED)
+        deadline = time.monotonic() + timeout_s
+        ended = (JobState.STOPPED, JobState.FAILED)
+        while time.monotonic() < deadline:
+            if all(job.state in ended for job in services.store.all_jobs()):
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+    def __enter__(self) -> Self:
+        self.open()
+        parts = self._open_parts()
+        self._thread = threading.Thread(target=self.run, name="control-plane", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not parts.server.started and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        if not parts.server.started:
+            self.close()
+            raise ControlPlaneError(
+                "control plane did not answer in time", hint="Look at the log and try again."
+            )
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open_parts(self) -> _Parts:
+        assert self._parts is not None, "open() comes first"
+        return self._parts
+
+
+def _server(services: Services) -> uvicorn.Server:
+    config = uvicorn.Config(
+        create_app(services),
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=256,
+        timeout_keep_alive=15,
+    )
+    return uvicorn.Server(config)
+
+
+def _lock(data_dir: Path) -> int:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = data_dir / "control-plane.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise ControlPlaneError(
+            f'data directory "{data_dir}" cannot be used: {exc.strerror}',
+            hint="Set SLUICE_DATA_DIR to a directory that this user can write.",
+        ) from exc
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        os.close(descriptor)
+        raise ControlPlaneError(
+            f'data directory "{data_dir}" is in use by another control plane',
+            hint="Use that one, stop it, or set SLUICE_DATA_DIR to another directory.",
+        ) from exc
+    return descriptor
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as exc:
+        listener.close()
+        raise ControlPlaneError(
+            f"port {port} of {host} cannot be used: {exc.strerror}",
+            hint="Stop the program that uses it, or choose another with --port or SLUICE_PORT.",
+        ) from exc
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

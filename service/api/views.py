@@ -1,0 +1,107 @@
+"""From a stored job, its runner and the runner's report to wire models."""
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.api.schemas import (
+    DimensionChannel,
+    ErrorView,
+    EventView,
+    JobDetail,
+    JobSummary,
+    RunnerState,
+    WatermarkReport,
+)
+from service.jobs.job import Job, JobError, JobEvent, JobState
+from service.jobs.reports import Status
+from service.jobs.supervisor import RunnerView
+
+_REPORTED = (
+    "epoch",
+    "opened_at_ms",
+    "held_at_open",
+    "dimensions",
+    "combined_watermark",
+    "probe",
+    "versions_at_open",
+    "versions",
+)
+
+
+def job_summary(job: Job, status: Status | None) -> JobSummary:
+    """The job as it stands in a list."""
+    return JobSummary(**_summary(job, status))
+
+
+def job_detail(job: Job, status: Status | None, runner: RunnerView) -> JobDetail:
+    """The job with everything that its runner last reported."""
+    content = {} if status is None else status.content
+    own = {
+        **_summary(job, status),
+        "sql": job.sql,
+        "warnings": list(job.warnings),
+        "runner": RunnerState(
+            **asdict(runner),
+            status_age_ms=None if status is None else status.age_ms(),
+            crashes=job.crashes,
+            restarts=job.restarts,
+        ),
+    }
+    try:
+        reported = {name: content[name] for name in _REPORTED if name in content}
+        return JobDetail.model_validate({**own, **reported})
+    except ValidationError as exc:
+        place = ".".join(str(part) for part in exc.errors()[0]["loc"])
+        own["warnings"].append(f"The runner's report cannot be read at {place}.")
+        return JobDetail.model_validate(own)
+
+
+def watermark_report(detail: JobDetail) -> WatermarkReport:
+    """Each channel's watermark and the combined one."""
+    channels = [
+        DimensionChannel(dimension=dimension.name, **channel.model_dump())
+        for dimension in detail.dimensions
+        for channel in dimension.channels
+    ]
+    return WatermarkReport(
+        job_id=detail.id,
+        phase=detail.phase,
+        combined=detail.combined_watermark,
+        channels=channels,
+    )
+
+
+def event_view(event: JobEvent) -> EventView:
+    """The event as the API shows it."""
+    return EventView(
+        sequence=event.sequence,
+        at_ms=event.at_ms,
+        origin=event.origin,
+        target=event.target,
+        cause=event.cause,
+    )
+
+
+def _summary(job: Job, status: Status | None) -> dict[str, Any]:
+    phase = None if status is None else status.content.get("phase")
+    speaks = status is not None and status.state is job.state and bool(status.reason)
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "desired_state": job.desired_state,
+        "phase": phase if phase in ("LOAD", "JOIN") else None,
+        "reason": status.reason if status is not None and speaks else job.reason,
+        "error": _error(job, status),
+        "created_at_ms": job.created_at_ms,
+        "updated_at_ms": job.updated_at_ms,
+    }
+
+
+def _error(job: Job, status: Status | None) -> ErrorView | None:
+    error: JobError | None = job.error
+    if error is None and status is not None and status.state is job.state:
+        error = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
+    return None if error is None else ErrorView(**asdict(error))

@@ -1,0 +1,172 @@
+"""A client of the control plane, used by the command line and the demo."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from service.errors import ControlPlaneError, JobNotFoundError
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+class RefusedError(ControlPlaneError):
+    """The control plane answered with a problem.
+
+    Attributes:
+        problem: the whole document.
+    """
+
+    def __init__(self, message: str, *, hint: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(message, hint=hint)
+        self.problem = problem
+
+
+class Client:
+    """Speaks with one control plane; answers are the JSON documents of the API."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        # trust_env=False: a proxy of the environment has no business between us and loopback
+        self._http = httpx.Client(base_url=self._url, timeout=_TIMEOUT, trust_env=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def version(self) -> dict[str, Any]:
+        """Which program answers."""
+        return self._json("GET", "/v1/version")
+
+    def submit(
+        self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Submit a script; the job is durable when this returns.
+
+        Raises:
+            RefusedError: it cannot be planned, or what it names cannot be used.
+        """
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        return self._json("POST", "/v1/jobs", json=body, headers=headers)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs, the newest first."""
+        found: list[dict[str, Any]] = []
+        query: dict[str, str] = {}
+        while True:
+            page = self._json("GET", "/v1/jobs", params=query)
+            found += page["items"]
+            if page["next_cursor"] is None:
+                return found
+            query = {"cursor": page["next_cursor"]}
+
+    def find(self, reference: str) -> str:
+        """The id that `reference` means: an id, the unique beginning of one, or a name.
+
+        Raises:
+            JobNotFoundError: no job, or several, could be meant.
+        """
+        if _ID.fullmatch(reference):
+            return reference
+        jobs = self.jobs()
+        ids = [job["id"] for job in jobs if job["name"] == reference]
+        ids = ids or [job["id"] for job in jobs if job["id"].startswith(reference)]
+        if len(ids) != 1:
+            found = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
+            raise JobNotFoundError(
+                f'job "{reference}" {found}',
+                hint="Run sluice status to see the jobs and their ids.",
+            )
+        return str(ids[0])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Everything about one job."""
+        return self._json("GET", f"/v1/jobs/{job_id}")
+
+    def stop(self, job_id: str) -> dict[str, Any]:
+        """Ask a job to stop; it goes on for the rest of its batch."""
+        return self._json("POST", f"/v1/jobs/{job_id}:stop")
+
+    def start(self, job_id: str) -> dict[str, Any]:
+        """Start a stopped or failed job where it left off."""
+        return self._json("POST", f"/v1/jobs/{job_id}:start")
+
+    def remove(self, job_id: str, *, output: bool = False) -> dict[str, Any] | None:
+        """Remove a job; None when it is gone, the job while the removal goes on."""
+        query = {"output": str(output).lower()}
+        answer = self._request("DELETE", f"/v1/jobs/{job_id}", params=query)
+        return None if answer.status_code == httpx.codes.NO_CONTENT else dict(answer.json())
+
+    def events(self, job_id: str) -> list[dict[str, Any]]:
+        """All transitions of a job, the oldest first."""
+        found: list[dict[str, Any]] = []
+        cursor = 0
+        while True:
+            query = {"cursor": cursor, "limit": 500}
+            page = self._json("GET", f"/v1/jobs/{job_id}/events", params=query)
+            found += page["items"]
+            if len(page["items"]) < query["limit"]:
+                return found
+            cursor = page["next_cursor"]
+
+    def watermarks(self, job_id: str) -> dict[str, Any]:
+        """Each channel's watermark and the combined one."""
+        return self._json("GET", f"/v1/jobs/{job_id}/watermarks")
+
+    def log(self, job_id: str, offset: int | None = None) -> tuple[str, int]:
+        """A block of the runner's log (the end without an offset) and where the next one starts."""
+        query = {} if offset is None else {"offset": offset}
+        answer = self._request("GET", f"/v1/jobs/{job_id}/log", params=query)
+        return answer.text, int(answer.headers["Sluice-Next-Offset"])
+
+    def log_blocks(self, job_id: str) -> Iterator[str]:
+        """The newest block of the log and everything behind it that is there now."""
+        text, offset = self.log(job_id)
+        while text:
+            yield text
+            text, offset = self.log(job_id, offset)
+
+    def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 (httpx's)
+        return dict(self._request(method, path, **options).json())
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
+        try:
+            answer = self._http.request(method, path, **options)
+        except (httpx.TransportError, httpx.InvalidURL) as exc:
+            raise ControlPlaneError(
+                f'control plane at "{self._url}" cannot be reached: {_cause(exc)}',
+                hint="Start it with sluice serve, or name another one with --server.",
+            ) from exc
+        if answer.is_error:
+            raise self._refusal(answer)
+        return answer
+
+    def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
+        if not answer.headers.get("content-type", "").startswith("application/problem+json"):
+            return ControlPlaneError(
+                f'"{self._url}" answered {answer.status_code} and is no control plane of Sluice',
+                hint="Name the control plane's address with --server.",
+            )
+        problem = answer.json()
+        return RefusedError(problem["detail"], hint=problem["hint"], problem=problem)
+
+
+def _cause(exc: Exception) -> str:
+    if isinstance(exc, httpx.ConnectError):
+        return "connection refused"
+    return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__

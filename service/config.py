@@ -1,0 +1,259 @@
+"""The settings of control plane and runner: `SLUICE_*`, read once into a frozen value.
+
+Precedence: a value given in code (an option of a command), the environment, the default. The
+control plane hands its values to a runner in the job's `settings.json`, so that both always agree.
+"""
+
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from joins.checkpoint import read_json, write_json_atomically
+from joins.errors import JoinError
+from joins.failpoints import parse_failpoints
+from service.errors import ConfigError
+
+PREFIX = "SLUICE_"
+SETTINGS_FILE = "settings.json"
+_NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER")
+_HINTS = {
+    "host": "Listen on loopback and use an SSH tunnel: there is no authentication yet.",
+}
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / fallback) / "sluice"
+
+
+def _setting(
+    default: object,
+    description: str,
+    accepts: str,
+    **rules: Any,  # noqa: ANN401 (pydantic's constraints)
+) -> Any:  # noqa: ANN401 (stands where the field's own type is expected)
+    rules["default_factory" if callable(default) else "default"] = default
+    return Field(description=description, json_schema_extra={"accepts": accepts}, **rules)
+
+
+class Settings(BaseSettings):
+    """Everything that an operator can set; each field is the variable `SLUICE_<FIELD>`."""
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore"
+    )
+
+    data_dir: Path = _setting(
+        lambda: _xdg("XDG_DATA_HOME", ".local/share"),
+        "Job store, jobs and warehouse; default is sluice below the XDG data directory.",
+        "a directory that may be created",
+    )
+    warehouse_dir: Path = _setting(
+        lambda values: values.get("data_dir", Path()) / "warehouse",
+        "Where relative paths of Delta outputs start; default is warehouse below data_dir.",
+        "a directory that may be created",
+    )
+    cache_dir: Path = _setting(
+        lambda: _xdg("XDG_CACHE_HOME", ".cache"),
+        "Jars, embedded broker and database binaries, shared by all checkouts.",
+        "a directory that may be created",
+    )
+    secrets_dir: Path | None = _setting(
+        None,
+        "Directory with one file per secret; SLUICE_SECRET_<NAME> variables come first.",
+        "an existing directory",
+    )
+    database_url: str | None = _setting(
+        None,
+        "SQLAlchemy URL of the job store; default is SQLite at jobs.db below data_dir.",
+        "sqlite:///… or postgresql+<driver>://…",
+        repr=False,
+    )
+    host: str = _setting(
+        "127.0.0.1",
+        "Address that the control plane listens on.",
+        "an address of the loopback interface (127.0.0.1, ::1 or localhost)",
+    )
+    port: int = _setting(
+        8326, "Port of the control plane; 0 takes a free one.", "0 to 65535", ge=0, le=65535
+    )
+    log_level: str = _setting(
+        "INFO",
+        "Least level that is logged to standard error.",
+        "DEBUG, INFO, WARNING or ERROR",
+        pattern="^(DEBUG|INFO|WARNING|ERROR)$",
+    )
+    kafka_bootstrap_servers: str | None = _setting(
+        None,
+        "Broker of changelog and datagen topics; default is the broker of the job's probe.",
+        "host:port[,host:port…]",
+        pattern=r"^[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*$",
+    )
+    changelog_partitions: int = _setting(
+        2, "Partitions of a new changelog topic.", "1 to 1024", ge=1, le=1024
+    )
+    changelog_replication: int = _setting(
+        1, "Replication factor of topics that Sluice creates.", "1 to 32", ge=1, le=32
+    )
+    changelog_min_insync: int = _setting(
+        1, "min.insync.replicas of topics that Sluice creates.", "1 to 32", ge=1, le=32
+    )
+    spark_master: str = _setting(
+        "local[*,4]",
+        "Where Spark runs; with local, keep retries (the 4), or one killed worker ends the job.",
+        "local[…], spark://…, k8s://… or yarn",
+        pattern=r"^(local(\[.+\])?|yarn|spark://.+|k8s://.+)$",
+    )
+    spark_driver_memory: str = _setting(
+        "2g", "Heap of a runner's JVM.", "a number with m or g, such as 2g", pattern=r"^\d+[mg]$"
+    )
+    spark_conf: dict[str, str] = _setting(
+        dict, "Further Spark settings; they win over ours.", 'a JSON object {"spark.…": "…"}'
+    )
+    snapshot_parallelism: int = _setting(
+        2, "Snapshot chunks of a table that are read at the same time.", "1 to 256", ge=1, le=256
+    )
+    build_trigger_ms: int = _setting(
+        200, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000
+    )
+    probe_trigger_ms: int = _setting(
+        100, "Least time between two probe batches.", "100 to 60000", ge=100, le=60_000
+    )
+    max_records_per_batch: int = _setting(
+        500_000, "Most records of a probe batch.", "1 to 50000000", ge=1, le=50_000_000
+    )
+    fold_interval_s: float = _setting(
+        30.0, "Time between two folds of changelog into current.", "1 to 86400", ge=1, le=86_400
+    )
+    restart_backoff_min_s: float = _setting(
+        0.5, "Wait before the first restart of a crashed runner.", "0 to 3600", ge=0, le=3600
+    )
+    restart_backoff_max_s: float = _setting(
+        30.0, "Longest wait before a restart.", "0 to 3600", ge=0, le=3600
+    )
+    restart_limit: int = _setting(
+        50,
+        "Crashes in a row after which a job is FAILED; a healthy minute starts the count anew.",
+        "0 to 1000000",
+        ge=0,
+        le=1_000_000,
+    )
+    stop_timeout_s: float = _setting(
+        45.0, "Time from SIGTERM to SIGKILL when a job is stopped.", "1 to 3600", ge=1, le=3600
+    )
+    status_timeout_s: float = _setting(
+        20.0,
+        "A runner that has not reported for this long is shown as STALLED.",
+        "2 to 3600",
+        ge=2,
+        le=3600,
+    )
+    stop_with_parent: bool = _setting(
+        False,
+        "Runners end with their control plane instead of living on; the demo uses it.",
+        "true or false",
+    )
+    failpoints: str = _setting(
+        "", "Planted faults, for tests only.", "<point>=kill|stop|raise|enospc[@<n>][;…], or empty"
+    )
+
+    @field_validator("host")
+    @classmethod
+    def _loopback(cls, value: str) -> str:
+        if value != "localhost" and not ip_address(value).is_loopback:
+            raise ValueError("not a loopback address")
+        return value
+
+    @field_validator("failpoints")
+    @classmethod
+    def _points(cls, value: str) -> str:
+        try:
+            parse_failpoints(value)
+        except JoinError as exc:
+            raise ValueError(exc.message) from exc
+        return value
+
+    @field_validator("data_dir", "warehouse_dir", "cache_dir", "secrets_dir")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return None if value is None else value.expanduser().absolute()
+
+    @property
+    def jobs_dir(self) -> Path:
+        """Where each job has its directory."""
+        return self.data_dir / "jobs"
+
+    @property
+    def store_url(self) -> str:
+        """SQLAlchemy URL of the job store."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'jobs.db'}"
+
+    def hand_over(self, job_dir: Path) -> None:
+        """Write what a runner needs to `job_dir`; the job store's URL stays here."""
+        values = self.model_dump(mode="json", exclude={"database_url"})
+        write_json_atomically(job_dir / SETTINGS_FILE, {"settings": values})
+
+    @classmethod
+    def of_runner(cls, job_dir: Path) -> Self:
+        """The settings that the control plane handed over, else those of the environment.
+
+        Raises:
+            CheckpointError: the file is damaged.
+            ConfigError: a value cannot be used.
+        """
+        content = read_json(job_dir / SETTINGS_FILE)
+        return cls.load(**(content["settings"] if content else {}))
+
+    @classmethod
+    def load(cls, **given: Any) -> Self:  # noqa: ANN401 (the fields have many types)
+        """The settings of this process; options that are None count as not given.
+
+        Raises:
+            ConfigError: a value cannot be used; names the variable, the value and what is accepted.
+        """
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as exc:
+            raise _config_error(exc) from exc
+        except SettingsError as exc:
+            raise _unreadable(exc) from exc
+
+
+def accepted(field: str) -> str:
+    """What the setting `field` accepts, in words."""
+    extra = Settings.model_fields[field].json_schema_extra
+    return str(extra["accepts"]) if isinstance(extra, dict) else ""
+
+
+def _config_error(exc: ValidationError) -> ConfigError:
+    first = exc.errors()[0]
+    field = str(first["loc"][0])
+    value = "(hidden)" if field == "database_url" else f'"{first["input"]}"'
+    return ConfigError(
+        f"setting {PREFIX}{field.upper()} is {value}, expected {accepted(field)}",
+        hint=_HINTS.get(field, f"Correct {PREFIX}{field.upper()} or unset it for the default."),
+    )
+
+
+def _unreadable(exc: SettingsError) -> ConfigError:
+    field = next((name for name in Settings.model_fields if f'"{name}"' in str(exc)), "spark_conf")
+    variable = f"{PREFIX}{field.upper()}"
+    return ConfigError(
+        f'setting {variable} is "{os.environ.get(variable, "")}", expected {accepted(field)}',
+        hint=f"Correct {variable} or unset it for the default.",
+    )
+
+
+def unknown_variables() -> list[str]:
+    """`SLUICE_*` variables of the environment that mean nothing, to warn about misspellings."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    return sorted(
+        name
+        for name in os.environ
+        if name.startswith(PREFIX) and name not in known and not name.startswith(_NOT_SETTINGS)
+    )

@@ -1,0 +1,79 @@
+"""Measures from the output itself whether a row was joined before the copy was complete."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.adapters.delta_log import DeltaLog
+from joins.pins import PinStore
+
+_COLUMNS = ["user_id", "gender", "_batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the output table shows.
+
+    Attributes:
+        early_records: rows whose pin is older than the opening, and unmatched rows of users that
+            were in the table at HIGH and never deleted.
+    """
+
+    joined_records: int
+    matched: int
+    unmatched: int
+    early_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The opening as the job's status shows it."""
+
+    at_ms: int
+    versions: Mapping[str, int]
+
+
+def audit_output(
+    output: Path, pins: PinStore, opened: Opened, *, users: int, deleted: Collection[int]
+) -> Audit:
+    """Read every row of `output`; users 1 to `users` were there, nobody's gender was NULL."""
+    log = DeltaLog(output, "audit")
+    tables = list(log.read_files(log.files_at(log.version()), _COLUMNS))
+    rows = pa.concat_tables(tables) if tables else pa.table({name: [] for name in _COLUMNS})
+    unmatched = rows.filter(pc.is_null(rows.column("gender")))
+    early_batches = [
+        b for b in pc.unique(rows.column("_batch")).to_pylist() if _is_early(pins, b, opened)
+    ]
+    early = pc.is_in(rows.column("_batch"), pa.array(early_batches, pa.int64()))
+    present = [
+        user
+        for user in unmatched.column("user_id").to_pylist()
+        if user is not None and 1 <= user <= users and user not in deleted
+    ]
+    return Audit(
+        joined_records=rows.num_rows,
+        matched=rows.num_rows - unmatched.num_rows,
+        unmatched=unmatched.num_rows,
+        early_records=(pc.sum(early).as_py() or 0) + len(present),
+    )
+
+
+def _is_early(pins: PinStore, batch: int, opened: Opened) -> bool:
+    pin = pins.read(batch)
+    if pin is None or pin.batch_timestamp_ms < opened.at_ms:
+        return True
+    return any(pin.versions.get(name, -1) < version for name, version in opened.versions.items())
+
+
+def newest_rows(output: Path, limit: int) -> list[dict[str, object]]:
+    """The last rows of the newest commit that has any."""
+    log = DeltaLog(output, "audit")
+    for version in range(log.version(), 0, -1):
+        rows = log.read_commit(version)
+        if rows.num_rows:
+            tail = rows.slice(max(0, rows.num_rows - limit))
+            return list(tail.to_pylist())
+    return []

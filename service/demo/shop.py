@@ -1,0 +1,135 @@
+"""The demo's shop: a table of users in a real MariaDB and a topic of clicks in a real Kafka."""
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient, KafkaProducer
+
+from service.embedded.database import MariaDb
+
+TOPIC = "clicks"
+_ABSENT_EVERY = 20
+_TICK_S = 0.02
+
+JOB_SQL = """\
+CREATE TABLE user_info (user_id BIGINT, gender STRING, name STRING, PRIMARY KEY (user_id) NOT
+ENFORCED) WITH ('connector'='mysql-cdc', 'hostname'='{host}', 'port'='{port}', 'username'='{user}',
+'password'='{password}',
+      'database-name'='shop', 'table-name'='user_info');
+CREATE TABLE click_event (user_id BIGINT, item_id BIGINT, proctime AS PROCTIME())
+WITH ('connector'='kafka', 'topic'='{topic}', 'properties.bootstrap.servers'='{servers}',
+      'format'='json', 'scan.startup.mode'='earliest-offset');
+CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING)
+WITH ('connector'='delta', 'path'='enriched');
+INSERT INTO enriched
+SELECT c.user_id, c.item_id, u.gender, u.name FROM click_event AS c
+LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
+"""
+
+
+def job_sql(database: MariaDb, bootstrap_servers: str) -> str:
+    """The example job, with this demo's addresses."""
+    return JOB_SQL.format(
+        host=database.host,
+        port=database.port,
+        user=database.cdc_user,
+        password=database.cdc_password,
+        topic=TOPIC,
+        servers=bootstrap_servers,
+    )
+
+
+def create_users(database: MariaDb, rows: int) -> None:
+    """Create `shop.user_info` with users 1 to `rows`; nobody's gender is NULL."""
+    with database.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
+        cursor.execute(
+            "CREATE TABLE shop.user_info (user_id BIGINT PRIMARY KEY, gender VARCHAR(8) NOT NULL,"
+            " name VARCHAR(64) NOT NULL)"
+        )
+        if rows > 0:
+            cursor.execute("USE shop")
+            cursor.execute(
+                "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq)"
+                f" FROM seq_1_to_{rows}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What the demo changes after the gate has opened."""
+
+    renamed: tuple[int, ...]
+    deleted: tuple[int, ...]
+
+
+def edit_users(database: MariaDb, rows: int) -> Edits:
+    """Rename three users and delete two, so that the next clicks show it."""
+    renamed = tuple(range(1, min(rows, 3) + 1))
+    deleted = tuple(range(4, min(rows, 5) + 1))
+    with database.connect("shop") as connection, connection.cursor() as cursor:
+        for user in renamed:
+            cursor.execute(
+                "UPDATE user_info SET name = %s WHERE user_id = %s", (f"renamed {user}", user)
+            )
+        for user in deleted:
+            cursor.execute("DELETE FROM user_info WHERE user_id = %s", (user,))
+    return Edits(renamed, deleted)
+
+
+def create_topic(bootstrap_servers: str) -> None:
+    """Create the topic of clicks."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        admin.create_topics({TOPIC: {"num_partitions": 2, "replication_factor": 1}})
+    finally:
+        admin.close()
+
+
+class Clicks:
+    """Sends clicks at a steady rate on its own thread; one in twenty is of nobody in the table."""
+
+    def __init__(self, bootstrap_servers: str, *, users: int, per_second: int) -> None:
+        self._servers = bootstrap_servers
+        self._users = users
+        self._per_second = per_second
+        self._stopping = threading.Event()
+        self._favourites: tuple[int, ...] = ()
+        self._thread = threading.Thread(target=self._run, name="clicks", daemon=True)
+        self.sent = 0
+
+    def start(self) -> None:
+        """Start sending."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop sending; what was sent is acknowledged when this returns."""
+        self._stopping.set()
+        self._thread.join()
+
+    def favour(self, users: tuple[int, ...]) -> None:
+        """From now on every tenth click is of one of `users`."""
+        self._favourites = users
+
+    def _run(self) -> None:
+        producer = KafkaProducer(bootstrap_servers=self._servers, acks="all", linger_ms=5)
+        started = time.monotonic()
+        while not self._stopping.wait(_TICK_S):
+            due = int((time.monotonic() - started) * self._per_second)
+            for number in range(self.sent, due):
+                producer.send(TOPIC, value=self._click(number), partition=number % 2)
+            self.sent = max(self.sent, due)
+        producer.flush()
+        producer.close()
+
+    def _click(self, number: int) -> bytes:
+        favourites = self._favourites
+        if favourites and number % 10 == 0:
+            user = favourites[(number // 10) % len(favourites)]
+        elif number % _ABSENT_EVERY == 7:
+            user = self._users + 1 + number
+        else:
+            user = 1 + (number * 7919) % max(self._users, 1)
+        return json.dumps({"user_id": user, "item_id": number}).encode()

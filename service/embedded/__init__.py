@@ -1,0 +1,1 @@
+"""Embedded Java, jars, Kafka broker and MariaDB for demo and tests."""

@@ -1,0 +1,209 @@
+"""A real MariaDB with a row-based binlog, on the loopback interface."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from joins.checkpoint import read_json, write_json_atomically
+from service.embedded.process import LOOPBACK, Command, free_port, last_lines, require_free
+from service.embedded.server import EmbeddedServer
+
+CDC_USER = "cdc"
+_STATE_FILE = "database.json"
+_CDC_GRANTS = "SELECT, RELOAD, LOCK TABLES, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT"
+DEFAULT_OPTIONS: dict[str, str | None] = {
+    "bind-address": LOOPBACK,
+    "skip-name-resolve": None,
+    "socket": "mariadb.sock",  # relative to the data: a socket's path has a length limit
+    "pid-file": "mariadb.pid",
+    "skip-ssl": None,  # making a certificate takes seconds, and nobody else is on loopback
+    "server-id": "1",
+    "log-bin": "binlog",
+    "binlog-format": "ROW",
+    "binlog-row-image": "FULL",
+    "binlog-row-metadata": "FULL",
+    "character-set-server": "utf8mb4",
+    "default-time-zone": "+00:00",
+    "innodb-buffer-pool-size": "128M",
+    "innodb-log-file-size": "128M",
+    "innodb-flush-log-at-trx-commit": "2",
+    "local-infile": "ON",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How a database runs.
+
+    Attributes:
+        port: where clients connect; None takes the directory's earlier port, else a free one.
+        options: the server's own, on top of ours, such as ``{"binlog-row-image": "MINIMAL"}``;
+            None gives the option without a value, such as ``{"skip-log-bin": None}``.
+        ready_timeout_s: how long it may take until it answers.
+    """
+
+    port: int | None = None
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    ready_timeout_s: float = 90.0
+
+
+class MariaDb(EmbeddedServer):
+    """A MariaDB whose data is below `data_dir`, with users `root` and `cdc`.
+
+    A later start on the same directory keeps the passwords, too.
+    """
+
+    name = "mariadb"
+
+    def __init__(
+        self, data_dir: Path, home: Path, settings: DatabaseSettings | None = None
+    ) -> None:
+        self._settings = settings or DatabaseSettings()
+        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
+        self._home = home
+        self._state: dict[str, Any] = {}
+
+    @property
+    def port(self) -> int:
+        """The port that clients connect to; 0 until the first start."""
+        return int(self._state.get("port", 0))
+
+    @property
+    def cdc_user(self) -> str:
+        """The user that may read all tables and the binlog, and nothing more."""
+        return CDC_USER
+
+    @property
+    def cdc_password(self) -> str:
+        """Password of `cdc_user`; known once started."""
+        return str(self._state.get("cdc_password", ""))
+
+    @property
+    def root_password(self) -> str:
+        """Password of `root`; known once started."""
+        return str(self._state.get("root_password", ""))
+
+    def connect(
+        self,
+        database: str | None = None,
+        **options: Any,  # noqa: ANN401 (pymysql's own)
+    ) -> "pymysql.Connection[Any]":
+        """A connection as `root` that commits each statement; `options` are pymysql's own."""
+        arguments: dict[str, Any] = {
+            "host": LOOPBACK,
+            "port": self.port,
+            "user": "root",
+            "password": self.root_password,
+            "database": database,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": 5,
+        }
+        return pymysql.connect(**{**arguments, **options})
+
+    def _answers(self) -> bool:
+        try:
+            with self.connect() as connection, connection.cursor() as cursor:
+                answered = bool(cursor.execute("SELECT 1"))
+        except pymysql.MySQLError:
+            return False
+        self._users_file.unlink(missing_ok=True)  # the first start has carried it out
+        return answered
+
+    def _prepare(self) -> None:
+        self._state = self._load_state()
+        self._install()
+
+    @property
+    def _data(self) -> Path:
+        return self._dir / "data"
+
+    @property
+    def _users_file(self) -> Path:
+        return self._dir / "users.sql"
+
+    def _load_state(self) -> dict[str, Any]:
+        """Port and passwords: those of an earlier start, else new ones."""
+        path = self._dir / _STATE_FILE
+        state: dict[str, Any] = read_json(path) or {
+            "port": free_port(),
+            "root_password": secrets.token_urlsafe(18),
+            "cdc_password": secrets.token_urlsafe(18),
+        }
+        state["port"] = self._settings.port or state["port"]
+        require_free(
+            state["port"],
+            what=self.name,
+            hint="Stop whoever listens there, or choose another port for the database.",
+        )
+        write_json_atomically(path, state)
+        path.chmod(0o600)
+        return state
+
+    def _install(self) -> None:
+        """On first use, create the system tables; a half-made directory is made again."""
+        marker = self._dir / "installed"
+        if marker.exists():
+            return
+        shutil.rmtree(self._data, ignore_errors=True)
+        arguments = [
+            "sh",
+            str(self._home / "scripts" / "mariadb-install-db"),
+            "--no-defaults",
+            f"--basedir={self._home}",
+            f"--datadir={self._data}",
+            "--auth-root-authentication-method=normal",
+            "--skip-name-resolve",
+            "--skip-test-db",
+            *_user_option(),
+        ]
+        self._run_once(Command(arguments, self.log), task=f'be set up in "{self._data}"')
+        self._users_file.touch(mode=0o600)
+        self._users_file.write_text(self._users())
+        marker.touch()
+
+    def _users(self) -> str:
+        """Statements for the first start: passwords, and the user that captures changes."""
+        root, cdc = self.root_password, self.cdc_password
+        return (
+            "DELETE FROM mysql.global_priv WHERE User='' OR (User='root' AND Host<>'localhost');\n"
+            "FLUSH PRIVILEGES;\n"
+            f"ALTER USER root@localhost IDENTIFIED BY '{root}';\n"
+            f"CREATE USER root@'{LOOPBACK}' IDENTIFIED BY '{root}';\n"
+            f"GRANT ALL ON *.* TO root@'{LOOPBACK}' WITH GRANT OPTION;\n"
+            f"CREATE USER {CDC_USER}@'{LOOPBACK}' IDENTIFIED BY '{cdc}';\n"
+            f"GRANT {_CDC_GRANTS} ON *.* TO {CDC_USER}@'{LOOPBACK}';\n"
+        )
+
+    def _command(self) -> Command:
+        options = {**DEFAULT_OPTIONS, "port": str(self.port), **self._settings.options}
+        if self._users_file.exists():
+            options["init-file"] = str(self._users_file)
+        arguments = [
+            str(self._home / "bin" / "mariadbd"),
+            "--no-defaults",
+            f"--basedir={self._home}",
+            f"--datadir={self._data}",
+            *_user_option(),
+            *(f"--{n}" if value is None else f"--{n}={value}" for n, value in options.items()),
+        ]
+        return Command(arguments, self.log)
+
+    def _hint(self) -> str:
+        if "loading shared libraries" in last_lines(self.log, 10):
+            return (
+                "Install the library that it names (on Debian: libcrypt1, libsystemd0, libstdc++6),"
+                " or use a database of your own."
+            )
+        return super()._hint()
+
+
+def _user_option() -> list[str]:
+    """The server refuses to run as root unless it is told to."""
+    return ["--user=root"] if os.geteuid() == 0 else []

@@ -1,0 +1,27 @@
+"""Errors of the embedded runtime.
+
+| error | fault |
+|---|---|
+| `EmbeddedError` | root of this package |
+| `JavaNotFoundError` | there is no Java that we can use |
+| `JarCacheError` | the cache of jars and binaries cannot be filled, read or trusted |
+| `ServerStartError` | an embedded server did not start, or its data directory is in use |
+"""
+
+from service.errors import ServiceError
+
+
+class EmbeddedError(ServiceError):
+    """A fault of the embedded Java, jars, broker or database."""
+
+
+class JavaNotFoundError(EmbeddedError):
+    """No Java of a supported version can be found."""
+
+
+class JarCacheError(EmbeddedError):
+    """Jars or binaries cannot be fetched, or differ from what the lock file pins."""
+
+
+class ServerStartError(EmbeddedError):
+    """An embedded server cannot be started."""

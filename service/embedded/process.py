@@ -1,0 +1,168 @@
+"""Child processes that end when we end, even when we are killed; and locks on directories."""
+
+import contextlib
+import fcntl
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from service.embedded.errors import ServerStartError
+
+LOOPBACK = "127.0.0.1"
+_POLL_S = 0.05
+_LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run.
+
+    Attributes:
+        arguments: the program and its arguments.
+        log: file that gets standard output and error, appended.
+        environment: variables on top of ours.
+        directory: working directory; None keeps ours.
+    """
+
+    arguments: list[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path | None = None
+
+
+def spawn(command: Command) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own; when this process ends, it gets SIGKILL."""
+    reply: Future[subprocess.Popen[bytes]] = Future()
+    _spawner().put((command, reply))
+    return reply.result()
+
+
+def stop(process: subprocess.Popen[bytes], *, timeout_s: float) -> None:
+    """Ask `process` to end (SIGTERM), kill it after `timeout_s`, and wait until it is gone."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def wait_until(
+    condition: Callable[[], bool], *, process: subprocess.Popen[bytes], timeout_s: float
+) -> bool:
+    """Poll `condition`; False when `process` has ended or `timeout_s` has passed before it held."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline and process.poll() is None:
+        if condition():
+            return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def free_port() -> int:
+    """A TCP port that nobody on the loopback interface listens on now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def require_free(port: int, *, what: str, hint: str) -> None:
+    """Check that `what` can listen on `port`.
+
+    Raises:
+        ServerStartError: somebody else listens there.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as exc:
+            raise ServerStartError(
+                f"{what} cannot listen on {LOOPBACK}:{port}: {os.strerror(exc.errno or 0).lower()}",
+                hint=hint,
+            ) from exc
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the exclusive lock of `path`, once its holder is done; a holder's death frees it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def claim_directory(directory: Path, *, what: str) -> int:
+    """Take `directory` for ourselves until the returned descriptor is closed.
+
+    Raises:
+        ServerStartError: another process has it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / "sluice.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        os.close(descriptor)
+        raise ServerStartError(
+            f'{what} cannot use directory "{directory}": another process has it',
+            hint="Stop the other instance, or choose another data directory.",
+        ) from exc
+    return descriptor
+
+
+def last_lines(log: Path, count: int = 3) -> str:
+    """The last non-empty lines of `log`, in one line."""
+    try:
+        text = log.read_text(errors="replace")
+    except OSError:
+        return "no log"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-count:]) or "no output"
+
+
+@cache
+def _spawner() -> "queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]]":
+    """The thread that forks: it lives as long as this process.
+
+    The kernel ends the children when the thread that forked them ends. A caller's thread may be a
+    short-lived one of a server's pool, so all forks happen in this one, which waits for work until
+    the process is gone.
+    """
+    work: queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+    threading.Thread(target=_serve, args=(work,), name="spawner", daemon=True).start()
+    return work
+
+
+def _serve(work: "queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]]") -> None:
+    while True:
+        command, reply = work.get()
+        try:
+            reply.set_result(_start(command))
+        except OSError as exc:
+            reply.set_exception(exc)
+
+
+def _start(command: Command) -> subprocess.Popen[bytes]:
+    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
+    with command.log.open("ab") as log:
+        return subprocess.Popen(
+            [*launcher, *command.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **command.environment},
+            cwd=command.directory,
+            start_new_session=True,
+        )

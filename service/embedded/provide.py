@@ -1,0 +1,40 @@
+"""Provide Java, jars and binaries beforehand: ``python -m service.embedded.provide``.
+
+Exit codes: 0 all is there, 1 told what is wrong, 3 no usable Java. `make` then adds one; its first
+call is with ``--quiet-without-java``.
+"""
+
+import sys
+
+import typer
+
+from service.config import Settings
+from service.embedded.errors import JavaNotFoundError
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import find_java
+from watermark.errors import SluiceError
+
+NO_JAVA = 3
+
+
+def main() -> int:
+    """Fill the cache where it is not full; tells on standard error what is wrong."""
+    try:
+        cache_dir = Settings.load().cache_dir
+        cache = JarCache(cache_dir, find_java(cache_dir))
+        cache.jars(JarSet.SPARK)
+        cache.jars(JarSet.BROKER)
+        cache.database_home()
+    except JavaNotFoundError as exc:
+        if "--quiet-without-java" not in sys.argv:
+            typer.echo(f"error: {exc.message}\nhint: {exc.hint}", err=True)
+        return NO_JAVA
+    except SluiceError as exc:
+        typer.echo(f"error: {exc.message}\nhint: {exc.hint}", err=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

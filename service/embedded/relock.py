@@ -1,0 +1,81 @@
+"""Make the lock file of the jars anew: ``python -m service.embedded.relock`` (`make lock`).
+
+Lets Ivy resolve what the checkout's `deploy/jars.txt` asks for, and pins every jar.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from service.config import Settings
+from service.embedded.errors import JarCacheError
+from service.embedded.jarlock import LOCK_FILE, Jar, JarSet, sha256_of
+from service.embedded.jars import ivy_description, proxy_options, run_ivy
+from service.embedded.java import Java, find_java, trust_store_options
+from watermark.errors import SluiceError
+
+ROOTS = Path(__file__).parents[2] / "deploy" / "jars.txt"
+_HEADER = (
+    "# Made from deploy/jars.txt by `make lock`; do not edit.\n"
+    "# set organisation:name:revision size-in-bytes sha-256\n"
+)
+
+
+def read_roots(path: Path) -> list[tuple[Jar, bool]]:
+    """The roots in the file `path`, each with whether all that it needs is wanted too."""
+    roots = []
+    for line in path.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            jar_set, coordinates, extent = line.split()
+            organisation, name, revision = coordinates.split(":")
+            jar = Jar(JarSet(jar_set), organisation, name, revision, 0, "")
+            roots.append((jar, extent == "complete"))
+    return roots
+
+
+def resolve(root: Jar, *, complete: bool, java: Java, scratch: Path) -> list[Jar]:
+    """`root`, and if `complete` all that it needs, with their sizes and hashes.
+
+    Raises:
+        JarCacheError: Ivy cannot find or fetch it.
+    """
+    target = Path(tempfile.mkdtemp(dir=scratch))
+    description = scratch / "ivy.xml"
+    description.write_text(ivy_description([root], complete=complete))
+    options = [*trust_store_options(scratch), *proxy_options(os.environ)]
+    pattern = f"{target}/[organisation]/[artifact]/[revision].[ext]"
+    report = run_ivy(java, description, scratch / "ivy", pattern, options)
+    found = [_pin(root.jar_set, path) for path in target.glob("*/*/*.jar")]
+    if root.coordinates not in [jar.coordinates for jar in found]:
+        raise JarCacheError(
+            f'jar "{root.coordinates}" cannot be resolved: {report.strip()[-200:]}',
+            hint="Check its coordinates in deploy/jars.txt and the network.",
+        )
+    return found
+
+
+def _pin(jar_set: JarSet, path: Path) -> Jar:
+    organisation, name = path.parts[-3:-1]
+    return Jar(jar_set, organisation, name, path.stem, path.stat().st_size, sha256_of(path))
+
+
+def main() -> int:
+    """Write the lock file; 0, or 1 after telling what is wrong."""
+    try:
+        java = find_java(Settings.load().cache_dir)
+        with tempfile.TemporaryDirectory() as scratch:
+            jars: set[Jar] = set()
+            for root, complete in read_roots(ROOTS):
+                jars |= set(resolve(root, complete=complete, java=java, scratch=Path(scratch)))
+    except SluiceError as exc:
+        typer.echo(f"{exc.message}\n{exc.hint}", err=True)
+        return 1
+    LOCK_FILE.write_text(_HEADER + "".join(f"{line}\n" for line in sorted(j.line() for j in jars)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

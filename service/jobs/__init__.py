@@ -1,0 +1,1 @@
+"""Jobs: their states, their store, their supervisor and their runner."""

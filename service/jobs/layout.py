@@ -1,0 +1,165 @@
+"""The paths of a job's directory and the files that tell control plane and runner about each other.
+
+Every file carries a format version; the directory belongs to its owner only (mode 0700).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from joins.checkpoint import read_json, write_json_atomically
+
+CREATE_TIME_TOLERANCE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class JobLayout:
+    """Where everything of one job is; ARCHITECTURE.md says who writes what."""
+
+    job_dir: Path
+
+    @property
+    def plan(self) -> Path:
+        """The frozen plan."""
+        return self.job_dir / "plan.json"
+
+    @property
+    def settings(self) -> Path:
+        """The settings that the control plane hands to the runner."""
+        return self.job_dir / "settings.json"
+
+    @property
+    def secrets(self) -> Path:
+        """Passwords that were written into the submitted SQL."""
+        return self.job_dir / "secrets.json"
+
+    @property
+    def status(self) -> Path:
+        """The runner's newest report."""
+        return self.job_dir / "status.json"
+
+    @property
+    def events(self) -> Path:
+        """The runner's transitions, one a line."""
+        return self.job_dir / "events.jsonl"
+
+    @property
+    def runner_log(self) -> Path:
+        """What the runner wrote to standard output and error."""
+        return self.job_dir / "runner.log"
+
+    @property
+    def runner_pid(self) -> Path:
+        """Which process is the runner."""
+        return self.job_dir / "runner.pid"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Pins, phase, sources and Spark's own checkpoints."""
+        return self.job_dir / "checkpoint"
+
+    @property
+    def tables(self) -> Path:
+        """One directory per dimension with `changelog` and `current`."""
+        return self.job_dir / "tables"
+
+    @property
+    def dead_letters(self) -> Path:
+        """The Delta table of records that cannot be parsed."""
+        return self.job_dir / "dead_letters"
+
+    @property
+    def index(self) -> Path:
+        """One directory of index files per dimension."""
+        return self.job_dir / "index"
+
+    def create(self) -> None:
+        """Make the directory, readable by its owner only."""
+        self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.job_dir.mkdir(mode=0o700)
+
+    def discard(self) -> None:
+        """Delete the directory with everything in it."""
+        shutil.rmtree(self.job_dir, ignore_errors=True)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write `content` durably to the new file `path`, readable by its owner only."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
+    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write."""
+    line = json.dumps({"format_version": 1, **event}, separators=(",", ":")) + "\n"
+    descriptor = os.open(
+        JobLayout(job_dir).events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
+    try:
+        os.write(descriptor, line.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
+    """Tell control planes that process `pid` (this one by default) is the job's runner.
+
+    A runner calls it once it holds the checkpoint's lock.
+    """
+    process = psutil.Process(pid)
+    write_json_atomically(
+        JobLayout(job_dir).runner_pid, {"pid": process.pid, "started_at_s": process.create_time()}
+    )
+
+
+def noted_pid(job_dir: Path) -> int | None:
+    """The process that `runner.pid` names, dead or alive."""
+    content = read_json(JobLayout(job_dir).runner_pid)
+    return None if content is None else int(content["pid"])
+
+
+def living_runner(job_dir: Path) -> psutil.Process | None:
+    """The job's runner if it lives: the process of `runner.pid`, else one with our command line."""
+    content = read_json(JobLayout(job_dir).runner_pid)
+    if content is not None:
+        process = _same_process(int(content["pid"]), float(content["started_at_s"]))
+        if process is not None:
+            return process
+    return _process_on(job_dir)
+
+
+def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - started_at_s) < CREATE_TIME_TOLERANCE_S
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.Error:
+        return None
+
+
+def _process_on(job_dir: Path) -> psutil.Process | None:
+    """A process that was started on `job_dir` by a control plane that died before noting it."""
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command = process.info["cmdline"] or []
+        leads = process.pid == _group_of(process.pid)
+        alive = process.info["status"] != psutil.STATUS_ZOMBIE
+        if alive and leads and command[-2:] == ["--job-dir", str(job_dir)]:
+            return process
+    return None
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None

@@ -1,0 +1,1 @@
+"""Alembic migrations of the job store; `service.jobs.store` runs them at start."""

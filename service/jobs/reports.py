@@ -1,0 +1,99 @@
+"""Reads what a runner reports in its job's directory: `status.json` and `events.jsonl`."""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joins.checkpoint import read_json
+from joins.errors import CheckpointError
+from service.jobs.job import JobError, JobState
+from service.jobs.layout import JobLayout
+from service.jobs.store import Change
+
+_CHUNK_BYTES = 1 << 20
+_OF_CONTROL_PLANE = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The newest report of a runner.
+
+    Attributes:
+        pid: of the runner that wrote it, perhaps not the one that runs now.
+        content: the whole document.
+    """
+
+    pid: int
+    state: JobState | None
+    reason: str
+    error: JobError | None
+    updated_at_ms: int
+    content: dict[str, Any]
+
+    def age_ms(self) -> int:
+        """Milliseconds since the report."""
+        return max(0, time.time_ns() // 1_000_000 - self.updated_at_ms)
+
+
+def read_status(job_dir: Path) -> Status | None:
+    """The newest report, or None if there is none that can be read."""
+    try:
+        content = read_json(JobLayout(job_dir).status)
+        if content is None:
+            return None
+        return Status(
+            pid=int(content["pid"]),
+            state=_state(content["state"]),
+            reason=str(content.get("reason") or ""),
+            error=_error(content.get("error")),
+            updated_at_ms=int(content["updated_at_ms"]),
+            content=content,
+        )
+    except (CheckpointError, KeyError, TypeError, ValueError, OSError):
+        return None
+
+
+def read_changes(job_dir: Path, offset: int) -> tuple[list[Change], int]:
+    """The runner's transitions after byte `offset` and the offset behind them.
+
+    A line that is still being written is left for later, one that cannot be read is skipped.
+    Starting and stopping are the control plane's transitions; the runner's are left out.
+    """
+    try:
+        with JobLayout(job_dir).events.open("rb") as file:
+            file.seek(offset)
+            block = file.read(_CHUNK_BYTES)
+    except FileNotFoundError:
+        return [], offset
+    whole = block[: block.rfind(b"\n") + 1]
+    changes = [change for line in whole.splitlines() if (change := _change(line)) is not None]
+    return changes, offset + len(whole)
+
+
+def _change(line: bytes) -> Change | None:
+    try:
+        value = json.loads(line)
+        target = JobState(value["to"])
+        change = Change(target, str(value["cause"]), at_ms=int(value["at_ms"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return None if target in _OF_CONTROL_PLANE else change
+
+
+def _state(value: object) -> JobState | None:
+    try:
+        return JobState(str(value))
+    except ValueError:
+        return None
+
+
+def _error(value: object) -> JobError | None:
+    if not isinstance(value, dict):
+        return None
+    return JobError(
+        type=str(value.get("type") or "SluiceError"),
+        message=str(value.get("message") or ""),
+        hint=str(value.get("hint") or ""),
+    )

@@ -1,0 +1,136 @@
+"""The runner: one process per job, the driver of both sides.
+
+`python -m service.jobs.runner --job-dir DIR`. SIGTERM stops it at a batch boundary. It ends with 0
+after a stop, 3 when the job cannot go on (the cause is in `status.json`), 4 when another runner
+owns the job, 1 otherwise.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from joins.checkpoint import read_json, write_json_atomically
+from joins.errors import CheckpointInUseError, FencedError, SourceUnavailableError
+from joins.stalls import Fault
+from joins.status import status_json
+from joins.temporal_join import TemporalJoin
+from service.config import Settings
+from service.jobs.layout import JobLayout, append_event, write_runner_pid
+from service.jobs.plan_codec import load
+from service.logs import configure_logs
+from service.wiring import OpenJob, open_job
+from watermark.errors import SluiceError
+
+EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER = 0, 1, 3, 4
+_STATUS_EVERY_S = 0.5
+_log = structlog.get_logger(__name__)
+
+
+class StatusFile:
+    """Writes `status.json` and the transitions of one runner."""
+
+    def __init__(self, layout: JobLayout, *, stop_with_parent: bool) -> None:
+        self._layout = layout
+        self._job_id = layout.job_dir.name
+        self._started_at_ms = time.time_ns() // 1_000_000
+        self._written_at = 0.0
+        self._parent = os.getppid() if stop_with_parent else None
+        before = read_json(layout.status)
+        self._state: str | None = before["state"] if before else None
+        self._last: dict[str, Any] = before or {}
+
+    def tick(self, join: TemporalJoin) -> None:
+        """Write the status about twice a second, and at once when the state changes."""
+        if self._parent is not None and os.getppid() != self._parent:
+            join.request_stop()
+        status = status_json(
+            join, job_id=self._job_id, pid=os.getpid(), started_at_ms=self._started_at_ms
+        )
+        now = time.monotonic()
+        if status["state"] != self._state or now - self._written_at >= _STATUS_EVERY_S:
+            self._write(status)
+            self._written_at = now
+
+    def note(self, state: str, reason: str, fault: Fault | None = None) -> None:
+        """Write `state` while there is no running join to ask; what is known of the job is kept."""
+        error = None
+        if fault is not None:
+            error = {"type": fault.type, "message": fault.message, "hint": fault.hint}
+        self._write(
+            {
+                "phase": "LOAD",
+                **{k: v for k, v in self._last.items() if k != "format_version"},
+                "job_id": self._job_id,
+                "pid": os.getpid(),
+                "state": state,
+                "reason": reason,
+                "updated_at_ms": time.time_ns() // 1_000_000,
+                "started_at_ms": self._started_at_ms,
+                "error": error,
+            }
+        )
+
+    def _write(self, status: dict[str, Any]) -> None:
+        write_json_atomically(self._layout.status, status)
+        self._last = status
+        if status["state"] != self._state:
+            event = {"at_ms": status["updated_at_ms"], "from": self._state, "to": status["state"]}
+            append_event(self._layout.job_dir, {**event, "cause": status["reason"]})
+            _log.info("state changed", **event, cause=status["reason"])
+            self._state = status["state"]
+
+
+def run(job_dir: Path) -> int:
+    """Run the job of `job_dir` until it is stopped; returns the exit code."""
+    layout = JobLayout(job_dir)
+    try:
+        settings = Settings.of_runner(job_dir)
+        configure_logs(settings.log_level)
+        with open_job(layout, settings) as opened:
+            write_runner_pid(job_dir)
+            status = StatusFile(layout, stop_with_parent=settings.stop_with_parent)
+            return _run_opened(opened, layout, status)
+    except CheckpointInUseError as exc:
+        _log.error("job is in use", error=exc.message, hint=exc.hint)
+        return EXIT_NOT_OWNER
+
+
+def _run_opened(opened: OpenJob, layout: JobLayout, status: StatusFile) -> int:
+    status.note("STARTING", "the runner starts Spark and looks at the sources")
+    try:
+        join = opened.start(load(layout.plan.read_bytes()), status.tick)
+        signal.signal(signal.SIGTERM, lambda *_: join.request_stop())
+        signal.signal(signal.SIGINT, lambda *_: join.request_stop())
+        join.run()
+    except FencedError as exc:
+        _log.error("fenced", error=exc.message, hint=exc.hint)
+        return EXIT_NOT_OWNER
+    except SourceUnavailableError as exc:
+        status.note("STALLED", f"{exc.message}. {exc.hint}", Fault.of(exc))
+        return EXIT_CRASHED
+    except SluiceError as exc:
+        status.note("FAILED", f"{exc.message}. {exc.hint}", Fault.of(exc))
+        return EXIT_FAILED
+    status.note("STOPPED", "stopped on request")
+    return EXIT_STOPPED
+
+
+def main() -> None:
+    """Entry of the runner process."""
+    parser = argparse.ArgumentParser(prog="sluice-runner")
+    parser.add_argument("--job-dir", type=Path, required=True)
+    arguments = parser.parse_args()
+    code = run(arguments.job_dir.resolve())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""One runner as an operating-system process: started in a session of its own, or adopted alive."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+import service
+from service.jobs.layout import JobLayout, write_runner_pid
+
+EXIT_STOPPED = 0
+EXIT_FAILED = 3
+EXIT_LOCKED = 4
+RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
+_LOG_LIMIT_BYTES = 16 << 20
+
+
+class RunnerProcess:
+    """A runner that was alive when we got hold of it."""
+
+    def __init__(self, process: psutil.Process, child: "subprocess.Popen[bytes] | None") -> None:
+        self._process = process
+        self._child = child
+        self.pid = process.pid
+        self.adopted = child is None
+        self.started_at_s = process.create_time()
+
+    @classmethod
+    def start(cls, command: Sequence[str], job_dir: Path) -> Self:
+        """Start `command --job-dir <job_dir>`, its output going to `runner.log`.
+
+        Raises:
+            OSError: the command cannot be executed, or the log cannot be written.
+        """
+        layout = JobLayout(job_dir)
+        _rotate(layout.runner_log)
+        descriptor = os.open(
+            layout.runner_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            child = subprocess.Popen(
+                [*command, "--job-dir", str(job_dir)],
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=subprocess.STDOUT,
+                cwd=job_dir,
+                env=_environment(),
+                start_new_session=True,
+            )
+        finally:
+            os.close(descriptor)
+        write_runner_pid(job_dir, child.pid)
+        return cls(psutil.Process(child.pid), child)
+
+    @classmethod
+    def adopt(cls, process: psutil.Process) -> Self:
+        """Take over a runner that another control plane has started."""
+        return cls(process, None)
+
+    def running(self) -> bool:
+        """Whether it still lives."""
+        if self._child is not None:
+            return self._child.poll() is None
+        try:
+            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code once it ended (negative: the signal), None if nobody can know."""
+        return None if self._child is None else self._child.returncode
+
+    def age_s(self) -> float:
+        """Seconds since it was started."""
+        return max(0.0, time.time() - self.started_at_s)
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        try:
+            self._process.send_signal(signal.SIGTERM)
+        except psutil.NoSuchProcess:
+            return
+
+    def kill(self) -> None:
+        """Kill it and what it started in its own process group."""
+        try:
+            if not self._process.is_running():
+                return
+            if os.getpgid(self.pid) == self.pid:
+                os.killpg(self.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            return
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with our packages' directory in front: the runner works in another directory."""
+    root = str(Path(service.__file__).resolve().parents[1])
+    entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = dict.fromkeys(str(Path(entry).absolute()) for entry in entries)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _rotate(log: Path) -> None:
+    try:
+        if log.stat().st_size > _LOG_LIMIT_BYTES:
+            log.replace(log.with_name(log.name + ".1"))
+    except FileNotFoundError:
+        return

@@ -1,0 +1,117 @@
+"""From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
+
+import hashlib
+from dataclasses import dataclass
+
+from joins.plan import JoinPlan
+from service.config import Settings
+from service.errors import JobConflictError, SubmissionError
+from service.jobs.hooks import Hooks
+from service.jobs.job import Job, new_job_id
+from service.jobs.layout import JobLayout, write_private
+from service.jobs.store import JobStore, NewJob
+from service.secrets import SecretResolver, write_secrets
+
+SQL_LIMIT_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A submission as it came.
+
+    Attributes:
+        name: for people; the plan's name when None.
+        idempotency_key: the client's own key: the same key again is the same job.
+    """
+
+    sql: str
+    name: str | None = None
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over what makes two requests the same one."""
+        return hashlib.sha256(f"{self.name!r}\n{self.sql}".encode()).hexdigest()
+
+
+class Submissions:
+    """Takes scripts in; a job is durable when `submit` returns."""
+
+    def __init__(self, store: JobStore, settings: Settings, hooks: Hooks) -> None:
+        self._store = store
+        self._settings = settings
+        self._hooks = hooks
+
+    def submit(self, request: Request) -> Job:
+        """Plan, check and keep a job, or find the one that was kept under the same key.
+
+        Raises:
+            SluiceError: the script, what it names, or the idempotency key cannot be used.
+        """
+        earlier = self._earlier(request)
+        if earlier is not None:
+            return earlier
+        check_script(request.sql)
+        planned = self._hooks.plan(request.sql, name=request.name)
+        job_id = new_job_id()
+        layout = JobLayout(self._settings.jobs_dir / job_id)
+        layout.create()
+        try:
+            if planned.inline_secrets:
+                inline = {secret.name: secret.value for secret in planned.inline_secrets}
+                write_secrets(layout.job_dir, inline)
+            secrets = SecretResolver(self._settings.secrets_dir, layout.job_dir)
+            plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+            return self._keep(request, job_id, plan, planned.warnings)
+        except BaseException:
+            layout.discard()
+            raise
+
+    def _keep(
+        self, request: Request, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
+    ) -> Job:
+        content = self._hooks.dump(plan)
+        write_private(JobLayout(self._settings.jobs_dir / job_id).plan, content)
+        new = NewJob(
+            id=job_id,
+            name=plan.name,
+            plan=content,
+            sql=plan.sql,
+            warnings=warnings,
+            idempotency_key=request.idempotency_key,
+            request_digest=request.digest,
+        )
+        return self._store.add(new)
+
+    def _earlier(self, request: Request) -> Job | None:
+        if request.idempotency_key is None:
+            return None
+        found = self._store.find_by_key(request.idempotency_key)
+        if found is None:
+            return None
+        job, digest = found
+        if digest != request.digest:
+            raise JobConflictError(
+                f'idempotency key "{request.idempotency_key}" was used for another request',
+                hint="Use a new key for a new job.",
+            )
+        return job
+
+
+def check_script(sql: str) -> None:
+    """Let pass what may be handed to the planner.
+
+    Raises:
+        SubmissionError: the script is too long or not text.
+    """
+    size = len(sql.encode("utf-8", errors="replace"))
+    if size > SQL_LIMIT_BYTES:
+        raise SubmissionError(
+            f"script has {size} bytes, expected at most {SQL_LIMIT_BYTES}",
+            hint="Shorten the script; one INSERT is one job.",
+        )
+    if "\x00" in sql or any("\ud800" <= char <= "\udfff" for char in sql):
+        raise SubmissionError(
+            "script contains a NUL or a lone surrogate, expected text",
+            hint="Save the script as UTF-8.",
+        )

@@ -1,0 +1,379 @@
+"""Keeps one runner process per wanted job, follows its reports, and carries out stop and removal.
+
+One thread looks at every job about twice a second and makes the world agree with what the store
+says is wanted. All it must remember is in the store and in the jobs' directories: a control plane
+that was killed goes on where it was, and runners that live are adopted.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from service.config import Settings
+from service.jobs.hooks import Remover
+from service.jobs.job import DesiredState, Job, JobError, JobState
+from service.jobs.layout import JobLayout, living_runner, noted_pid
+from service.jobs.removal import Removals, back_off_s
+from service.jobs.reports import Status, read_changes, read_status
+from service.jobs.runner_process import EXIT_FAILED, EXIT_LOCKED, RUNNER_COMMAND, RunnerProcess
+from service.jobs.store import Change, JobStore
+
+POLL_S = 0.4
+_HEALTHY_S = 60.0
+_MISMATCH_S = 1.5
+_STARTING_S = 180.0
+_LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What the supervisor knows of one job beyond the store; none of it must survive."""
+
+    runner: RunnerProcess | None = None
+    start_at: float = 0.0
+    stop_deadline: float | None = None
+    killed: bool = False
+    waits: int = 0
+    mismatch_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerView:
+    """A job's runner as operators see it."""
+
+    pid: int | None
+    alive: bool
+    adopted: bool
+    started_at_ms: int | None
+
+
+class Supervisor:
+    """Owner of the runner processes; `close` leaves them running."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        settings: Settings,
+        remove: Remover,
+        *,
+        runner_command: Sequence[str] | None = None,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._command = tuple(runner_command or RUNNER_COMMAND)
+        self._watches: dict[str, _Watch] = {}
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
+        self._removals = Removals(store, settings, remove)
+
+    def start(self) -> None:
+        """Clear up after a control plane that was killed and begin to look after the jobs."""
+        self._discard_unfinished_submissions()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking after jobs; their runners go on."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._removals.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether jobs are being looked after."""
+        return self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Look at the jobs now: what is wanted has changed."""
+        self._wake.set()
+
+    def runner_of(self, job_id: str) -> RunnerView:
+        """The runner of a job, dead or alive."""
+        watch = self._watches.get(job_id)
+        runner = None if watch is None else watch.runner
+        if runner is None:
+            return RunnerView(pid=None, alive=False, adopted=False, started_at_ms=None)
+        return RunnerView(
+            pid=runner.pid,
+            alive=runner.running(),
+            adopted=runner.adopted,
+            started_at_ms=int(runner.started_at_s * 1000),
+        )
+
+    def _loop(self) -> None:
+        while not self._closing.is_set():
+            self._wake.clear()
+            try:
+                self._look_at_all()
+            except Exception:  # a fault here must not end the care for all jobs
+                _log.exception("jobs cannot be looked at")
+            self._wake.wait(POLL_S)
+
+    def _look_at_all(self) -> None:
+        jobs = self._store.all_jobs()
+        for gone in self._watches.keys() - {job.id for job in jobs}:
+            del self._watches[gone]
+            self._removals.forget(gone)
+        for job in jobs:
+            if self._closing.is_set():
+                return
+            try:
+                self._look_at(job)
+            except Exception:  # a fault of one job must not end the care for the others
+                _log.exception("job cannot be looked at", job_id=job.id)
+
+    def _look_at(self, job: Job) -> None:
+        watch = self._watches.get(job.id)
+        if watch is None:
+            never_started = job.state is JobState.CREATED
+            watch = _Watch(runner=None if never_started else self._adopt(job))
+            self._watches[job.id] = watch
+            if watch.runner is None and job.state not in _AT_REST:
+                job = self._ended_unseen(job, watch)
+        if watch.runner is None:
+            self._without_runner(job, watch)
+        elif watch.runner.running():
+            self._with_runner(self._follow(job, watch), watch)
+        else:
+            self._ended(self._follow(job, watch), watch, watch.runner)
+
+    def _layout(self, job: Job) -> JobLayout:
+        return JobLayout(self._settings.jobs_dir / job.id)
+
+    def _adopt(self, job: Job) -> RunnerProcess | None:
+        process = living_runner(self._layout(job).job_dir)
+        if process is None:
+            return None
+        _log.info("runner adopted", job_id=job.id, pid=process.pid)
+        return RunnerProcess.adopt(process)
+
+    def _ended_unseen(self, job: Job, watch: _Watch) -> Job:
+        """Take over the end of a runner that came while no control plane was there."""
+        layout = self._layout(job)
+        job = self._follow(job, watch)
+        status = read_status(layout.job_dir)
+        last = status is not None and status.pid == noted_pid(layout.job_dir)
+        if status is not None and last and status.state is JobState.FAILED:
+            return self._fail(
+                job, status.error or JobError("JobFailedError", status.reason, _LOG_HINT)
+            )
+        if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
+            return job
+        cause = "runner was gone when the control plane started"
+        return self._store.transition(job.id, Change(JobState.STALLED, cause))
+
+    def _without_runner(self, job: Job, watch: _Watch) -> None:
+        if job.desired_state is DesiredState.REMOVED:
+            self._removals.carry_out(job)
+        elif job.desired_state is DesiredState.STOPPED:
+            if job.state not in (JobState.STOPPED, JobState.FAILED):
+                self._store.transition(job.id, Change(JobState.STOPPED, "stopped by request"))
+        elif time.monotonic() >= watch.start_at:
+            self._start(job, watch)
+
+    def _start(self, job: Job, watch: _Watch) -> None:
+        first = job.state is JobState.CREATED
+        cause = "submitted" if first else f"started again after {job.state}"
+        reason = "The runner is starting."
+        if job.state is not JobState.STARTING:
+            job = self._store.transition(job.id, Change(JobState.STARTING, cause, reason))
+        try:
+            self._settings.hand_over(self._layout(job).job_dir)
+            watch.runner = RunnerProcess.start(self._command, self._layout(job).job_dir)
+        except OSError as exc:
+            self._fail(job, _cannot_start(exc))
+            return
+        watch.stop_deadline, watch.killed, watch.mismatch_since = None, False, None
+        if not first:
+            self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
+        _log.info("runner started", job_id=job.id, pid=watch.runner.pid)
+
+    def _with_runner(self, job: Job, watch: _Watch) -> None:
+        if watch.runner is None:
+            return
+        if job.desired_state is not DesiredState.RUNNING:
+            self._stop(job, watch, watch.runner)
+        elif watch.runner.age_s() > _HEALTHY_S and (job.crashes or watch.waits):
+            watch.waits = 0
+            self._store.count(job.id, crashes=0, restarts=job.restarts)
+
+    def _stop(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
+        now = time.monotonic()
+        if watch.stop_deadline is None:
+            watch.stop_deadline = now + self._settings.stop_timeout_s
+            runner.terminate()
+            _log.info("runner asked to stop", job_id=job.id, pid=runner.pid)
+        elif now > watch.stop_deadline:
+            watch.killed = True
+            runner.kill()
+
+    def _follow(self, job: Job, watch: _Watch) -> Job:
+        """Take over what the runner has reported since the last look."""
+        job_dir = self._layout(job).job_dir
+        status = _own(read_status(job_dir), watch)
+        changes, offset = read_changes(job_dir, job.events_offset)
+        if offset != job.events_offset:
+            error = None if status is None else status.error
+            told = [_with_error(change, error) for change in changes]
+            job = self._store.follow(job.id, told, offset)
+            _log_changes(job, told)
+        return self._reconcile(job, watch, status)
+
+    def _reconcile(self, job: Job, watch: _Watch, status: Status | None) -> Job:
+        if watch.runner is None or not watch.runner.running() or watch.stop_deadline is not None:
+            return job
+        silent_s = watch.runner.age_s() if status is None else status.age_ms() / 1000
+        starting = job.state is JobState.STARTING
+        patience_s = max(self._settings.status_timeout_s, _STARTING_S if starting else 0.0)
+        if silent_s > patience_s:
+            return self._silent(job, watch.runner, silent_s)
+        target = None if status is None else status.state
+        if status is None or target is None or target is job.state or target in _NOT_REPORTED:
+            watch.mismatch_since = None
+            return job
+        since = watch.mismatch_since = watch.mismatch_since or time.monotonic()
+        if time.monotonic() - since < _MISMATCH_S:
+            return job
+        change = Change(target, status.reason or "reported by the runner", error=status.error)
+        return self._store.follow(job.id, [change], job.events_offset)
+
+    def _silent(self, job: Job, runner: RunnerProcess, silent_s: float) -> Job:
+        if job.state is JobState.STALLED:
+            return job
+        message = f"runner {runner.pid} has not reported for {silent_s:.0f} s"
+        error = JobError(
+            "RunnerSilentError",
+            message,
+            "Look at the runner's log; stop and start the job to retry.",
+        )
+        _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
+        return self._store.transition(job.id, Change(JobState.STALLED, message, error=error))
+
+    def _ended(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
+        watch.runner = None
+        status = _own(read_status(self._layout(job).job_dir), _Watch(runner=runner))
+        error = None if status is None else status.error
+        failed = runner.exit_code == EXIT_FAILED or (
+            runner.exit_code is None and status is not None and status.state is JobState.FAILED
+        )
+        if failed:
+            self._fail(job, error or _failed_silently(runner))
+        elif job.desired_state is not DesiredState.RUNNING:
+            self._stopped(job, watch)
+        elif runner.exit_code == EXIT_LOCKED:
+            self._locked(job, watch)
+        elif error is not None and status is not None and status.state is JobState.STALLED:
+            self._waits(job, watch, error)
+        else:
+            self._crashed(job, watch, _ending(runner), error)
+
+    def _waits(self, job: Job, watch: _Watch, error: JobError) -> None:
+        """The runner gave up on something outside that may come back: that is no crash."""
+        watch.waits += 1
+        wait_s = back_off_s(self._settings, watch.waits)
+        watch.start_at = time.monotonic() + wait_s
+        if job.state is not JobState.STOPPED:
+            self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
+        _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
+
+    def _stopped(self, job: Job, watch: _Watch) -> None:
+        limit_s = self._settings.stop_timeout_s
+        cause = f"killed after {limit_s:g} s" if watch.killed else "stopped by request"
+        if job.state not in (JobState.STOPPED, JobState.FAILED):
+            self._store.transition(job.id, Change(JobState.STOPPED, cause))
+        watch.stop_deadline = None
+        _log.info("runner stopped", job_id=job.id, cause=cause)
+        self.wake()
+
+    def _locked(self, job: Job, watch: _Watch) -> None:
+        """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
+        watch.runner = self._adopt(job)
+        if watch.runner is None:
+            self._crashed(job, watch, "checkpoint is in use by another process", None)
+
+    def _crashed(self, job: Job, watch: _Watch, ending: str, error: JobError | None) -> None:
+        crashes = job.crashes + 1
+        self._store.count(job.id, crashes=crashes, restarts=job.restarts)
+        if crashes > self._settings.restart_limit:
+            self._fail(job, error or _too_many(crashes, ending))
+            return
+        wait_s = back_off_s(self._settings, crashes)
+        watch.start_at = time.monotonic() + wait_s
+        cause = f"runner ended ({ending}); crash {crashes}, starting again in {wait_s:g} s"
+        reported = error or JobError("RunnerCrashedError", cause, "Look at the runner's log.")
+        if job.state not in (JobState.STOPPED, JobState.FAILED):
+            self._store.transition(job.id, Change(JobState.STALLED, cause, error=reported))
+        _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
+
+    def _fail(self, job: Job, error: JobError) -> Job:
+        change = Change(JobState.FAILED, error.message, error=error, desired=DesiredState.STOPPED)
+        _log.error("job failed", job_id=job.id, error=error.message, hint=error.hint)
+        return self._store.transition(job.id, change)
+
+    def _discard_unfinished_submissions(self) -> None:
+        """Delete directories of submissions that were never acknowledged: no row, never started."""
+        known = {job.id for job in self._store.all_jobs()}
+        for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):
+            layout = JobLayout(job_dir)
+            started = layout.settings.exists() or layout.checkpoint.exists()
+            if job_dir.name not in known and not started:
+                layout.discard()
+
+
+_AT_REST = frozenset({JobState.CREATED, JobState.STOPPED, JobState.FAILED})
+_NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
+
+
+def _own(status: Status | None, watch: _Watch) -> Status | None:
+    """`status` if the runner that is watched wrote it."""
+    if status is None or watch.runner is None or status.pid != watch.runner.pid:
+        return None
+    return status
+
+
+def _with_error(change: Change, error: JobError | None) -> Change:
+    if error is None or change.target not in (JobState.STALLED, JobState.FAILED):
+        return change
+    return Change(change.target, change.cause, error=error, at_ms=change.at_ms)
+
+
+def _log_changes(job: Job, changes: list[Change]) -> None:
+    for change in changes:
+        _log.info("job changed", job_id=job.id, state=change.target.value, cause=change.cause)
+
+
+def _ending(runner: RunnerProcess) -> str:
+    code = runner.exit_code
+    if code is None:
+        return "adopted process is gone"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _cannot_start(exc: OSError) -> JobError:
+    return JobError(
+        "RunnerStartError",
+        f"runner cannot be started: {exc}",
+        "Check the job's directory and free space, then start the job again.",
+    )
+
+
+def _failed_silently(runner: RunnerProcess) -> JobError:
+    return JobError(
+        "RunnerFailedError",
+        f"runner {runner.pid} failed and gave no error",
+        _LOG_HINT,
+    )
+
+
+def _too_many(crashes: int, ending: str) -> JobError:
+    return JobError(
+        "RunnerCrashedError",
+        f"runner crashed {crashes} times in a row, last with {ending}",
+        _LOG_HINT,
+    )

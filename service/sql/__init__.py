@@ -1,0 +1,1 @@
+"""User SQL: dialect, catalog, planner; from text to a frozen plan."""

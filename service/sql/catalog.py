@@ -1,0 +1,271 @@
+"""The tables of a script, from CREATE TABLE: typed columns, key and connector."""
+
+import re
+from dataclasses import dataclass
+
+from joins.plan import Field, MetadataField, MysqlCdcSource
+from joins.types import SqlType, TypeName
+from service.sql.connectors import Connector, KafkaTable, build_connector
+from service.sql.errors import suggestion
+from service.sql.expression_planner import ExpressionPlanner
+from service.sql.option_values import SECRET, generic_key, read_options
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.script import Script
+from service.sql.syntax import (
+    ColumnNode,
+    ComputedColumn,
+    CreateTable,
+    MetadataColumn,
+    Name,
+    Operation,
+    OptionNode,
+    PhysicalColumn,
+)
+from service.sql.type_rules import STRING, type_text
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_CHANGELOG_COLUMNS = frozenset(
+    ["_op", "_epoch", "_file", "_pos", "_row", "_source_ts", "_partition", "_offset", "_generation"]
+)
+_INSTANTS = tuple(
+    SqlType(name, digits)
+    for digits in (3, 6, 0, 1, 2, 4, 5)
+    for name in (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP)
+)
+METADATA: dict[str, tuple[SqlType, ...]] = {
+    "topic": (STRING,),
+    "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
+    "offset": (SqlType(TypeName.BIGINT),),
+    "timestamp": _INSTANTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InlineSecret:
+    """A credential that was written into the script; its place is taken by a reference.
+
+    Attributes:
+        name: of the reference `${secret:name}`.
+    """
+
+    name: str
+    value: str
+    node: OptionNode
+
+    @property
+    def reference(self) -> str:
+        """What stands in place of the value."""
+        return f"${{secret:{self.name}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table.
+
+    Attributes:
+        fields: physical columns, in the order of the DDL.
+        columns: all columns, in the order of the DDL.
+        primary_key: names, empty when there is none.
+    """
+
+    name: str
+    at: int
+    columns: tuple[ColumnNode, ...]
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...]
+    primary_key: tuple[str, ...]
+    connector_name: str
+    connector: Connector
+    inline_secrets: tuple[InlineSecret, ...]
+
+
+def build_table(script: Script, node: CreateTable) -> Table:
+    """Check a CREATE TABLE and build its table.
+
+    Raises:
+        SqlError: columns, key or options are not usable.
+    """
+    _check_names(script, node)
+    connector_name, values = read_options(script, node)
+    key = tuple(name.text for name in node.primary_key)
+    fields = tuple(
+        Field(column.name.text, column.type.type, column.nullable and column.name.text not in key)
+        for column in node.columns
+        if isinstance(column, PhysicalColumn)
+    )
+    _check_key(script, node, [field.name for field in fields])
+    connector = build_connector(connector_name, values, fields)
+    metadata = tuple(
+        _metadata(script, column, connector)
+        for column in node.columns
+        if isinstance(column, MetadataColumn)
+    )
+    secrets = tuple(
+        InlineSecret(inline_secret_name(node.name.text, option.key), option.value, option)
+        for option in node.options
+        if option.key != "connector"
+        and values.options[generic_key(option.key)].credential
+        and not SECRET.fullmatch(option.value)
+    )
+    table = Table(
+        node.name.text,
+        node.name.at,
+        node.columns,
+        fields,
+        metadata,
+        key,
+        connector_name,
+        connector,
+        secrets,
+    )
+    _check_source(script, table)
+    computed_columns(script, table, node.name.text)
+    return table
+
+
+def inline_secret_name(table: str, key: str) -> str:
+    """The name under which an inline credential of a table is kept."""
+    return f"inline-{table}-{key.rpartition('.')[2]}"
+
+
+def _check_names(script: Script, node: CreateTable) -> None:
+    if not _TABLE_NAME.fullmatch(node.name.text):
+        raise script.error(
+            node.name.at,
+            f'table name "{node.name.text}" is not usable for topics and directories',
+            hint="Use 1 to 100 letters, digits, _ and -.",
+        )
+    seen: set[str] = set()
+    for column in node.columns:
+        if column.name.text in seen:
+            raise script.error(
+                column.name.at,
+                f'column "{column.name.text}" is declared twice',
+                hint="Rename one of the two.",
+            )
+        seen.add(column.name.text)
+    if not any(isinstance(column, PhysicalColumn) for column in node.columns):
+        raise script.error(
+            node.name.at,
+            f'table "{node.name.text}" has no physical column',
+            hint="Declare at least one column with a type.",
+        )
+
+
+def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
+    names = [name.text for name in node.primary_key]
+    for name in node.primary_key:
+        if name.text not in physical or names.count(name.text) > 1:
+            raise script.error(
+                name.at,
+                f'primary key column "{name.text}" is not a physical column or comes twice',
+                hint=suggestion(
+                    name.text, physical, "Physical columns are " + ", ".join(physical) + "."
+                ),
+            )
+
+
+def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
+    if not isinstance(connector, KafkaTable):
+        raise script.error(
+            column.name.at,
+            f'metadata column "{column.name.text}" needs the kafka connector',
+            hint="Remove the column.",
+        )
+    types = METADATA.get(column.key)
+    if types is None:
+        raise script.error(
+            column.name.at,
+            f'unknown metadata key "{column.key}"',
+            hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
+        )
+    if column.type.type not in types:
+        raise script.error(
+            column.type.at,
+            f'metadata "{column.key}" is {type_text(types[0])}, not {type_text(column.type.type)}',
+            hint=f"Declare it as {type_text(types[0])}.",
+        )
+    return MetadataField(column.name.text, column.key, column.type.type)
+
+
+def _check_source(script: Script, table: Table) -> None:
+    if not isinstance(table.connector, MysqlCdcSource):
+        return
+    if not table.primary_key:
+        raise script.error(
+            table.at,
+            f'table "{table.name}" has no primary key',
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+        )
+    for column in table.columns:
+        if isinstance(column, ComputedColumn):
+            raise script.error(
+                column.name.at,
+                f'computed column "{column.name.text}" of a mysql-cdc table is not supported',
+                hint="Write its expression into the select list.",
+            )
+        if column.name.text in _CHANGELOG_COLUMNS:
+            raise script.error(
+                column.name.at,
+                f'column name "{column.name.text}" is taken by the changelog',
+                hint="Leave the column out or rename it in the database.",
+            )
+
+
+def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
+    """Physical and metadata columns, which computed columns may use."""
+    fields = tuple(ScopeColumn(f.name, f.type, f.nullable) for f in table.fields)
+    metadata = tuple(
+        ScopeColumn(m.name, m.type, nullable=m.key == "timestamp") for m in table.metadata_fields
+    )
+    return fields + metadata
+
+
+def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Typed]:
+    """The table's computed columns by name, over its physical and metadata columns.
+
+    Raises:
+        SqlError: an expression names something else or has no type.
+    """
+    relation = ScopeRelation(alias, table.name, physical_columns(table))
+    planner = ExpressionPlanner(Scope(script, (relation,)))
+    computed: dict[str, Typed] = {}
+    for column in table.columns:
+        if isinstance(column, ComputedColumn):
+            typed = planner.plan(column.expression)
+            if typed.is_bare_null:
+                raise _untyped(script, column.name)
+            computed[column.name.text] = typed
+    return computed
+
+
+def relation_of(script: Script, table: Table, alias: str, *, nullable: bool) -> ScopeRelation:
+    """The table as a relation of a query; `nullable` for the right side of a LEFT JOIN."""
+    by_name = {column.name: column for column in physical_columns(table)}
+    times = {column.name.text for column in table.columns if _is_processing_time(column)}
+    for name, typed in computed_columns(script, table, alias).items():
+        by_name[name] = ScopeColumn(name, typed.type, typed.nullable, name in times)
+    ordered = [by_name[column.name.text] for column in table.columns]
+    return ScopeRelation(
+        alias,
+        table.name,
+        tuple(
+            ScopeColumn(c.name, c.type, c.nullable or nullable, c.is_processing_time)
+            for c in ordered
+        ),
+    )
+
+
+def _is_processing_time(column: ColumnNode) -> bool:
+    """Whether the column is PROCTIME() itself; a cast of it is a plain time."""
+    return (
+        isinstance(column, ComputedColumn)
+        and isinstance(column.expression, Operation)
+        and column.expression.name == "PROCTIME"
+    )
+
+
+def _untyped(script: Script, name: Name) -> Exception:
+    return script.error(
+        name.at, f'computed column "{name.text}" has no type', hint="Write CAST(NULL AS STRING)."
+    )

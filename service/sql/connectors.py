@@ -1,0 +1,318 @@
+"""From checked options to the sources and sinks of a plan."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from joins.plan import (
+    BlackholeSink,
+    DatagenField,
+    DatagenKind,
+    DatagenSource,
+    DeltaSink,
+    Field,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+    PrintSink,
+    StartupMode,
+)
+from joins.types import SqlType, TypeName
+from service.sql.errors import suggestion
+from service.sql.option_values import OptionValues
+from service.sql.type_rules import INTEGER_BITS
+
+_PROPERTY = "properties."
+_BOOTSTRAP = "properties.bootstrap.servers"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTable:
+    """A topic; its place in the statement decides whether it is read or written.
+
+    Attributes:
+        has_startup_mode: the user chose one; if not, the default deserves a warning.
+    """
+
+    source: KafkaSource
+    sink: KafkaSink
+    has_startup_mode: bool
+
+
+Connector = MysqlCdcSource | KafkaTable | DatagenSource | DeltaSink | PrintSink | BlackholeSink
+
+
+def build_connector(name: str, values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    """The source or sink that a table's options describe; `fields` are its physical columns.
+
+    Raises:
+        SqlError: options contradict each other or do not fit the columns.
+    """
+    return _BUILDERS[name](values, fields)
+
+
+def _mysql(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return MysqlCdcSource(
+        hostname=values.required("hostname"),
+        port=int(values.required("port")),
+        username=values.required("username"),
+        password=values.required("password"),
+        database=values.required("database-name"),
+        table=values.required("table-name"),
+        server_id=values.number("server-id"),
+        chunk_rows=int(values.required("scan.incremental.snapshot.chunk.size")),
+        changelog_partitions=values.number("changelog.partitions"),
+    )
+
+
+def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    if values.text("format") is None and values.text("value.format") is None:
+        values.required("format")
+    if values.text("format") is not None and values.text("value.format") is not None:
+        raise values.error(
+            "value.format", "both format and value.format are given", hint="Remove one of the two."
+        )
+    options = KafkaOptions(
+        bootstrap_servers=_bootstrap(values),
+        topic=values.required("topic"),
+        properties=_properties(values),
+    )
+    mode = StartupMode(values.required("scan.startup.mode"))
+    source = KafkaSource(
+        kafka=options,
+        startup_mode=mode,
+        startup_timestamp_ms=_only_with(values, "scan.startup.timestamp-millis", mode),
+        startup_offsets=_offsets(values, mode),
+        max_records_per_batch=values.number("scan.max-records-per-batch"),
+    )
+    sink = KafkaSink(options, _key_fields(values, fields))
+    return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
+
+
+def _bootstrap(values: OptionValues) -> str:
+    servers = [server.strip() for server in values.required(_BOOTSTRAP).split(",")]
+    for server in servers:
+        if not 1 <= int(server.rpartition(":")[2]) <= 65535:
+            raise values.error(
+                _BOOTSTRAP,
+                f'broker "{server}" has a port that is not from 1 to 65535',
+                hint="Write host:port, separated by commas.",
+            )
+    return ",".join(servers)
+
+
+def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
+    found = {
+        key.removeprefix(_PROPERTY): node.value
+        for key, node in values.nodes.items()
+        if key.startswith(_PROPERTY) and key != _BOOTSTRAP
+    }
+    protocol = found.get("security.protocol", "PLAINTEXT")
+    sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
+    if protocol.startswith("SASL"):
+        for key in sasl:
+            values.required(_PROPERTY + key)
+    elif extra := [key for key in sasl if key in found]:
+        raise values.error(
+            _PROPERTY + extra[0],
+            f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
+            hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
+        )
+    return tuple(sorted(found.items()))
+
+
+def _only_with(values: OptionValues, key: str, mode: StartupMode) -> int | None:
+    if mode is StartupMode.TIMESTAMP:
+        return int(values.required(key))
+    if key in values.nodes:
+        raise _mode_mismatch(values, key, mode, StartupMode.TIMESTAMP)
+    return None
+
+
+def _offsets(values: OptionValues, mode: StartupMode) -> tuple[tuple[int, int], ...]:
+    key = "scan.startup.specific-offsets"
+    if mode is not StartupMode.SPECIFIC:
+        if key in values.nodes:
+            raise _mode_mismatch(values, key, mode, StartupMode.SPECIFIC)
+        return ()
+    pairs: dict[int, int] = {}
+    for part in values.required(key).rstrip(";").split(";"):
+        partition, offset = (int(item.partition(":")[2]) for item in part.split(","))
+        if partition in pairs:
+            raise values.error(
+                key, f"partition {partition} is given twice", hint="Name each partition once."
+            )
+        pairs[partition] = offset
+    return tuple(sorted(pairs.items()))
+
+
+def _mode_mismatch(
+    values: OptionValues, key: str, mode: StartupMode, needed: StartupMode
+) -> Exception:
+    return values.error(
+        key,
+        f'option "{key}" has no effect with scan.startup.mode {mode.value}',
+        hint=f"Write 'scan.startup.mode' = '{needed.value}' or remove the option.",
+    )
+
+
+def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
+    written = values.text("key.fields")
+    if (written is None) != (values.text("key.format") is None):
+        given, missing = ("key.fields", "key.format")
+        if written is None:
+            given, missing = missing, given
+        raise values.error(
+            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
+        )
+    names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise values.error(
+                "key.fields",
+                f'key.fields names "{name}", which is not a column or comes twice',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+    return names
+
+
+def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return DeltaSink(path=values.required("path"), row_metadata=values.flag("row-metadata"))
+
+
+def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return PrintSink(print_identifier=values.required("print-identifier"))
+
+
+def _blackhole(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return BlackholeSink()
+
+
+def _datagen(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    known = [field.name for field in fields]
+    for key in values.nodes:
+        name = key.removeprefix("fields.").rpartition(".")[0]
+        if key.startswith("fields.") and name not in known:
+            raise values.error(
+                key,
+                f'option "{key}" names column "{name}", which is not in the table',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+    return DatagenSource(
+        rows_per_second=int(values.required("rows-per-second")),
+        number_of_rows=values.number("number-of-rows"),
+        fields=tuple(_datagen_field(values, field) for field in fields),
+    )
+
+
+def _datagen_field(values: OptionValues, field: Field) -> DatagenField:
+    if field.type.name not in (*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN):
+        raise values.error(
+            f"fields.{field.name}.kind",
+            f'datagen cannot make column "{field.name}" of {field.type}',
+            hint="Use BOOLEAN, a number or STRING, or a computed column with a CAST.",
+        )
+    prefix = f"fields.{field.name}."
+    start, end = values.text(prefix + "start"), values.text(prefix + "end")
+    kind = values.text(prefix + "kind") or ("random" if start is None is end else "sequence")
+    allowed = _SEQUENCE_KEYS if kind == "sequence" else _random_keys(field.type)
+    for suffix in ("min", "max", "start", "end", "length"):
+        if prefix + suffix in values.nodes and suffix not in allowed:
+            raise values.error(
+                prefix + suffix,
+                f'option "{prefix}{suffix}" has no effect on a {kind} {field.type}',
+                hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
+            )
+    if kind == "sequence":
+        _check_sequence(values, field)
+    bounds = ("start", "end") if kind == "sequence" else ("min", "max")
+    _check_bounds(values, field, *(prefix + suffix for suffix in bounds))
+    return DatagenField(
+        name=field.name,
+        generator=DatagenKind(kind),
+        minimum=_plain(values, field, prefix + "min"),
+        maximum=_plain(values, field, prefix + "max"),
+        start=start,
+        end=end,
+        length=values.number(prefix + "length"),
+    )
+
+
+_SEQUENCE_KEYS = ("start", "end")
+_NUMBERS = (*INTEGER_BITS, TypeName.FLOAT, TypeName.DOUBLE, TypeName.DECIMAL)
+
+
+def _random_keys(column_type: SqlType) -> tuple[str, ...]:
+    if column_type.name in _NUMBERS:
+        return ("min", "max")
+    if column_type.name is TypeName.STRING:
+        return ("length",)
+    return ()
+
+
+def _check_sequence(values: OptionValues, field: Field) -> None:
+    if field.type.name not in (*_NUMBERS, TypeName.STRING):
+        raise values.error(
+            f"fields.{field.name}.kind",
+            f'column "{field.name}" is {field.type}, which has no sequence',
+            hint="Use a sequence for numbers and STRING.",
+        )
+    for suffix in _SEQUENCE_KEYS:
+        values.required(f"fields.{field.name}.{suffix}")
+
+
+def _check_bounds(values: OptionValues, field: Field, low_key: str, high_key: str) -> None:
+    low, high = _bound(values, field, low_key), _bound(values, field, high_key)
+    if (low is None) != (high is None) and field.type.name not in INTEGER_BITS:
+        given, missing = (low_key, high_key) if high is None else (high_key, low_key)
+        raise values.error(
+            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
+        )
+    if low is not None and high is not None and low > high:
+        raise values.error(
+            high_key,
+            f'option "{high_key}" is {high}, below "{low_key}" {low}',
+            hint="Swap the two values.",
+        )
+
+
+def _plain(values: OptionValues, field: Field, key: str) -> str | None:
+    """The bound as text, an integer's without exponent or point."""
+    number = _bound(values, field, key)
+    if number is not None and field.type.name in INTEGER_BITS:
+        return str(int(number))
+    return values.text(key)
+
+
+def _bound(values: OptionValues, field: Field, key: str) -> Decimal | None:
+    text = values.text(key)
+    if text is None:
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation as exc:
+        raise values.error(
+            key, f'option "{key}" is "{text}", expected a number', hint="Write 42 or 4.2."
+        ) from exc
+    bits = INTEGER_BITS.get(field.type.name)
+    if bits is not None and not (
+        number == number.to_integral_value() and -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
+    ):
+        raise values.error(
+            key,
+            f'option "{key}" is {text}, which is not a value of {field.type}',
+            hint=f"Give a whole number from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.",
+        )
+    return number
+
+
+_BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
+    "mysql-cdc": _mysql,
+    "kafka": _kafka,
+    "delta": _delta,
+    "datagen": _datagen,
+    "print": _print,
+    "blackhole": _blackhole,
+}

@@ -1,0 +1,177 @@
+"""A plan as text: the same plan always gives the same lines. No credential is shown."""
+
+from collections.abc import Iterator
+
+from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
+from joins.plan import (
+    DatagenField,
+    DatagenSource,
+    DeltaSink,
+    Dimension,
+    DimensionJoin,
+    Field,
+    JoinPlan,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    PrintSink,
+    ProbeSource,
+    Sink,
+)
+from joins.types import TypeName
+from service.sql.type_rules import type_text
+
+_INFIX = frozenset(
+    (
+        "IS DISTINCT FROM",
+        "IS NOT DISTINCT FROM",
+        *["+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "LIKE"],
+    )
+)
+_POSTFIX = frozenset(("IS NULL", "IS NOT NULL"))
+_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
+
+
+def explain(plan: JoinPlan) -> list[str]:
+    """The plan as lines: probe, joins in order, filter, output, sink, settings."""
+    dimensions = {dimension.name: dimension for dimension in plan.dimensions}
+    return [
+        f"FROM {_probe(plan.probe)}",
+        *(_join(join, dimensions[join.dimension]) for join in plan.joins),
+        *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
+        "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
+        f"INTO {plan.sink_table} {_sink(plan.sink)}"
+        + _not_null(column.name for column in plan.output if not column.nullable),
+        *(f"SET {key} = {value}" for key, value in plan.settings),
+    ]
+
+
+def expression_text(expression: Expression) -> str:
+    """An expression in one line; a literal shows its type where that is not its usual one."""
+    if isinstance(expression, Column):
+        return f"{expression.relation}.{expression.name}"
+    if isinstance(expression, Constant):
+        return _constant(expression)
+    if isinstance(expression, ProcTime):
+        return "PROCTIME()"
+    if isinstance(expression, Cast):
+        name = "TRY_CAST" if expression.safe else "CAST"
+        return f"{name}({expression_text(expression.operand)} AS {type_text(expression.type)})"
+    if isinstance(expression, Case):
+        return _case(expression)
+    return _call(expression)
+
+
+def _constant(constant: Constant) -> str:
+    if constant.value is None:
+        return f"NULL:{type_text(constant.type)}"
+    if constant.type.name is TypeName.STRING:
+        return "'" + constant.value.replace("'", "''") + "'"
+    if constant.type.name in (TypeName.INT, TypeName.BOOLEAN):
+        return constant.value
+    return f"{constant.value}:{type_text(constant.type)}"
+
+
+def _case(case: Case) -> str:
+    parts = [
+        f"WHEN {expression_text(condition)} THEN {expression_text(value)}"
+        for condition, value in case.branches
+    ]
+    if case.otherwise is not None:
+        parts.append(f"ELSE {expression_text(case.otherwise)}")
+    return "CASE " + " ".join(parts) + " END"
+
+
+def _call(call: Call) -> str:
+    arguments = [expression_text(argument) for argument in call.arguments]
+    if call.function in _INFIX and len(arguments) == 2:
+        text = f"({arguments[0]} {call.function} {arguments[1]})"
+    elif call.function in _POSTFIX:
+        text = f"({arguments[0]} {call.function})"
+    else:
+        text = f"{call.function}({', '.join(arguments)})"
+    return f"{text}:{call.type}" if call.type.name is TypeName.DECIMAL else text
+
+
+def _probe(probe: ProbeSource) -> str:
+    columns = [_field(field) for field in probe.fields]
+    columns += [
+        f"{field.name} {type_text(field.type)} METADATA {field.key}"
+        for field in probe.metadata_fields
+    ]
+    columns += [
+        f"{field.name} = {expression_text(field.expression)}" for field in probe.computed_fields
+    ]
+    source = probe.source
+    text = _kafka_source(source) if isinstance(source, KafkaSource) else _datagen(source)
+    return f"{probe.table} AS {probe.alias} {text} [{', '.join(columns)}]"
+
+
+def _field(field: Field) -> str:
+    return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
+
+
+def _kafka_source(source: KafkaSource) -> str:
+    parts = [_kafka(source.kafka), source.startup_mode.value]
+    if source.startup_timestamp_ms is not None:
+        parts.append(f"{source.startup_timestamp_ms} ms")
+    parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
+    if source.max_records_per_batch is not None:
+        parts.append(f"{source.max_records_per_batch} records")
+    return f"kafka({', '.join(parts)})"
+
+
+def _kafka(options: KafkaOptions) -> str:
+    properties = [f"{key}={value}" for key, value in options.properties if key in _SHOWN_PROPERTIES]
+    return ", ".join([f"{options.topic} @ {options.bootstrap_servers}", *properties])
+
+
+def _datagen(source: DatagenSource) -> str:
+    parts = [f"{source.rows_per_second}/s"]
+    if source.number_of_rows is not None:
+        parts.append(f"{source.number_of_rows} rows")
+    parts += [text for field in source.fields if (text := _generator(field)) is not None]
+    return f"datagen({', '.join(parts)})"
+
+
+def _generator(field: DatagenField) -> str | None:
+    shown = {
+        "min": field.minimum,
+        "max": field.maximum,
+        "start": field.start,
+        "end": field.end,
+        "length": field.length,
+    }
+    given = [f"{key} {value}" for key, value in shown.items() if value is not None]
+    return f"{field.name} {field.generator.value} {' '.join(given)}" if given else None
+
+
+def _join(join: DimensionJoin, dimension: Dimension) -> str:
+    conditions = [
+        f"{expression_text(key.probe)} = {join.alias}.{key.dimension_column}" for key in join.keys
+    ]
+    if join.condition is not None:
+        conditions.append(expression_text(join.condition))
+    source = dimension.source
+    return (
+        f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
+        f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port}) "
+        f"[{', '.join(_field(field) for field in dimension.fields)}; "
+        f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
+    )
+
+
+def _sink(sink: Sink) -> str:
+    if isinstance(sink, DeltaSink):
+        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'})"
+    if isinstance(sink, KafkaSink):
+        key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
+        return f"kafka({_kafka(sink.kafka)}{key})"
+    if isinstance(sink, PrintSink):
+        return f"print({sink.print_identifier})"
+    return "blackhole()"
+
+
+def _not_null(names: Iterator[str]) -> str:
+    text = ", ".join(names)
+    return f" NOT NULL {text}" if text else ""

@@ -1,0 +1,398 @@
+"""From the grammar's expressions to typed plan expressions: names, functions, casts, NULL."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
+from joins.types import SqlType, TypeName
+from service.sql import functions
+from service.sql.errors import SqlError, suggestion
+from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
+from service.sql.literals import folded, typed_literal
+from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
+from service.sql.syntax import (
+    CaseNode,
+    CastNode,
+    Literal,
+    Node,
+    Operation,
+    Reference,
+    TypeNode,
+)
+from service.sql.type_rules import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    NUMERIC,
+    PROCTIME,
+    STRING,
+    TEMPORAL,
+    arithmetic_type,
+    as_decimal,
+    common_type,
+    is_explicit,
+    is_implicit,
+    rounded_type,
+    type_text,
+)
+
+
+class ExpressionPlanner:
+    """Types expressions over one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._script = scope.script
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of `node`.
+
+        Raises:
+            SqlError: a name is unknown or types do not fit.
+        """
+        if isinstance(node, Reference):
+            return self._scope.typed(*self._scope.resolve(node), node.at)
+        if isinstance(node, Literal):
+            return typed_literal(self._script, node)
+        if isinstance(node, CastNode):
+            return self._explicit_cast(node)
+        if isinstance(node, CaseNode):
+            return self._case(node)
+        return self._operation(node)
+
+    def condition(self, node: Node, what: str) -> Typed:
+        """The typed form of a condition."""
+        typed = self.plan(node)
+        if typed.is_bare_null:
+            return self.retyped_null(typed, BOOLEAN)
+        if typed.type != BOOLEAN:
+            raise self._script.error(
+                node.at,
+                f"{what} is {type_text(typed.type)}, expected BOOLEAN",
+                hint="Write a comparison, such as x = 1 or x IS NOT NULL.",
+            )
+        return typed
+
+    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
+        """`value` as `target`, where Flink casts by itself.
+
+        Raises:
+            SqlError: the two types do not fit; both are named.
+        """
+        if value.is_bare_null:
+            return self.retyped_null(value, target)
+        if is_implicit(value.type, target):
+            return self.cast(value, target)
+        have, want = type_text(value.type), type_text(target)
+        hint = f"Write CAST(… AS {want})."
+        if not is_explicit(value.type, target):
+            hint = f"There is no cast from {have} to {want}; change the column's type."
+        raise self._script.error(value.at, f"{what} is {have}, expected {want}", hint=hint)
+
+    def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
+        """`value` as `target`; nothing is added when it is one already."""
+        if value.type == target:
+            return value
+        expression = value.expression
+        if isinstance(expression, Constant) and (literal := folded(expression, target)) is not None:
+            return replace(value, expression=literal)
+        nullable = value.nullable or safe
+        return self._made(Cast(expression, target, safe), nullable, value.at, (value,))
+
+    def retyped_null(self, value: Typed, target: SqlType) -> Typed:
+        """The literal NULL with a type."""
+        return Typed(Constant(None, target), nullable=True, at=value.at)
+
+    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
+        """A call whose result is NULL when an argument is."""
+        nullable = any(argument.nullable for argument in arguments)
+        expression = Call(name, tuple(a.expression for a in arguments), result)
+        return self._made(expression, nullable, at, arguments)
+
+    def conjunction(self, name: str, parts: Sequence[Typed], at: int) -> Typed:
+        """AND or OR of all parts, as a balanced tree: long chains stay shallow."""
+        if len(parts) == 1:
+            return parts[0]
+        middle = len(parts) // 2
+        halves = [self.conjunction(name, p, at) for p in (parts[:middle], parts[middle:])]
+        return self.call(name, halves, BOOLEAN, at)
+
+    def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
+        """`left` and `right` in their common type, compared."""
+        typed = self.call(name, self._common((left, right), at, f'"{name}"'), BOOLEAN, at)
+        return replace(typed, nullable=False) if "DISTINCT" in name else typed
+
+    def _made(
+        self, expression: Expression, nullable: bool, at: int, parts: Sequence[Typed]
+    ) -> Typed:
+        size = 1 + sum(part.size for part in parts)
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if size > MAX_PLAN_NODES or depth > MAX_PLAN_DEPTH:
+            raise self._script.error(
+                at,
+                "the expression is too large once it is written out",
+                hint="Split it or move a part into a computed column of the probe.",
+            )
+        return Typed(expression, nullable, at, size, depth)
+
+    def _explicit_cast(self, node: CastNode) -> Typed:
+        operand = self.plan(node.operand)
+        target = node.type.type
+        if operand.is_bare_null:
+            return self.retyped_null(operand, target)
+        if not is_explicit(operand.type, target):
+            raise self._script.error(
+                node.at,
+                f"cannot cast {type_text(operand.type)} to {type_text(target)}",
+                hint="Cast to STRING first, or choose another type.",
+            )
+        return self._sized(self.cast(operand, target, safe=node.safe), node.type)
+
+    def _sized(self, value: Typed, target: TypeNode) -> Typed:
+        """CHAR(n) pads and cuts, VARCHAR(n) cuts."""
+        if target.length is None or target.length == 2**31 - 1:
+            return value
+        if target.type != STRING:
+            raise self._script.error(
+                target.at, "a cast to a sized binary type is not supported", hint="Write BYTES."
+            )
+        length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
+        if not target.fixed:
+            return self.call("LEFT", (value, length), STRING, value.at)
+        self._check_padding(length)
+        blank = Typed(Constant(" ", STRING), nullable=False, at=target.at)
+        return self.call("RPAD", (value, length, blank), STRING, value.at)
+
+    def _case(self, node: CaseNode) -> Typed:
+        conditions: list[Typed] = []
+        operand = None if node.operand is None else self.plan(node.operand)
+        for when, _ in node.branches:
+            if operand is None:
+                conditions.append(self.condition(when, "a WHEN condition"))
+            else:
+                conditions.append(self.comparison("=", operand, self.plan(when), when.at))
+        values = [self.plan(value) for _, value in node.branches]
+        if node.otherwise is not None:
+            values.append(self.plan(node.otherwise))
+        return self.searched(conditions, values, node.at)
+
+    def searched(self, conditions: list[Typed], values: list[Typed], at: int) -> Typed:
+        """CASE of planned parts; one value more than conditions is ELSE."""
+        cast = self._common(values, at, "CASE")
+        pairs = tuple((c.expression, v.expression) for c, v in zip(conditions, cast, strict=False))
+        otherwise = cast[-1].expression if len(cast) > len(conditions) else None
+        nullable = otherwise is None or any(value.nullable for value in cast)
+        return self._made(Case(pairs, otherwise, cast[0].type), nullable, at, (*conditions, *cast))
+
+    def _operation(self, node: Operation) -> Typed:
+        if node.name in functions.COMPARISONS:
+            left, right = (self.plan(argument) for argument in node.arguments)
+            return self.comparison(node.name, left, right, node.at)
+        if node.name in functions.ARITHMETIC or node.name == "MOD":
+            return self._arithmetic(node)
+        rewrite = _REWRITES.get(node.name)
+        if rewrite is not None:
+            return rewrite(self, node)
+        function = FUNCTIONS.get(node.name)
+        if function is None:
+            raise self._unknown_function(node)
+        return self._function(node, function)
+
+    def _unknown_function(self, node: Operation) -> SqlError:
+        if node.name in functions.REFUSED:
+            message, hint = f"function {node.name} is not supported", functions.REFUSED[node.name]
+        else:
+            message = f'unknown function "{node.name[:100]}"'
+            otherwise = "Functions are " + ", ".join(functions.NAMES) + "."
+            hint = suggestion(node.name, functions.NAMES, otherwise)
+        return self._script.error(node.at, message, hint=hint)
+
+    def _arithmetic(self, node: Operation) -> Typed:
+        self._check_count(node, 2, 2)
+        name = "%" if node.name == "MOD" else node.name
+        left, right = self._numbers(node)
+        result = arithmetic_type(name, left.type, right.type)
+        if result.name is not TypeName.DECIMAL:
+            operands = (self.cast(left, result), self.cast(right, result))
+        elif name in ("*", "/"):
+            operands = (
+                self.cast(left, as_decimal(left.type)),
+                self.cast(right, as_decimal(right.type)),
+            )
+        else:
+            operands = tuple(self._common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
+        typed = self.call(name, operands, result, node.at)
+        is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
+        return self.cast(typed, right.type) if is_whole else typed
+
+    def _numbers(self, node: Operation) -> tuple[Typed, Typed]:
+        """Both operands; a bare NULL takes the other's type."""
+        left, right = (self.plan(argument) for argument in node.arguments)
+        if left.is_bare_null:
+            left = self.retyped_null(left, INT if right.is_bare_null else right.type)
+        if right.is_bare_null:
+            right = self.retyped_null(right, left.type)
+        for operand in (left, right):
+            if operand.type.name not in NUMERIC:
+                hint = "Cast it to a number."
+                if operand.type.name in TEMPORAL:
+                    hint = "Arithmetic with times is not supported; compare them instead."
+                if operand.type == STRING and node.name == "+":
+                    hint = "Join texts with || or CONCAT, or cast to a number."
+                raise self._script.error(
+                    operand.at,
+                    f'"{node.name}" takes numbers, not {type_text(operand.type)}',
+                    hint=hint,
+                )
+        return left, right
+
+    def _between(self, node: Operation) -> Typed:
+        value, low, high = (self.plan(argument) for argument in node.arguments)
+        bounds = (
+            self.comparison(">=", value, low, node.at),
+            self.comparison("<=", value, high, node.at),
+        )
+        return self.conjunction("AND", bounds, node.at)
+
+    def _if(self, node: Operation) -> Typed:
+        self._check_count(node, 3, 3)
+        condition = self.condition(node.arguments[0], "the condition of IF")
+        values = [self.plan(argument) for argument in node.arguments[1:]]
+        return self.searched([condition], values, node.at)
+
+    def _nullif(self, node: Operation) -> Typed:
+        self._check_count(node, 2, 2)
+        left, right = (self.plan(argument) for argument in node.arguments)
+        both = self._common((left, right), node.at, "NULLIF")
+        typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
+        return typed if left.is_bare_null else self.cast(typed, left.type)
+
+    def _now(self, node: Operation) -> Typed:
+        self._check_count(node, 0, 0)
+        now = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
+        if node.name == "LOCALTIMESTAMP":
+            return self.cast(now, SqlType(TypeName.TIMESTAMP, 3))
+        return now
+
+    def _logic(self, node: Operation) -> Typed:
+        what = f'an operand of "{node.name}"'
+        parts = [self.condition(argument, what) for argument in node.arguments]
+        return self.conjunction(node.name, parts, node.at)
+
+    def _function(self, node: Operation, function: Function) -> Typed:
+        most = 10_000 if function.repeats else len(function.takes)
+        self._check_count(node, len(function.takes) - function.optional, most)
+        arguments = [self.plan(argument) for argument in node.arguments]
+        if function.common:
+            arguments = self._common(arguments, node.at, node.name)
+        else:
+            arguments = [
+                self._argument(node, argument, function.takes[min(i, len(function.takes) - 1)])
+                for i, argument in enumerate(arguments)
+            ]
+        if function.call in functions.TO_DOUBLE:
+            arguments = [self.cast(argument, DOUBLE) for argument in arguments]
+        result = function.result([argument.type for argument in arguments])
+        if function.call == "ROUND":
+            result = self._round_type(arguments)
+        if function.call in functions.PADDING:
+            self._check_padding(arguments[1])
+        typed = self.call(function.call, arguments, result, node.at)
+        return replace(typed, nullable=_result_nullable(function, arguments))
+
+    def _argument(self, node: Operation, argument: Typed, takes: Takes) -> Typed:
+        accepted, wanted = ACCEPTED[takes]
+        if argument.is_bare_null:
+            return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
+        if argument.type.name not in accepted:
+            hint = "Cast the argument."
+            if takes in (Takes.TEXT, Takes.WHOLE):
+                hint = f"Write CAST(… AS {wanted})."
+            raise self._script.error(
+                argument.at,
+                f"{node.name} takes {wanted}, not {type_text(argument.type)}",
+                hint=hint,
+            )
+        return self.cast(argument, INT) if takes is Takes.WHOLE else argument
+
+    def _round_type(self, arguments: Sequence[Typed]) -> SqlType:
+        if len(arguments) == 1:
+            return rounded_type(arguments[0].type, 0)
+        digits = arguments[1].expression
+        if arguments[0].type.name is not TypeName.DECIMAL:
+            return arguments[0].type
+        if not isinstance(digits, Constant) or digits.value is None:
+            raise self._script.error(
+                arguments[1].at,
+                "ROUND of a DECIMAL takes a literal number of digits",
+                hint="Write ROUND(x, 2).",
+            )
+        return rounded_type(arguments[0].type, int(digits.value))
+
+    def _check_padding(self, length: Typed) -> None:
+        value = length.expression
+        highest = functions.MAX_PADDED_LENGTH
+        if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
+            return
+        raise self._script.error(
+            length.at,
+            f"the length must be a literal up to {highest:,}",
+            hint="Write LPAD(text, 10, '0').",
+        )
+
+    def _check_count(self, node: Operation, least: int, most: int) -> None:
+        count = len(node.arguments)
+        if least <= count <= most:
+            return
+        wanted = str(least) if least == most else f"{least} to {most}"
+        if most == 10_000:
+            wanted = f"at least {least}"
+        raise self._script.error(
+            node.at,
+            f"{node.name} takes {wanted} arguments, not {count}",
+            hint="Add or remove arguments.",
+        )
+
+    def _common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+        """All values in their common type; bare NULLs take it, text literals become times."""
+        types = [value.type for value in values if not value.is_bare_null]
+        times = {sql_type for sql_type in types if sql_type.name in TEMPORAL}
+        if times and STRING in types:
+            types = [sql_type for sql_type in types if sql_type != STRING]
+        target = common_type(types) if types else STRING
+        if target is None:
+            names = " and ".join(dict.fromkeys(type_text(sql_type) for sql_type in types))
+            raise self._script.error(
+                at, f"{what} has operands of {names}", hint="Cast one side to the other's type."
+            )
+        return [
+            self.retyped_null(value, target) if value.is_bare_null else self.cast(value, target)
+            for value in values
+        ]
+
+
+def _result_nullable(function: Function, arguments: Sequence[Typed]) -> bool:
+    if function.null_free:
+        return False
+    if function.call == "COALESCE":
+        return all(argument.nullable for argument in arguments)
+    return any(argument.nullable for argument in arguments)
+
+
+_NULL_TYPES = {
+    Takes.WHOLE: INT,
+    Takes.NUMBER: INT,
+    Takes.CONDITION: BOOLEAN,
+    Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),
+    Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
+}
+_REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
+    "AND": ExpressionPlanner._logic,
+    "OR": ExpressionPlanner._logic,
+    "BETWEEN": ExpressionPlanner._between,
+    "IF": ExpressionPlanner._if,
+    "NULLIF": ExpressionPlanner._nullif,
+    "PROCTIME": ExpressionPlanner._now,
+    "CURRENT_TIMESTAMP": ExpressionPlanner._now,
+    "LOCALTIMESTAMP": ExpressionPlanner._now,
+}

@@ -1,0 +1,198 @@
+"""The functions and operators that a script may use: deny by default.
+
+Each has a name, what it takes and what it gives; `joins.kernels.evaluate` computes them under the
+name in `call`. Whatever is not in `FUNCTIONS` is refused: other functions are often not
+deterministic, read files or have no bound on their cost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from joins.types import SqlType, TypeName
+from service.sql.type_rules import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTEGERS,
+    NUMERIC,
+    STRING,
+    TEMPORAL,
+)
+
+
+class Takes(Enum):
+    """What a function accepts in one place."""
+
+    TEXT = auto()
+    WHOLE = auto()
+    NUMBER = auto()
+    CONDITION = auto()
+    CALENDAR = auto()
+    CLOCK = auto()
+    ANYTHING = auto()
+
+
+ACCEPTED: dict[Takes, tuple[frozenset[TypeName], str]] = {
+    Takes.TEXT: (frozenset((TypeName.STRING,)), "STRING"),
+    Takes.WHOLE: (INTEGERS - {TypeName.BIGINT}, "INT"),
+    Takes.NUMBER: (NUMERIC, "a number"),
+    Takes.CONDITION: (frozenset((TypeName.BOOLEAN,)), "BOOLEAN"),
+    Takes.CALENDAR: (TEMPORAL - {TypeName.TIME}, "DATE or TIMESTAMP"),
+    Takes.CLOCK: (TEMPORAL - {TypeName.DATE}, "TIME or TIMESTAMP"),
+    Takes.ANYTHING: (frozenset(TypeName), "a value"),
+}
+
+Result = Callable[[Sequence[SqlType]], SqlType]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function.
+
+    Attributes:
+        takes: of each argument; the last `optional` ones may be left out.
+        repeats: the last argument may come any number of times.
+        result: the result's type by the arguments' types, after they were cast.
+        common: all arguments are first cast to one common type.
+        call: the name in the plan.
+        null_free: the result is never NULL, whatever the arguments are.
+    """
+
+    takes: tuple[Takes, ...]
+    result: Result
+    call: str
+    optional: int = 0
+    repeats: bool = False
+    common: bool = False
+    null_free: bool = False
+
+
+def _fixed(sql_type: SqlType) -> Result:
+    return lambda _: sql_type
+
+
+def _first(types: Sequence[SqlType]) -> SqlType:
+    return types[0]
+
+
+def _without_scale(types: Sequence[SqlType]) -> SqlType:
+    operand = types[0]
+    if operand.name is TypeName.DECIMAL:
+        return SqlType(TypeName.DECIMAL, operand.precision, 0)
+    return operand
+
+
+_T, _W, _N, _C = Takes.TEXT, Takes.WHOLE, Takes.NUMBER, Takes.CONDITION
+_A = Takes.ANYTHING
+
+
+def _text(call: str, *takes: Takes, optional: int = 0, repeats: bool = False) -> Function:
+    return Function(takes, _fixed(STRING), call, optional, repeats)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "AND": Function((_C, _C), _fixed(BOOLEAN), "AND", repeats=True),
+    "OR": Function((_C, _C), _fixed(BOOLEAN), "OR", repeats=True),
+    "NOT": Function((_C,), _fixed(BOOLEAN), "NOT"),
+    "IS NULL": Function((_A,), _fixed(BOOLEAN), "IS NULL", null_free=True),
+    "IS NOT NULL": Function((_A,), _fixed(BOOLEAN), "IS NOT NULL", null_free=True),
+    **{
+        f"IS {negated}{word}": Function(
+            (_C,), _fixed(BOOLEAN), f"IS {negated}{word}", null_free=True
+        )
+        for negated in ("", "NOT ")
+        for word in ("TRUE", "FALSE")
+    },
+    "IS UNKNOWN": Function((_C,), _fixed(BOOLEAN), "IS NULL", null_free=True),
+    "IS NOT UNKNOWN": Function((_C,), _fixed(BOOLEAN), "IS NOT NULL", null_free=True),
+    "LIKE": Function((_T, _T, _T), _fixed(BOOLEAN), "LIKE", optional=1),
+    "IN": Function((_A, _A), _fixed(BOOLEAN), "IN", repeats=True, common=True),
+    "NEG": Function((_N,), _first, "NEG"),
+    "COALESCE": Function((_A,), _first, "COALESCE", repeats=True, common=True),
+    "GREATEST": Function((_A,), _first, "GREATEST", repeats=True, common=True),
+    "LEAST": Function((_A,), _first, "LEAST", repeats=True, common=True),
+    "UPPER": _text("UPPER", _T),
+    "LOWER": _text("LOWER", _T),
+    "TRIM": _text("TRIM", _T, _T, optional=1),
+    "LTRIM": _text("LTRIM", _T, _T, optional=1),
+    "RTRIM": _text("RTRIM", _T, _T, optional=1),
+    "CHAR_LENGTH": Function((_T,), _fixed(INT), "CHAR_LENGTH"),
+    "CHARACTER_LENGTH": Function((_T,), _fixed(INT), "CHAR_LENGTH"),
+    "SUBSTRING": _text("SUBSTRING", _T, _W, _W, optional=1),
+    "SUBSTR": _text("SUBSTRING", _T, _W, _W, optional=1),
+    "CONCAT": _text("CONCAT", _T, repeats=True),
+    "||": _text("CONCAT", _T, _T, repeats=True),
+    "CONCAT_WS": _text("CONCAT_WS", _T, _T, repeats=True),
+    "REPLACE": _text("REPLACE", _T, _T, _T),
+    "LPAD": _text("LPAD", _T, _W, _T),
+    "RPAD": _text("RPAD", _T, _W, _T),
+    "POSITION": Function((_T, _T), _fixed(INT), "POSITION"),
+    "LOCATE": Function((_T, _T), _fixed(INT), "POSITION"),
+    "REVERSE": _text("REVERSE", _T),
+    "LEFT": _text("LEFT", _T, _W),
+    "RIGHT": _text("RIGHT", _T, _W),
+    "STARTSWITH": Function((_T, _T), _fixed(BOOLEAN), "STARTSWITH"),
+    "ENDSWITH": Function((_T, _T), _fixed(BOOLEAN), "ENDSWITH"),
+    "ABS": Function((_N,), _first, "ABS"),
+    "CEIL": Function((_N,), _without_scale, "CEIL"),
+    "CEILING": Function((_N,), _without_scale, "CEIL"),
+    "FLOOR": Function((_N,), _without_scale, "FLOOR"),
+    "ROUND": Function((_N, _W), _first, "ROUND", optional=1),
+    "SIGN": Function((_N,), _first, "SIGN"),
+    "SQRT": Function((_N,), _fixed(DOUBLE), "SQRT"),
+    "POWER": Function((_N, _N), _fixed(DOUBLE), "POWER"),
+    "YEAR": Function((Takes.CALENDAR,), _fixed(BIGINT), "YEAR"),
+    "MONTH": Function((Takes.CALENDAR,), _fixed(BIGINT), "MONTH"),
+    "DAYOFMONTH": Function((Takes.CALENDAR,), _fixed(BIGINT), "DAYOFMONTH"),
+    "HOUR": Function((Takes.CLOCK,), _fixed(BIGINT), "HOUR"),
+    "MINUTE": Function((Takes.CLOCK,), _fixed(BIGINT), "MINUTE"),
+    "SECOND": Function((Takes.CLOCK,), _fixed(BIGINT), "SECOND"),
+}
+TO_DOUBLE = frozenset(("SQRT", "POWER"))
+PADDING = frozenset(("LPAD", "RPAD"))
+MAX_PADDED_LENGTH = 65_536
+COMPARISONS = frozenset(
+    ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+)
+ARITHMETIC = frozenset(["+", "-", "*", "/", "%"])
+CALLS = (
+    frozenset(function.call for function in FUNCTIONS.values())
+    | COMPARISONS
+    | ARITHMETIC
+    | {"NULLIF"}
+)
+NAMES = tuple(
+    sorted(
+        {name for name in FUNCTIONS if name[0].isalpha() and " " not in name}
+        | {"IF", "NULLIF", "MOD", "PROCTIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"}
+        | {"CASE", "CAST", "TRY_CAST", "EXTRACT"}
+    )
+)
+REFUSED: dict[str, str] = {
+    "RAND": "Its value would differ when a batch is repeated; compute it in the producer.",
+    "RAND_INTEGER": "Its value would differ when a batch is repeated; compute it in the producer.",
+    "UUID": "Its value would differ when a batch is repeated; compute it in the producer.",
+    "NOW": "Use CURRENT_TIMESTAMP, which is the micro-batch's pinned time.",
+    "CURRENT_ROW_TIMESTAMP": "Use CURRENT_TIMESTAMP, which is the micro-batch's pinned time.",
+    "UNIX_TIMESTAMP": "Use CURRENT_TIMESTAMP, which is the micro-batch's pinned time.",
+    "CURRENT_DATE": "Use CAST(CURRENT_TIMESTAMP AS DATE).",
+    "CURRENT_TIME": "Use CAST(CURRENT_TIMESTAMP AS TIME).",
+    "LOCALTIME": "Use CAST(LOCALTIMESTAMP AS TIME).",
+    "DATE_FORMAT": "Use CAST(x AS STRING) and SUBSTRING.",
+    "TO_TIMESTAMP": "Use CAST(x AS TIMESTAMP(3)).",
+    "TO_DATE": "Use CAST(x AS DATE).",
+    "REGEXP": "Use LIKE, STARTSWITH or POSITION; regular expressions have no bound on their cost.",
+    "REGEXP_REPLACE": "Use REPLACE; regular expressions have no bound on their cost.",
+    "REGEXP_EXTRACT": "Use SUBSTRING; regular expressions have no bound on their cost.",
+    "REPEAT": "Use RPAD with a length.",
+    "SUM": "A temporal join emits one row per record; aggregate downstream.",
+    "COUNT": "A temporal join emits one row per record; aggregate downstream.",
+    "AVG": "A temporal join emits one row per record; aggregate downstream.",
+    "MIN": "A temporal join emits one row per record; use LEAST for several values of one row.",
+    "MAX": "A temporal join emits one row per record; use GREATEST for several values of one row.",
+    "TUMBLE": "Windows are not supported; aggregate downstream.",
+    "HOP": "Windows are not supported; aggregate downstream.",
+    "SESSION": "Windows are not supported; aggregate downstream.",
+}

@@ -1,0 +1,153 @@
+"""Temporal joins: the time attribute, the key pairs of ON and what is beyond them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.plan import DimensionJoin, KeyPair
+from joins.types import SqlType, TypeName
+from service.sql.expression_planner import ExpressionPlanner
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.syntax import Node, Operation, Reference, TemporalJoin
+from service.sql.type_rules import (
+    APPROXIMATE,
+    INTEGERS,
+    STRING,
+    TEMPORAL,
+    is_implicit,
+    is_lossless,
+    type_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlanner:
+    """Plans one join: `scope` has all relations up to and with the dimension, which is its last."""
+
+    scope: Scope
+    dimension: ScopeRelation
+
+    def plan(self, node: TemporalJoin) -> DimensionJoin:
+        """The join's keys and further condition.
+
+        Raises:
+            SqlError: the time is not the probe's processing time, or no equality can be a key.
+        """
+        self._check_time(node)
+        planner = ExpressionPlanner(self.scope)
+        keys: list[KeyPair] = []
+        rest: list[Typed] = []
+        for part in _conjuncts(node.condition):
+            key = self._key(planner, part)
+            if key is not None:
+                keys.append(key)
+            else:
+                rest.append(planner.condition(part, "an ON condition"))
+        if not keys:
+            column = self.dimension.columns[0].name
+            raise self.scope.script.error(
+                node.condition.at,
+                f'ON has no equality between "{self.dimension.alias}" and the tables before it',
+                hint=f"Add one such as {self.scope.relations[0].alias}.key = "
+                f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
+            )
+        condition = planner.conjunction("AND", rest, node.condition.at).expression if rest else None
+        return DimensionJoin(
+            alias=self.dimension.alias,
+            dimension=self.dimension.table,
+            join_type=node.join_type,
+            keys=tuple(keys),
+            condition=condition,
+        )
+
+    def _check_time(self, node: TemporalJoin) -> None:
+        before = replace(self.scope, relations=self.scope.relations[:-1])
+        relation, column = before.resolve(node.time)
+        if column.is_processing_time and relation is self.scope.relations[0]:
+            return
+        hint = (
+            "Declare proctime AS PROCTIME() in the probe and write FOR SYSTEM_TIME AS OF "
+            f"{self.scope.relations[0].alias}.proctime; event time is not supported."
+        )
+        raise self.scope.script.error(
+            node.time.at,
+            f'"{column.name}" is {type_text(column.type)}, not the probe\'s PROCTIME() column',
+            hint=hint,
+        )
+
+    def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+        if not isinstance(node, Operation) or node.name != "=":
+            return None
+        for own, other in (node.arguments, node.arguments[::-1]):
+            column = self._own_column(own)
+            if column is None:
+                continue
+            probe = planner.plan(other)
+            used = set(relations_of(probe.expression))
+            if used and self.dimension.alias not in used:
+                return KeyPair(self._matched(planner, probe, column).expression, column.name)
+        return None
+
+    def _own_column(self, node: Node) -> ScopeColumn | None:
+        if not isinstance(node, Reference):
+            return None
+        relation, column = self.scope.resolve(node)
+        return column if relation is self.dimension else None
+
+    def _matched(self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn) -> Typed:
+        """The probe's side in the dimension column's type; what can never be equal is NULL."""
+        source, target = probe.type, column.type
+        if is_lossless(source, target) or (
+            target.name in APPROXIMATE and is_implicit(source, target)
+        ):
+            return planner.cast(probe, target)
+        if source == STRING and target.name in TEMPORAL:
+            return planner.cast(probe, target, safe=True)
+        if _is_exact(source) and _is_exact(target):
+            narrowed = planner.cast(probe, target, safe=True)
+            keeps_digits = target.scale >= source.scale
+            return narrowed if keeps_digits else _if_unchanged(planner, probe, narrowed)
+        if source.name is target.name or {source.name, target.name} == APPROXIMATE:
+            return _if_unchanged(planner, probe, planner.cast(probe, target, safe=True))
+        have, want = type_text(source), type_text(target)
+        raise self.scope.script.error(
+            probe.at,
+            f'key "{self.dimension.alias}.{column.name}" is {want}, compared with {have}',
+            hint=f"Write CAST(… AS {want}) around the other side.",
+        )
+
+
+def _if_unchanged(planner: ExpressionPlanner, probe: Typed, narrowed: Typed) -> Typed:
+    """`narrowed` where it still equals `probe`, else NULL: no value matches by being cut."""
+    same = planner.comparison("=", probe, planner.cast(narrowed, probe.type), probe.at)
+    return planner.searched([same], [narrowed], probe.at)
+
+
+def _is_exact(sql_type: SqlType) -> bool:
+    return sql_type.name in INTEGERS or sql_type.name is TypeName.DECIMAL
+
+
+def _conjuncts(node: Node) -> Iterator[Node]:
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Operation) and current.name == "AND":
+            pending.extend(reversed(current.arguments))
+        else:
+            yield current
+
+
+def relations_of(expression: Expression) -> Iterator[str]:
+    """The aliases of all columns in an expression."""
+    pending: list[Expression | None] = [expression]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Column):
+            yield current.relation
+        elif isinstance(current, Cast):
+            pending.append(current.operand)
+        elif isinstance(current, Call):
+            pending.extend(current.arguments)
+        elif isinstance(current, Case):
+            pending.extend(part for branch in current.branches for part in branch)
+            pending.append(current.otherwise)

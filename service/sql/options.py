@@ -1,0 +1,232 @@
+"""WITH options of each connector: one table that the planner reads, and the documentation too."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class OptionType(Enum):
+    """How an option's value is read."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    FLAG = auto()
+    CHOICE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a connector.
+
+    Attributes:
+        key: as in WITH; one segment may be `#`, which stands for a column name.
+        default: what is used when it is missing, as text; None leaves it unset.
+        lowest: of a NUMBER, `highest` likewise, both inclusive.
+        pattern: what a TEXT must match; `form` says it in words.
+        credential: the value is a secret; an inline one is stored as a reference.
+        reference: the value may be a `${secret:name}` reference.
+    """
+
+    key: str
+    meaning: str
+    type: OptionType = OptionType.TEXT
+    default: str | None = None
+    required: bool = False
+    lowest: int = 0
+    highest: int = 2**63 - 1
+    choices: tuple[str, ...] = ()
+    pattern: str = r"[^\x00-\x1f\x7f]{1,1024}"
+    form: str = "1 to 1,024 printable characters"
+    credential: bool = False
+    reference: bool = False
+
+
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
+_IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
+_IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
+_MYSQL = (
+    Option(
+        "hostname",
+        "Host of the MySQL or MariaDB server.",
+        required=True,
+        pattern=_HOST,
+        form="a host name or address",
+    ),
+    Option(
+        "port",
+        "Port of the server.",
+        OptionType.NUMBER,
+        default="3306",
+        lowest=1,
+        highest=65535,
+    ),
+    Option("username", "User with SELECT and replication grants.", required=True, reference=True),
+    Option(
+        "password",
+        "Its password.",
+        required=True,
+        credential=True,
+        reference=True,
+        pattern=r"[^\x00-\x1f\x7f]{0,1024}",
+    ),
+    Option(
+        "database-name",
+        "Database of the table.",
+        required=True,
+        pattern=_IDENTIFIER,
+        form=_IDENTIFIER_FORM,
+    ),
+    Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
+    Option(
+        "server-id",
+        "Id of our binlog client, unique among the server's clients; chosen when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=2**32 - 1,
+    ),
+    Option(
+        "scan.incremental.snapshot.chunk.size",
+        "Rows of a snapshot chunk at the most.",
+        OptionType.NUMBER,
+        default="50000",
+        lowest=1,
+        highest=50_000,
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+)
+_KAFKA = (
+    Option(
+        "topic",
+        "The topic; names that start with `sluice.` are the service's own.",
+        required=True,
+        pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
+        form="one topic name outside sluice.*",
+    ),
+    Option(
+        "properties.bootstrap.servers",
+        "Brokers as host:port, separated by commas.",
+        required=True,
+        pattern=rf"{_HOST}:\d{{1,5}}(?:,\s*{_HOST}:\d{{1,5}})*",
+        form="host:port, separated by commas",
+    ),
+    Option("format", "Format of the value.", OptionType.CHOICE, choices=("json",)),
+    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=("json",)),
+    Option(
+        "key.format",
+        "Format of the key that a sink writes; needs `key.fields`.",
+        OptionType.CHOICE,
+        choices=("json",),
+    ),
+    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        "scan.startup.mode",
+        "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
+        "there is no consumer group: a source starts at the end of the topic at submission.",
+        OptionType.CHOICE,
+        default="latest-offset",
+        choices=("earliest-offset", "latest-offset", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.startup.timestamp-millis",
+        "With mode timestamp: epoch milliseconds of the first record.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.startup.specific-offsets",
+        "With mode specific-offsets: the first offset of each partition.",
+        pattern=r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?",
+        form="partition:0,offset:42;partition:1,offset:300",
+    ),
+    Option(
+        "scan.max-records-per-batch",
+        "Records of a micro-batch at the most, over all partitions.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=100_000_000,
+    ),
+    Option(
+        "sink.delivery-guarantee",
+        "What a sink promises.",
+        OptionType.CHOICE,
+        default="at-least-once",
+        choices=("at-least-once",),
+    ),
+    Option(
+        "properties.security.protocol",
+        "How to reach the brokers.",
+        OptionType.CHOICE,
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    Option(
+        "properties.sasl.mechanism",
+        "How to log in.",
+        OptionType.CHOICE,
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
+    Option("properties.sasl.username", "User of the login.", reference=True),
+    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
+)
+_DELTA = (
+    Option(
+        "path",
+        "Where the table is: relative to the warehouse, absolute, or file:///…; without `..`.",
+        required=True,
+        pattern=r"(?:file://(?=/))?/?"
+        r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)*/?",
+        form='a path without "..": relative to the warehouse, absolute, or file:///…',
+    ),
+    Option(
+        "row-metadata",
+        "Add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+_DATAGEN = (
+    Option(
+        "rows-per-second",
+        "Rows a second.",
+        OptionType.NUMBER,
+        default="10000",
+        lowest=1,
+        highest=10_000_000,
+    ),
+    Option(
+        "number-of-rows",
+        "Rows until the source ends; unbounded when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+    ),
+    Option(
+        "fields.#.kind",
+        "How a column is made; a sequence when start or end is given.",
+        OptionType.CHOICE,
+        choices=("random", "sequence"),
+    ),
+    Option("fields.#.min", "Smallest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.max", "Largest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.start", "First value of a sequence.", pattern=r"[+-]?\d{1,40}"),
+    Option("fields.#.end", "Last value of a sequence, which bounds it.", pattern=r"[+-]?\d{1,40}"),
+    Option(
+        "fields.#.length",
+        "Length of a random text or of bytes; 100 when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=65_536,
+    ),
+)
+_PRINT = (Option("print-identifier", "Put in front of each row.", default=""),)
+CONNECTORS: dict[str, tuple[Option, ...]] = {
+    "mysql-cdc": _MYSQL,
+    "kafka": _KAFKA,
+    "delta": _DELTA,
+    "datagen": _DATAGEN,
+    "print": _PRINT,
+    "blackhole": (),
+}

@@ -1,0 +1,201 @@
+"""Queries: SELECT … FROM probe [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF … ON … WHERE …."""
+
+from joins.plan import JoinType
+from service.sql.cursor import TokenCursor
+from service.sql.expression_parser import ExpressionParser
+from service.sql.syntax import Name, Reference, Relation, Select, SelectItem, Star, TemporalJoin
+
+MAX_COLUMNS = 1_000
+_AFTER_SELECT: dict[str, str] = {
+    "GROUP": "A temporal join emits one row per record; aggregate downstream.",
+    "HAVING": "A temporal join emits one row per record; aggregate downstream.",
+    "WINDOW": "A temporal join emits one row per record; aggregate downstream.",
+    "ORDER": "Records keep their order within a partition; sort downstream.",
+    "LIMIT": "A job runs until it is stopped; use WHERE to keep fewer rows.",
+    "OFFSET": "A job runs until it is stopped; use scan.startup.mode to start later.",
+    "FETCH": "A job runs until it is stopped; use WHERE to keep fewer rows.",
+    "UNION": "Submit one job for each query, with the same sink.",
+    "INTERSECT": "Submit one job for each query.",
+    "EXCEPT": "Submit one job for each query.",
+    "MINUS": "Submit one job for each query.",
+    "QUALIFY": "A temporal join emits one row per record; aggregate downstream.",
+}
+_JOIN_FORM = (
+    "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
+)
+
+
+def refuse_qualified(cursor: TokenCursor, name: Name) -> None:
+    """Refuse `database.table`, of which `name` is the first part."""
+    if cursor.at_symbol("."):
+        raise cursor.script.error(
+            name.at,
+            "a table name has no qualifier here",
+            hint="Write the table's name alone: a script has one catalog and one database.",
+        )
+
+
+def limit_columns(cursor: TokenCursor, count: int, at: int) -> None:
+    """Refuse a table or select list that is too wide."""
+    if count > MAX_COLUMNS:
+        raise cursor.script.error(
+            at, f"more than {MAX_COLUMNS:,} columns", hint="Select fewer columns."
+        )
+
+
+class QueryParser:
+    """Reads a query from a cursor."""
+
+    def __init__(self, cursor: TokenCursor, expressions: ExpressionParser) -> None:
+        self._cursor = cursor
+        self._expressions = expressions
+
+    def select(self) -> Select:
+        """Read SELECT up to the end of the statement.
+
+        Raises:
+            SqlError: it is not the supported form of a query.
+        """
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect_words("SELECT", hint="Write INSERT INTO table SELECT ….")
+        if cursor.at_words("DISTINCT") or cursor.at_words("TRANSFORM"):
+            raise cursor.script.error(
+                cursor.at,
+                f"SELECT {cursor.token.text.upper()} is not supported",
+                hint="Select the columns; a temporal join emits one row per match.",
+            )
+        cursor.accept_words("ALL")
+        items = [self._item()]
+        while cursor.accept_symbol(","):
+            limit_columns(cursor, len(items) + 1, cursor.at)
+            items.append(self._item())
+        cursor.expect_words("FROM", hint="Write SELECT … FROM probe JOIN dimension ….")
+        probe = self._probe()
+        joins = self._joins()
+        where = self._expressions.parse() if cursor.accept_words("WHERE") else None
+        self._end_of_select()
+        return Select(tuple(items), probe, joins, where, at)
+
+    def _item(self) -> SelectItem | Star:
+        cursor = self._cursor
+        at = cursor.at
+        if cursor.accept_symbol("*"):
+            return Star(None, at)
+        follows = (cursor.ahead(1), cursor.ahead(2))
+        if cursor.at_name() and [token.text for token in follows] == [".", "*"]:
+            name = cursor.name("an alias")
+            cursor.advance()
+            cursor.advance()
+            return Star(name, at)
+        expression = self._expressions.parse()
+        if cursor.accept_words("AS"):
+            return SelectItem(expression, cursor.name("a column alias"))
+        alias = cursor.name("a column alias") if cursor.at_name() else None
+        return SelectItem(expression, alias)
+
+    def _probe(self) -> Relation:
+        cursor = self._cursor
+        if cursor.at_symbol("(") or cursor.at_words("LATERAL") or cursor.at_words("TABLE"):
+            raise cursor.script.error(
+                cursor.at,
+                "only a table can stand here",
+                hint="Write FROM probe; subqueries and table functions are not supported.",
+            )
+        table = cursor.name("a table name")
+        refuse_qualified(cursor, table)
+        if cursor.at_words("FOR"):
+            raise cursor.script.error(
+                cursor.at,
+                "the first table is the probe and has no FOR SYSTEM_TIME",
+                hint=_JOIN_FORM,
+            )
+        return Relation(table, self._alias(table))
+
+    def _alias(self, table: Name) -> Name:
+        cursor = self._cursor
+        if cursor.accept_words("AS") or (
+            cursor.at_name() and not any(cursor.at_words(word) for word in _AFTER_SELECT)
+        ):
+            alias = cursor.name("an alias")
+        else:
+            return table
+        if cursor.at_symbol("("):
+            raise cursor.script.error(
+                cursor.at,
+                "an alias has no column list here",
+                hint="Rename the columns in the select list.",
+            )
+        return alias
+
+    def _joins(self) -> tuple[TemporalJoin, ...]:
+        cursor = self._cursor
+        joins: list[TemporalJoin] = []
+        while True:
+            at = cursor.at
+            self._refuse_other_joins()
+            if cursor.accept_words("LEFT"):
+                cursor.accept_words("OUTER")
+                cursor.expect_words("JOIN", hint=_JOIN_FORM)
+                joins.append(self._join(JoinType.LEFT, at))
+            elif cursor.accept_words("INNER", "JOIN") or cursor.accept_words("JOIN"):
+                joins.append(self._join(JoinType.INNER, at))
+            else:
+                return tuple(joins)
+
+    def _refuse_other_joins(self) -> None:
+        cursor = self._cursor
+        for word in ("RIGHT", "FULL", "CROSS", "NATURAL"):
+            if cursor.at_words(word):
+                raise cursor.script.error(
+                    cursor.at, f"{word} JOIN is not supported", hint=_JOIN_FORM
+                )
+        if cursor.at_symbol(","):
+            raise cursor.script.error(
+                cursor.at, "a join by comma is not supported", hint=_JOIN_FORM
+            )
+        if cursor.at_words("TABLESAMPLE") or cursor.at_words("MATCH_RECOGNIZE"):
+            word = cursor.token.text.upper()
+            raise cursor.script.error(cursor.at, f"{word} is not supported", hint=_JOIN_FORM)
+
+    def _join(self, join_type: JoinType, at: int) -> TemporalJoin:
+        cursor = self._cursor
+        if cursor.at_symbol("(") or cursor.at_words("LATERAL") or cursor.at_words("TABLE"):
+            raise cursor.script.error(cursor.at, "only a table can be joined with", hint=_JOIN_FORM)
+        table = cursor.name("a table name")
+        refuse_qualified(cursor, table)
+        time = self._system_time(table)
+        relation = Relation(table, self._alias(table))
+        if cursor.at_words("USING"):
+            raise cursor.script.error(cursor.at, "USING is not supported", hint=_JOIN_FORM)
+        cursor.expect_words("ON", hint=_JOIN_FORM)
+        return TemporalJoin(relation, join_type, time, self._expressions.parse(), at)
+
+    def _system_time(self, table: Name) -> Reference:
+        cursor = self._cursor
+        words = ("FOR", "SYSTEM_TIME", "AS", "OF")
+        if not cursor.accept_words(*words):
+            if cursor.at_words("FOR"):
+                raise cursor.unexpected("FOR SYSTEM_TIME AS OF", hint=_JOIN_FORM)
+            raise cursor.script.error(
+                table.at,
+                f'table "{table.text}" is joined without FOR SYSTEM_TIME AS OF',
+                hint=_JOIN_FORM,
+            )
+        at = cursor.at
+        time = self._expressions.parse(level=5)
+        if not isinstance(time, Reference):
+            raise cursor.script.error(
+                at,
+                "FOR SYSTEM_TIME AS OF takes a column of the probe",
+                hint="Declare proctime AS PROCTIME() in the probe and write AS OF probe.proctime.",
+            )
+        return time
+
+    def _end_of_select(self) -> None:
+        cursor = self._cursor
+        for word, hint in _AFTER_SELECT.items():
+            if cursor.at_words(word):
+                raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)
+        if not cursor.at_end() and not cursor.at_symbol(";"):
+            raise cursor.unexpected('JOIN, WHERE, ";" or the end', hint=_JOIN_FORM)

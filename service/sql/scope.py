@@ -1,0 +1,126 @@
+"""Which columns an expression can see, and the typed expressions made of them."""
+
+from dataclasses import dataclass
+
+from joins.expressions import Column as PlanColumn
+from joins.expressions import Expression
+from joins.types import SqlType
+from service.sql.errors import suggestion
+from service.sql.script import Script
+from service.sql.syntax import Name, Reference
+
+MAX_PLAN_NODES = 20_000
+MAX_PLAN_DEPTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A planned expression.
+
+    Attributes:
+        nullable: it may be NULL.
+        at: where it is in the script.
+        size: nodes of the tree, as written to a plan.
+        depth: levels of the tree.
+        is_bare_null: it is the literal NULL, which takes any type.
+    """
+
+    expression: Expression
+    nullable: bool
+    at: int
+    size: int = 1
+    depth: int = 1
+    is_bare_null: bool = False
+
+    @property
+    def type(self) -> SqlType:
+        """The type of its values."""
+        return self.expression.type
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A column that can be named.
+
+    Attributes:
+        is_processing_time: it is the probe's PROCTIME() column.
+    """
+
+    name: str
+    type: SqlType
+    nullable: bool
+    is_processing_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRelation:
+    """A relation under its alias, with its columns in the order of the DDL."""
+
+    alias: str
+    table: str
+    columns: tuple[ScopeColumn, ...]
+
+    def column(self, name: str) -> ScopeColumn | None:
+        """The column of this name; case matters, as in Flink."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The relations of a query from left to right."""
+
+    script: Script
+    relations: tuple[ScopeRelation, ...]
+
+    def typed(self, relation: ScopeRelation, column: ScopeColumn, at: int) -> Typed:
+        """The reference to a column that was found."""
+        return Typed(PlanColumn(relation.alias, column.name, column.type), column.nullable, at)
+
+    def resolve(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn]:
+        """The column that a reference means.
+
+        Raises:
+            SqlError: there is no such column, or several.
+        """
+        *qualifier, name = reference.parts
+        relations = (self.relation(qualifier[0]),) if qualifier else self.relations
+        found = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
+        if len(found) > 1:
+            owners = ", ".join(f"{relation.alias}.{name.text}" for relation, _ in found)
+            raise self.script.error(
+                name.at, f'column "{name.text}" is ambiguous', hint=f"Write one of {owners}."
+            )
+        if not found:
+            known = [column.name for relation in relations for column in relation.columns]
+            where = f' in "{qualifier[0].text}"' if qualifier else ""
+            otherwise = "Columns are " + ", ".join(known[:30]) + "."
+            raise self.script.error(
+                name.at,
+                f'unknown column "{name.text}"{where}',
+                hint=suggestion(name.text, known, otherwise),
+            )
+        return found[0]
+
+    def relation(self, name: Name) -> ScopeRelation:
+        """The relation with this alias.
+
+        Raises:
+            SqlError: there is none.
+        """
+        for relation in self.relations:
+            if relation.alias == name.text:
+                return relation
+        for relation in self.relations:
+            if relation.table == name.text:
+                raise self.script.error(
+                    name.at,
+                    f'table "{name.text}" has the alias "{relation.alias}" here',
+                    hint=f'Write "{relation.alias}" in front of its columns.',
+                )
+        known = [relation.alias for relation in self.relations]
+        otherwise = "Tables here are " + ", ".join(known) + "." if known else "No table is here."
+        raise self.script.error(
+            name.at,
+            f'unknown table or alias "{name.text}"',
+            hint=suggestion(name.text, known, otherwise),
+        )

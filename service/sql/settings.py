@@ -1,0 +1,111 @@
+"""SET statements that a job honours; all others are refused.
+
+| name | meaning |
+|---|---|
+| `SETTINGS` | the table: what each does and its default |
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joins.plan import JoinPlan
+from service.sql.errors import suggestion
+from service.sql.script import Script
+from service.sql.syntax import SetOption
+
+DEFAULT_TRIGGER_INTERVAL_MS = 500
+MIN_TRIGGER_INTERVAL_MS = 100
+MAX_TRIGGER_INTERVAL_MS = 3_600_000
+PIPELINE_NAME = "pipeline.name"
+TRIGGER_INTERVAL = "sluice.trigger-interval"
+_UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a script.
+
+    Attributes:
+        default: as a user would write it.
+        accepts: what a value must be, in words.
+        normal: the value as a plan keeps it, None when it is not accepted.
+    """
+
+    meaning: str
+    default: str
+    accepts: str
+    normal: Callable[[str], str | None]
+
+
+def _name(value: str) -> str | None:
+    return value if 1 <= len(value) <= 128 and value.isprintable() and value.strip() else None
+
+
+def _interval(value: str) -> str | None:
+    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", value.strip(), re.ASCII)
+    if match is None or match[2] not in _UNITS_MS:
+        return None
+    milliseconds = int(match[1]) * _UNITS_MS[match[2]]
+    in_range = MIN_TRIGGER_INTERVAL_MS <= milliseconds <= MAX_TRIGGER_INTERVAL_MS
+    return f"{milliseconds} ms" if in_range else None
+
+
+def _only(accepted: str) -> Callable[[str], str | None]:
+    return lambda value: accepted if value.lower() == accepted.lower() else None
+
+
+SETTINGS: dict[str, Setting] = {
+    PIPELINE_NAME: Setting(
+        "Name of the job.", "the sink's table", "1 to 128 printable characters", _name
+    ),
+    TRIGGER_INTERVAL: Setting(
+        "Shortest time between the starts of two micro-batches.",
+        f"{DEFAULT_TRIGGER_INTERVAL_MS} ms",
+        "100 ms to 1 h, such as 500 ms or 2 s",
+        _interval,
+    ),
+    "execution.runtime-mode": Setting(
+        "A job is always streaming; accepted so that scripts for Flink run unchanged.",
+        "streaming",
+        "streaming",
+        _only("streaming"),
+    ),
+    "table.local-time-zone": Setting(
+        "Times are always in UTC; accepted so that scripts for Flink run unchanged.",
+        "UTC",
+        "UTC",
+        _only("UTC"),
+    ),
+}
+
+
+def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
+    """The known setting that a SET statement makes, its value normalised.
+
+    Raises:
+        SqlError: the setting is unknown or its value not accepted.
+    """
+    node = statement.option
+    setting = SETTINGS.get(node.key)
+    if setting is None:
+        known = "Settings are " + ", ".join(SETTINGS) + "."
+        raise script.error(
+            node.at,
+            f'unknown setting "{node.key[:100]}"',
+            hint=suggestion(node.key, SETTINGS, known),
+        )
+    value = setting.normal(node.value)
+    if value is None or "${" in value:
+        raise script.error(
+            node.value_at,
+            f'setting "{node.key}" is "{node.value[:100]}", expected {setting.accepts}',
+            hint=f"Give {setting.accepts}.",
+        )
+    return node.key, value
+
+
+def trigger_interval_ms(plan: JoinPlan) -> int:
+    """The plan's shortest time between two micro-batches, in milliseconds."""
+    value = dict(plan.settings).get(TRIGGER_INTERVAL)
+    return DEFAULT_TRIGGER_INTERVAL_MS if value is None else int(value.removesuffix(" ms"))

@@ -1,0 +1,219 @@
+"""What the grammar reads: frozen nodes, nothing resolved yet. `at` is an offset into the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from joins.plan import JoinType
+from joins.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier as written, without backticks."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A possibly qualified column."""
+
+    parts: tuple[Name, ...]
+    at: int
+    depth: int = 1
+
+
+class LiteralKind(Enum):
+    """The forms of a literal."""
+
+    NUMBER = auto()
+    STRING = auto()
+    BYTES = auto()
+    BOOLEAN = auto()
+    NULL = auto()
+    DATE = auto()
+    TIME = auto()
+    TIMESTAMP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal; the text is as in `joins.expressions.Constant`."""
+
+    kind: LiteralKind
+    text: str
+    at: int
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A function or operator by its name in upper case; AND, OR and || take two or more."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNode:
+    """A type as written.
+
+    Attributes:
+        length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
+        fixed: CHAR and BINARY pad to their length.
+    """
+
+    type: SqlType
+    at: int
+    length: int | None = None
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CastNode:
+    """CAST, or TRY_CAST when `safe`."""
+
+    operand: Node
+    type: TypeNode
+    safe: bool
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseNode:
+    """CASE: with an operand, each branch's first half is compared with it."""
+
+    operand: Node | None
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+    at: int
+    depth: int
+
+
+Node = Reference | Literal | Operation | CastNode | CaseNode
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalColumn:
+    """`name TYPE [NOT NULL]`."""
+
+    name: Name
+    type: TypeNode
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """`name TYPE METADATA [FROM 'key'] [VIRTUAL]`; the key is the name when FROM is missing."""
+
+    name: Name
+    type: TypeNode
+    key: str
+    virtual: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """`name AS expression`."""
+
+    name: Name
+    expression: Node
+
+
+ColumnNode = PhysicalColumn | MetadataColumn | ComputedColumn
+
+
+@dataclass(frozen=True, slots=True)
+class OptionNode:
+    """`'key' = 'value'`; `end` is where the value's literal ends."""
+
+    key: str
+    value: str
+    at: int
+    value_at: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE with its connector options."""
+
+    name: Name
+    if_not_exists: bool
+    columns: tuple[ColumnNode, ...]
+    primary_key: tuple[Name, ...]
+    options: tuple[OptionNode, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """SET 'key' = 'value'."""
+
+    option: OptionNode
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*` or `alias.*`."""
+
+    relation: Name | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An expression of the select list."""
+
+    expression: Node
+    alias: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table in FROM or JOIN under its alias."""
+
+    table: Name
+    alias: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalJoin:
+    """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`."""
+
+    relation: Relation
+    join_type: JoinType
+    time: Reference
+    condition: Node
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query over one probe and its dimensions."""
+
+    items: tuple[SelectItem | Star, ...]
+    probe: Relation
+    joins: tuple[TemporalJoin, ...]
+    where: Node | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO table [(columns)] query."""
+
+    table: Name
+    columns: tuple[Name, ...] | None
+    select: Select
+    at: int
+
+
+Statement = CreateTable | SetOption | Insert

@@ -1,0 +1,389 @@
+"""The one place where ports meet adapters: from a plan and settings to a running job."""
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from joins.adapters.console_sink import ConsoleSinkWriter
+from joins.adapters.datagen_process import DatagenProcess
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_sink import KafkaSinkWriter
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_source import check_source
+from joins.adapters.mysql_table import CapturedTable
+from joins.build_side import BuildTask
+from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
+from joins.dimension import DimensionPlaces, DimensionRuntime
+from joins.errors import SourceError
+from joins.failpoints import Failpoints
+from joins.kernels.index_spec import IndexSpec
+from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
+from joins.opening import Opening, channel_name
+from joins.plan import (
+    BlackholeSink,
+    DatagenSource,
+    DeltaSink,
+    Dimension,
+    JoinPlan,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    PrintSink,
+    StartupMode,
+)
+from joins.ports import BatchWriter
+from joins.probe_task import IndexPlace, ProbeTask
+from joins.session import SparkSettings, start_session
+from joins.snapshot import SnapshotCoordinator, SourceSettings
+from joins.stalls import Stalls
+from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
+from service.config import Settings
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import find_java
+from service.jobs.layout import JobLayout
+from service.secrets import SecretResolver
+
+_CHANGELOG_CONFIG = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+
+
+def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
+    """`plan` with every secret reference replaced by its value; never stored, never shown."""
+
+    def kafka(options: KafkaOptions) -> KafkaOptions:
+        properties = tuple((k, secrets.resolve(v)) for k, v in options.properties)
+        return replace(options, properties=properties)
+
+    dimensions = tuple(
+        replace(d, source=replace(d.source, password=secrets.resolve(d.source.password)))
+        for d in plan.dimensions
+    )
+    probe = plan.probe
+    if isinstance(probe.source, KafkaSource):
+        probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
+    sink = plan.sink
+    if isinstance(sink, KafkaSink):
+        sink = replace(sink, kafka=kafka(sink.kafka))
+    return replace(plan, dimensions=dimensions, probe=probe, sink=sink)
+
+
+def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
+    """The cluster of our own topics: by setting, else the one of the probe or of the sink.
+
+    Raises:
+        SourceError: neither names one.
+    """
+    if settings.kafka_bootstrap_servers is not None:
+        return KafkaOptions(settings.kafka_bootstrap_servers, "")
+    for found in (plan.probe.source, plan.sink):
+        if isinstance(found, KafkaSource | KafkaSink):
+            return replace(found.kafka, topic="")
+    raise SourceError(
+        f'job "{plan.name}" has no kafka for its changelog topics',
+        hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
+    )
+
+
+def connection_of(dimension: Dimension) -> MysqlConnectionConfig:
+    """How to reach the dimension's database; the plan's secrets are resolved."""
+    source = dimension.source
+    return MysqlConnectionConfig(
+        hostname=source.hostname,
+        port=source.port,
+        username=source.username,
+        password=source.password,
+        database=source.database,
+        table=source.table,
+    )
+
+
+def output_path(sink: DeltaSink, settings: Settings) -> Path:
+    """Where a delta sink's table is."""
+    return settings.warehouse_dir / sink.path.removeprefix("file://")
+
+
+def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
+    """The first offset of each partition, as numbers.
+
+    Raises:
+        SourceError: the topic is missing, or an offset was given for a partition that it does not
+            have.
+    """
+    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    if source.startup_mode is StartupMode.EARLIEST:
+        return cluster.beginning_offsets(topic)
+    if source.startup_mode is StartupMode.LATEST:
+        return cluster.end_offsets(topic)
+    if source.startup_mode is StartupMode.TIMESTAMP:
+        return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
+    given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
+    unknown = sorted(set(given) - set(begin))
+    if unknown:
+        raise SourceError(
+            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(begin)}',
+            hint="Correct 'scan.startup.specific-offsets'.",
+        )
+    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job whose checkpoint this process owns."""
+
+    layout: JobLayout
+    settings: Settings
+    checkpoint: Checkpoint
+
+    def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
+        """Put the job together; nothing runs before `TemporalJoin.run`.
+
+        Raises:
+            SluiceError: a part cannot be used; what was created stays and is found again.
+        """
+        secrets = SecretResolver(self.settings.secrets_dir, self.layout.job_dir)
+        return _Assembly(self, resolve_secrets(plan, secrets)).assemble(on_tick)
+
+
+@contextmanager
+def open_job(layout: JobLayout, settings: Settings) -> Iterator[OpenJob]:
+    """Take the lock of the job's checkpoint.
+
+    Raises:
+        CheckpointInUseError: another runner has it.
+    """
+    checkpoint = Checkpoint(layout.checkpoint)
+    checkpoint.lock.acquire()
+    try:
+        yield OpenJob(layout, settings, checkpoint)
+    finally:
+        checkpoint.lock.release()
+
+
+class _Assembly:
+    def __init__(self, job: OpenJob, plan: JoinPlan) -> None:
+        self.job = job
+        self.plan = plan
+        self.settings = job.settings
+        self.layout = job.layout
+        self.checkpoint = job.checkpoint
+        self.job_id = job.layout.job_dir.name
+        self.kafka = internal_kafka(plan, job.settings)
+        self.stalls = Stalls()
+        self.meta = self._meta()
+        self.app_id = f"sluice:{self.job_id}:{self.meta.incarnation}"
+
+    def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
+        tables = {d.name: self._captured_table(d) for d in self.plan.dimensions}
+        channels = [
+            channel_name(d.name, p)
+            for d in self.plan.dimensions
+            for p in range(self._partitions(d))
+        ]
+        opening = Opening(self.checkpoint, channels, lambda: join.request_open())
+        dimensions = tuple(
+            self._dimension(d, tables[d.name], opening) for d in self.plan.dimensions
+        )
+        writer, outputs = self._writer()
+        create_table(self.layout.dead_letters, DEAD_LETTERS)
+        dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
+        spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
+        sources = tuple(
+            SnapshotCoordinator(spark, d, tables[d.name], self._source_settings(d), self.stalls)
+            for d in self.plan.dimensions
+        )
+        parts = JobParts(
+            job_id=self.job_id,
+            plan=self.plan,
+            meta=self.meta,
+            checkpoint=self.checkpoint,
+            spark=spark,
+            changelog_kafka=self.kafka,
+            probe_kafka=self._probe_kafka(),
+            dimensions=dimensions,
+            sources=sources,
+            probe_task=self._probe_task(),
+            writer=writer,
+            outputs=(*outputs, dead_letters),
+            dead_letters=dead_letters,
+            opening=opening,
+            stalls=self.stalls,
+            failpoints=Failpoints(self.settings.failpoints),
+            settings=JobSettings(
+                build_trigger_ms=self.settings.build_trigger_ms,
+                probe_trigger_ms=self.settings.probe_trigger_ms,
+                max_records_per_batch=self.settings.max_records_per_batch,
+                fold_interval_s=self.settings.fold_interval_s,
+            ),
+            generator=self._generator(),
+        )
+        join = TemporalJoin(parts, on_tick)
+        return join
+
+    # Durable beginnings
+    # ------------------------------------------------------------------------------
+
+    def _meta(self) -> JobMeta:
+        kept = self.checkpoint.read_meta()
+        meta = self._first_meta() if kept is None else replace(kept, epoch=kept.epoch + 1)
+        self.checkpoint.write_meta(meta)
+        return meta
+
+    def _first_meta(self) -> JobMeta:
+        topics = {d.name: f"sluice.{self.job_id}.{d.name}" for d in self.plan.dimensions}
+        cluster = KafkaCluster(self.kafka)
+        config = {
+            **_CHANGELOG_CONFIG,
+            "min.insync.replicas": str(self.settings.changelog_min_insync),
+        }
+        for dimension in self.plan.dimensions:
+            partitions = self._partitions(dimension)
+            cluster.create(
+                topics[dimension.name], partitions, self.settings.changelog_replication, config
+            )
+        source = self.plan.probe.source
+        if isinstance(source, DatagenSource):
+            topic = self._datagen_topic()
+            cluster.create(topic, 1, self.settings.changelog_replication, config)
+            offsets, described = {0: 0}, cluster.require(topic)
+        else:
+            offsets = resolve_start_offsets(source)
+            described = KafkaCluster(source.kafka).require(source.kafka.topic)
+        return JobMeta(
+            incarnation=str(uuid.uuid4()),
+            epoch=1,
+            probe_topic=described.name,
+            probe_topic_id=described.topic_id,
+            probe_start_offsets=offsets,
+            changelog_topics=topics,
+        )
+
+    def _datagen_topic(self) -> str:
+        return f"sluice.{self.job_id}.probe"
+
+    def _partitions(self, dimension: Dimension) -> int:
+        return dimension.source.changelog_partitions or self.settings.changelog_partitions
+
+    def _captured_table(self, dimension: Dimension) -> CapturedTable:
+        """As first seen: a restart does not need the database to go on joining."""
+        path = self.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
+        kept = read_json(path)
+        if kept is not None:
+            return CapturedTable.from_json(kept)
+        table = check_source(
+            connection_of(dimension),
+            dimension.fields,
+            dimension.primary_key,
+            server_id=dimension.source.server_id,
+        )
+        write_json_atomically(path, table.as_json())
+        return table
+
+    # Parts
+    # -------------------------------------------------------------------------------------------
+
+    def _spark_settings(self) -> SparkSettings:
+        java = find_java(self.settings.cache_dir)
+        return SparkSettings(
+            app_name=f"sluice {self.plan.name} {self.job_id}",
+            jars=JarCache(self.settings.cache_dir, java).jars(JarSet.SPARK),
+            scratch_directory=self.layout.job_dir / "scratch",
+            master=self.settings.spark_master,
+            driver_memory=self.settings.spark_driver_memory,
+            java_home=java.home,
+            extra=self.settings.spark_conf,
+        )
+
+    def _specs(self, dimension: Dimension) -> dict[str, IndexSpec]:
+        """Role's alias → the index that it looks up."""
+        return {
+            j.alias: index_spec(self.plan, j, self._partitions(dimension))
+            for j in self.plan.joins
+            if j.dimension == dimension.name
+        }
+
+    def _dimension(
+        self, dimension: Dimension, table: CapturedTable, opening: Opening
+    ) -> DimensionRuntime:
+        root = self.layout.tables / dimension.name
+        places = DimensionPlaces(
+            topic=self.meta.changelog_topics[dimension.name],
+            partitions=self._partitions(dimension),
+            changelog=root / "changelog",
+            current=root / "current",
+            index=self.layout.index / dimension.name,
+            index_specs=tuple(dict.fromkeys(self._specs(dimension).values())),
+        )
+        task = BuildTask(places.topic, places.changelog, table.captured, self.meta.epoch)
+        return DimensionRuntime(
+            dimension,
+            places,
+            task,
+            app_id=self.app_id,
+            on_watermark=watermark_sink(opening),
+        )
+
+    def _source_settings(self, dimension: Dimension) -> SourceSettings:
+        return SourceSettings(
+            connection=connection_of(dimension),
+            kafka=self.kafka,
+            topic=self.meta.changelog_topics[dimension.name],
+            partitions=self._partitions(dimension),
+            state_file=self.checkpoint.source_file(dimension.name),
+            offset_file=self.checkpoint.cdc_file(dimension.name),
+            chunks_per_job=4 * self.settings.snapshot_parallelism,
+        )
+
+    def _kernel(self) -> ProbeKernelSpec:
+        return replace(kernel_spec(self.plan), topic=self.meta.probe_topic)
+
+    def _probe_task(self) -> ProbeTask:
+        places = {
+            alias: IndexPlace(dimension.name, self.layout.index / dimension.name, spec)
+            for dimension in self.plan.dimensions
+            for alias, spec in self._specs(dimension).items()
+        }
+        return ProbeTask(
+            topic=self.meta.probe_topic,
+            kernel=self._kernel(),
+            indexes=places,
+            dead_letters=self.layout.dead_letters,
+            epoch=self.meta.epoch,
+        )
+
+    def _probe_kafka(self) -> KafkaOptions:
+        source = self.plan.probe.source
+        if isinstance(source, KafkaSource):
+            return source.kafka
+        return replace(self.kafka, topic=self.meta.probe_topic)
+
+    def _generator(self) -> Callable[[], None] | None:
+        source = self.plan.probe.source
+        if not isinstance(source, DatagenSource):
+            return None
+        kafka = replace(self.kafka, topic=self.meta.probe_topic)
+        seed = uuid.UUID(self.meta.incarnation).int % 2**63
+        return DatagenProcess(kafka, source, self.plan.probe.fields, seed).keep_alive
+
+    def _writer(self) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
+        sink = self.plan.sink
+        if isinstance(sink, DeltaSink):
+            path = output_path(sink, self.settings)
+            schema = self._kernel().output_schema
+            create_table(path, schema)
+            log = DeltaLog(path, self.app_id)
+            log.check_writable(schema)
+            return DeltaSinkWriter(log), (log,)
+        if isinstance(sink, KafkaSink):
+            KafkaCluster(sink.kafka).require(sink.kafka.topic)
+            return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
+        return _console_writer(sink), ()
+
+
+def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:
+    identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
+    return ConsoleSinkWriter(sys.stdout, identifier)

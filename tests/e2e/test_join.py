@@ -1,0 +1,291 @@
+"""The main job on real parts: Kafka, MariaDB, Spark and Delta, from submission to joined rows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from joins.pins import PinStore
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
+from tests.support.shop import (
+    CLICKS_DDL,
+    USERS,
+    USERS_DDL,
+    click,
+    enrich_sql,
+    fill_users,
+)
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume, create_topic, end_offsets, produce, unique_name
+from tests.support.wait import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+
+def pins_of(job: RunningJob) -> PinStore:
+    return PinStore(job.directory / "checkpoint" / "pins")
+
+
+def test_records_sent_during_a_slow_snapshot_are_all_joined_after_it_and_none_before(
+    rig: Rig,
+) -> None:
+    """B02: the table is locked while its copy runs; changes and deletes happen meanwhile."""
+    path = unique_name("slow")
+    topic = create_topic(rig.kafka.bootstrap_servers, partitions=2)
+    with new_schema(rig.mariadb, USERS, fill_users(30_000)) as schema:
+        chunked = ("'scan.incremental.snapshot.chunk.size'='5000'",)
+        produce(rig.kafka.bootstrap_servers, topic, [click(n, n) for n in range(1, 501)])
+        with (
+            rig.mariadb.connect(schema) as lock,
+            lock.cursor() as cursor,
+            rig.job(enrich_sql(rig, schema, topic, path, chunked)) as job,
+        ):
+            job.wait_state("SNAPSHOT")
+            cursor.execute("LOCK TABLES user_info WRITE")
+            produce(rig.kafka.bootstrap_servers, topic, [click(n, n) for n in range(501, 1001)])
+            cursor.execute("UPDATE user_info SET name = 'changed' WHERE user_id = 7")
+            cursor.execute("DELETE FROM user_info WHERE user_id IN (8, 29999)")
+            cursor.execute("INSERT INTO user_info VALUES (40000, 'F', 'late')")
+            held = job.wait_for(
+                lambda s: (s["probe"] or {}).get("held_records") == 1000, "1,000 are held"
+            )
+            assert held["phase"] == "LOAD"
+            assert "user_info" in held["reason"]
+            assert rig.rows(path) == []
+            assert not list((job.directory / "checkpoint" / "pins").glob("*"))
+            cursor.execute("UNLOCK TABLES")
+            opened = job.wait_joining()
+            produce(rig.kafka.bootstrap_servers, topic, [click(40000, 1001), click(8, 1002)])
+            rows = {r["item_id"]: r for r in job.wait_output(path, 1002)}
+            assert len(rows) == len(rig.rows(path)) == 1002
+            unmatched = {i for i, row in rows.items() if row["gender"] is None}
+            assert unmatched == {8, 1002}
+            assert rows[7]["name"] == "changed"
+            assert rows[1001]["name"] == "late"
+            assert_never_early(job, opened, rows.values())
+
+
+def assert_never_early(job: RunningJob, opened: dict[str, Any], rows: Any) -> None:
+    """Each row's batch is pinned after the opening, to versions that are not older than it."""
+    for batch in {row["_batch"] for row in rows}:
+        pin = pins_of(job).read(batch)
+        assert pin is not None
+        assert pin.batch_timestamp_ms >= opened["opened_at_ms"]
+        for name, version in opened["versions_at_open"].items():
+            assert pin.versions[name] >= version
+
+
+def test_updates_and_deletes_after_opening_are_seen_by_the_next_records(rig: Rig) -> None:
+    path = unique_name("changes")
+    topic = create_topic(rig.kafka.bootstrap_servers)
+    with (
+        new_schema(rig.mariadb, USERS, fill_users(100)) as schema,
+        rig.job(enrich_sql(rig, schema, topic, path)) as job,
+    ):
+        produce(rig.kafka.bootstrap_servers, topic, [click(1, 1), click(2, 2), click(None, 3)])
+        job.wait_joining()
+        first = {r["item_id"]: r["name"] for r in job.wait_output(path, 3)}
+        assert first == {1: "user 1", 2: "user 2", 3: None}
+        before = job.status()["versions"]["user_info"]
+        run_sql(
+            rig.mariadb,
+            "UPDATE user_info SET name = 'renamed' WHERE user_id = 1",
+            "DELETE FROM user_info WHERE user_id = 2",
+            "UPDATE user_info SET user_id = 500 WHERE user_id = 3",
+            schema=schema,
+        )
+        wait_for_change(job, before, changes=4)
+        produce(
+            rig.kafka.bootstrap_servers,
+            topic,
+            [click(1, 11), click(2, 12), click(3, 13), click(500, 14)],
+        )
+        rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 7)}
+        assert {i: rows[i] for i in (11, 12, 13, 14)} == {
+            11: "renamed",
+            12: None,
+            13: None,
+            14: "user 3",
+        }
+        assert rows | first == rows
+        assert_current_equals_table(rig, job, schema)
+
+
+def wait_for_change(job: RunningJob, version: int, *, changes: int) -> None:
+    """All `changes` records that came after `version` are committed and indexed."""
+    job.wait_for(
+        lambda s: (
+            s["versions"]["user_info"] > version
+            and s["dimensions"][0]["index_version"] == s["versions"]["user_info"]
+            and streamed(s) >= changes
+            and s["dimensions"][0]["lag_records"] == 0
+        ),
+        "the changes are committed",
+    )
+
+
+def streamed(status: dict[str, Any]) -> int:
+    return int(status["dimensions"][0].get("streamed_records") or 0)
+
+
+def assert_current_equals_table(rig: Rig, job: RunningJob, schema: str) -> None:
+    """The fold in the background makes `current` what `SELECT *` gives."""
+    expected = {
+        row[0]: row for row in run_sql(rig.mariadb, "SELECT * FROM user_info", schema=schema)
+    }
+    current = job.directory / "tables" / "user_info" / "current"
+
+    def folded() -> bool:
+        rows = rig.rows(str(current))
+        found = {r["user_id"]: (r["user_id"], r["gender"], r["name"]) for r in rows}
+        return len(rows) == len(found) and found == expected
+
+    wait_until(folded, deadline_s=60.0, what="current equals SELECT *")
+
+
+def test_the_example_of_flip_326_runs_as_it_is_written(rig: Rig) -> None:
+    """B52: temporary tables, an inline key, a datagen probe and a print sink."""
+    statements = [
+        "CREATE TABLE user_info (user_id INT PRIMARY KEY, gender VARCHAR(8) NOT NULL)",
+        "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M') FROM seq_0_to_9",
+    ]
+    with new_schema(rig.mariadb, *statements) as schema:
+        sql = f"""
+        CREATE TEMPORARY TABLE user_info (
+            user_id INTEGER PRIMARY KEY NOT ENFORCED,
+            gender STRING
+        ) WITH ('connector' = 'mysql-cdc', 'database-name' = '{schema}', 'hostname' = 'localhost',
+            'port' = '{rig.mariadb.port}', 'username' = '{rig.mariadb.cdc_user}',
+            'password' = '{rig.mariadb.cdc_password}', 'table-name' = 'user_info');
+        CREATE TEMPORARY TABLE click_event (
+            user_id INTEGER,
+            item_id INTEGER,
+            proctime AS PROCTIME()
+        ) WITH ('connector' = 'datagen', 'rows-per-second' = '20',
+            'fields.user_id.min' = '0', 'fields.user_id.max' = '9');
+        CREATE TEMPORARY TABLE print_sink (user_id INTEGER, item_id INTEGER, gender STRING)
+        WITH ('connector' = 'print');
+        INSERT INTO print_sink
+        SELECT click_event.user_id AS user_id, item_id, gender FROM click_event
+        LEFT JOIN user_info FOR SYSTEM_TIME AS OF click_event.proctime
+        ON click_event.user_id = user_info.user_id;
+        """
+        with rig.job(sql) as job:
+            job.wait_joining()
+            job.wait_for(lambda s: s["probe"]["joined_records"] >= 40, "40 rows are joined")
+            log = (job.directory / "runner.log").read_text()
+            printed = [line for line in log.splitlines() if line.startswith("+I[")]
+            rows = [line[3:-1].split(", ") for line in printed]
+            assert len(rows) >= 40
+            assert all(gender == ("F" if int(user) % 2 else "M") for user, _, gender in rows)
+            assert {int(user) for user, _, _ in rows} <= set(range(10))
+            assert job.probe()["topic"] == f"sluice.{job.id}.probe"
+
+
+def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig) -> None:
+    """Two dimensions behind one gate, one of them never written to; composite and string keys."""
+    path = unique_name("two")
+    topic = create_topic(rig.kafka.bootstrap_servers)
+    statements = [
+        "CREATE TABLE price (region VARCHAR(20), item INT, price DECIMAL(10,2),"
+        " PRIMARY KEY (region, item))",
+        "INSERT INTO price VALUES ('eu', 1, 1.50), ('us', 1, 2.50), ('eu', 2, 3.00)",
+        "CREATE TABLE empty_one (code VARCHAR(20) PRIMARY KEY, label VARCHAR(20))",
+        "CREATE TABLE busy (id INT PRIMARY KEY, n INT)",
+        "INSERT INTO busy SELECT seq, 0 FROM seq_1_to_500",
+    ]
+    with new_schema(rig.mariadb, *statements) as schema:
+        sql = (
+            cdc_table(
+                rig.mariadb,
+                schema,
+                "price",
+                "region STRING, item INT, price DECIMAL(10, 2),"
+                " PRIMARY KEY (region, item) NOT ENFORCED",
+            )
+            + cdc_table(
+                rig.mariadb,
+                schema,
+                "empty_one",
+                "code STRING, label STRING, PRIMARY KEY (code) NOT ENFORCED",
+            )
+            + kafka_table(
+                rig.kafka,
+                "orders",
+                topic,
+                "id BIGINT, region STRING, item INT, code STRING, p AS PROCTIME()",
+            )
+            + "CREATE TABLE priced (id BIGINT, total DECIMAL(10, 2), label STRING, size STRING) "
+            f"WITH ('connector'='delta', 'path'='{path}');"
+            "INSERT INTO priced SELECT o.id, p.price, e.label, "
+            "CASE WHEN p.price >= 2 THEN UPPER('big') ELSE 'small' END "
+            "FROM orders AS o JOIN price FOR SYSTEM_TIME AS OF o.p AS p "
+            "ON o.region = p.region AND o.item = p.item "
+            "LEFT JOIN empty_one FOR SYSTEM_TIME AS OF o.p AS e ON o.code = e.code;"
+        )
+        records = [
+            {"id": 1, "region": "eu", "item": 1, "code": "x"},
+            {"id": 2, "region": "us", "item": 1, "code": None},
+            {"id": 3, "region": "eu", "item": 9, "code": "x"},
+            {"id": 4, "region": None, "item": 1, "code": "x"},
+            {"id": 5, "region": "eu", "item": 2, "code": "y"},
+        ]
+        produce(rig.kafka.bootstrap_servers, topic, records)
+        with rig.job(sql) as job:
+            run_sql(rig.mariadb, "UPDATE busy SET n = n + 1", schema=schema)
+            opened = job.wait_joining()
+            assert {c["channel"].split("/")[0] for d in opened["dimensions"] for c in d["channels"]}
+            rows = sorted(job.wait_output(path, 3), key=lambda r: r["id"])
+            assert [(r["id"], str(r["total"]), r["label"], r["size"]) for r in rows] == [
+                (1, "1.50", None, "small"),
+                (2, "2.50", None, "BIG"),
+                (5, "3.00", None, "BIG"),
+            ]
+            counts = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+            assert counts["probe"]["unmatched"] == 5
+
+
+def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_letters(
+    rig: Rig,
+) -> None:
+    source = create_topic(rig.kafka.bootstrap_servers)
+    target = create_topic(rig.kafka.bootstrap_servers)
+    with new_schema(rig.mariadb, USERS, fill_users(10)) as schema:
+        sql = (
+            cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
+            + kafka_table(rig.kafka, "click_event", source, CLICKS_DDL)
+            + "CREATE TABLE enriched (user_id BIGINT, name STRING) WITH ('connector'='kafka', "
+            f"'topic'='{target}', 'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}', "
+            "'format'='json', 'key.format'='json', 'key.fields'='user_id');"
+            "INSERT INTO enriched SELECT c.user_id, u.name FROM click_event AS c "
+            "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;"
+        )
+        values: list[Any] = [click(1, 1), b"{not json", click(99, 3), b'{"user_id":"x"}', None]
+        keys = [None, None, None, None, "tombstone"]
+        produce(rig.kafka.bootstrap_servers, source, values, keys=keys)
+        with rig.job(sql) as job:
+            job.wait_joining()
+            wait_until(
+                lambda: sum(end_offsets(rig.kafka.bootstrap_servers, target).values()) >= 2,
+                what="two records come out",
+            )
+            out = consume(rig.kafka.bootstrap_servers, target, count=2)
+            assert [json.loads(r.value) for r in out] == [
+                {"user_id": 1, "name": "user 1"},
+                {"user_id": 99, "name": None},
+            ]
+            assert [json.loads(r.key) for r in out] == [{"user_id": 1}, {"user_id": 99}]
+            headers = [{k: v.decode() for k, v in r.headers} for r in out]
+            assert [h["sluice-src-offset"] for h in headers] == ["0", "2"]
+            assert {h["sluice-src-topic"] for h in headers} == {source}
+            assert all(h["sluice-dim-version"].startswith("user_info=") for h in headers)
+            dead = job.wait_for(lambda s: s["probe"]["dead_letters"] == 3, "three dead letters")
+            assert dead["probe"]["joined_records"] == 2
+            letters = rig.rows(str(job.directory / "dead_letters"))
+            assert sorted(letter["offset"] for letter in letters) == [1, 3, 4]
+            assert all(letter["reason"] for letter in letters)
+            assert {bytes(letter["value"] or b"") for letter in letters} == {
+                b"{not json",
+                b'{"user_id":"x"}',
+                b"",
+            }

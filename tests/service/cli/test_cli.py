@@ -1,0 +1,156 @@
+"""The command line as its users run it: as a process, with pipes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from service.client import Client
+from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.wait import wait_until
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            yield running
+
+
+@pytest.fixture
+def sluice(plane):
+    def run(*arguments, text=None, **environment):
+        return subprocess.run(
+            [sys.executable, "-m", "service.cli", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=ROOT,
+            env={**os.environ, "SLUICE_SERVER": plane.url, **environment},
+        )
+
+    return run
+
+
+def test_a_job_is_driven_from_the_command_line(plane, sluice, tmp_path):
+    file = tmp_path / "job.sql"
+    file.write_text(script())
+    submitted = sluice("submit", str(file), "--name", "driven", "--wait", "joining")
+    assert submitted.returncode == 0, submitted.stderr
+    job_id = submitted.stdout.strip()
+    assert len(job_id) == 36
+    shown = sluice("status", "driven")
+    assert "JOINING" in shown.stdout
+    assert "MIN + processing time" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert json.loads(sluice("status", job_id, "--output", "json").stdout)["id"] == job_id
+    listed = sluice("status")
+    assert job_id in listed.stdout
+    assert listed.stdout.startswith("ID")
+    log = sluice("logs", "driven")
+    assert "runner runs" in log.stdout
+    assert "\x1b" not in log.stdout
+    assert sluice("stop", "driven").returncode == 0
+    assert json.loads(sluice("status", job_id, "--output", "json").stdout)["state"] == "STOPPED"
+    assert sluice("start", "driven").returncode == 0
+    with Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=20)
+    removed = sluice("rm", "driven", "--output")
+    assert removed.returncode == 0
+    assert removed.stdout == ""
+    assert "removed with its output" in removed.stderr
+
+
+def test_a_script_comes_from_standard_input(sluice):
+    submitted = sluice("submit", "-", "--output", "json", text=script())
+    assert submitted.returncode == 0, submitted.stderr
+    assert json.loads(submitted.stdout)["name"] == "enriched"
+
+
+def test_a_job_that_fails_while_waiting_is_an_error(sluice):
+    failed = sluice("submit", "-", "--name", "fail", "--wait", "joining", text=script())
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
+
+
+def test_validate_needs_no_control_plane(sluice):
+    good = sluice("validate", "-", text=script(), SLUICE_SERVER="http://127.0.0.1:1")
+    assert good.returncode == 0
+    assert "users" in good.stdout
+    bad = sluice("validate", "-", text="SELECT 1", SLUICE_SERVER="http://127.0.0.1:1")
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("error: line 1")
+
+
+WRONG = {
+    "unknown_job": (["status", "nobody"], 1, 'job "nobody" does not exist'),
+    "no_such_file": (["submit", "/nowhere/job.sql"], 1, "cannot be read"),
+    "no_server": (["status", "--server", "http://127.0.0.1:1"], 1, "connection refused"),
+    "no_address": (["status", "--server", "nonsense"], 1, "cannot be reached"),
+    "unknown_command": (["frobnicate"], 2, "No such command"),
+    "unknown_option": (["status", "--frobnicate"], 2, "No such option"),
+    "missing_argument": (["stop"], 2, "Missing argument"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), WRONG.values(), ids=WRONG)
+def test_an_error_is_two_lines_and_an_exit_code(sluice, arguments, code, message):
+    done = sluice(*arguments)
+    assert done.returncode == code
+    assert done.stdout == ""
+    error, hint = done.stderr.splitlines()
+    assert message in error
+    assert error.startswith("error: ")
+    assert hint.startswith("hint: ")
+
+
+def test_a_refused_submission_shows_the_control_planes_hint(sluice):
+    refused = sluice("submit", "-", text=script(password="wrong"))
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines() == [
+        'error: access denied for user "cdc"',
+        "hint: Correct the password.",
+    ]
+
+
+def test_serve_says_what_is_in_its_way(plane, sluice, tmp_path):
+    data_dir = str(plane.services.settings.data_dir)
+    twice = sluice("serve", "--data-dir", data_dir, "--port", "0")
+    assert twice.returncode == 1
+    assert "in use by another control plane" in twice.stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        in_use = sluice("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
+    assert in_use.returncode == 1
+    assert f"port {port}" in in_use.stderr
+    assert not (tmp_path / "data" / "jobs.db").exists()
+    everywhere = sluice("serve", "--host", "0.0.0.0")
+    assert everywhere.returncode == 1
+    assert "SSH tunnel" in everywhere.stderr
+    assert len(everywhere.stderr.splitlines()) == 2
+
+
+def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
+    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--data-dir", str(tmp_path)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as serving:
+        first = serving.stderr.readline()
+        assert first.startswith("control plane at http://127.0.0.1:")
+        with Client(first.split()[3].rstrip(",")) as client:
+            assert client.version()["name"] == "sluice"
+            assert client.jobs() == []
+        serving.terminate()
+        assert serving.wait(timeout=20) == 0
+
+
+def test_help_and_version_are_data(sluice):
+    assert "submit" in sluice("--help").stdout
+    assert sluice("version").stdout.strip()

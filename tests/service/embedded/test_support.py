@@ -1,0 +1,36 @@
+"""The helpers of the other tests, on the shared services."""
+
+import pytest
+
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume_json, create_topic, end_offsets, produce
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+def test_records_come_back_in_the_order_they_were_sent(kafka: KafkaBroker) -> None:
+    topic = create_topic(kafka.bootstrap_servers, partitions=2)
+    values = [{"n": number} for number in range(100)]
+    written = produce(kafka.bootstrap_servers, topic, values, partition=1)
+    assert written == [(1, offset) for offset in range(100)]
+    assert end_offsets(kafka.bootstrap_servers, topic) == {0: 0, 1: 100}
+    assert consume_json(kafka.bootstrap_servers, topic) == values
+    assert consume_json(kafka.bootstrap_servers, topic, count=7) == values[:7]
+
+
+def test_a_schema_is_there_and_then_gone(mariadb: MariaDb) -> None:
+    with new_schema(mariadb, "CREATE TABLE t (id INT PRIMARY KEY)") as schema:
+        assert run_sql(mariadb, "INSERT INTO t VALUES (1)", "SELECT * FROM t", schema=schema) == [
+            (1,)
+        ]
+    assert run_sql(mariadb, f"SHOW DATABASES LIKE '{schema}'") == []
+
+
+def test_waiting_returns_the_answer_or_names_what_did_not_come() -> None:
+    answers = iter([0, None, "there"])
+    assert wait_until(lambda: next(answers), deadline_s=5) == "there"
+    with pytest.raises(TimeoutError, match="the train not met"):
+        wait_until(lambda: False, deadline_s=0, what="the train")

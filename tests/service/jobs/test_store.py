@@ -1,0 +1,108 @@
+import sqlite3
+import stat
+
+import pytest
+
+from service.errors import JobConflictError, JobNotFoundError, StoreError
+from service.jobs.job import TRANSITIONS, DesiredState, JobState, check_transition, new_job_id
+from service.jobs.store import Change, JobStore, NewJob
+
+
+def _new(name="job", key=None):
+    return NewJob(new_job_id(), name, b"{}", "INSERT", (), key, "digest")
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'data' / 'jobs.db'}"
+
+
+@pytest.fixture
+def store(url):
+    opened = JobStore.open(url)
+    yield opened
+    opened.close()
+
+
+def test_sqlite_is_durable_at_commit(store, tmp_path):
+    store.check()
+    with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+def test_the_store_is_readable_by_its_owner_only(store, tmp_path):
+    store.add(_new())
+    files = list((tmp_path / "data").iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_jobs_and_events_survive_a_new_opening(store, url):
+    job = store.add(_new())
+    store.transition(job.id, Change(JobState.STARTING, "go"))
+    again = JobStore.open(url)
+    assert again.get(job.id).state is JobState.STARTING
+    assert [event.cause for event in again.events(job.id)] == ["submitted", "go"]
+    again.close()
+
+
+def test_an_idempotency_key_belongs_to_one_job(store):
+    job = store.add(_new(key="k"))
+    with pytest.raises(JobConflictError):
+        store.add(_new(key="k"))
+    assert store.find_by_key("k") == (job, "digest")
+
+
+def test_an_unlawful_transition_changes_nothing(store):
+    job = store.add(_new())
+    with pytest.raises(JobConflictError):
+        store.transition(job.id, Change(JobState.JOINING, "jump"))
+    assert store.get(job.id).state is JobState.CREATED
+    assert len(store.events(job.id)) == 1
+
+
+def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
+    job = store.add(_new())
+    store.transition(job.id, Change(JobState.STARTING, "go"))
+    told = [Change(JobState.JOINING, "open", at_ms=5), Change(JobState.SNAPSHOT, "back", at_ms=6)]
+    assert store.follow(job.id, told, 77).events_offset == 77
+    assert store.get(job.id).state is JobState.JOINING
+    assert [event.at_ms for event in store.events(job.id)][-1] == 5
+
+
+def test_a_job_that_is_being_removed_stays_so(store):
+    job = store.add(_new())
+    store.want(job.id, DesiredState.REMOVED, remove_output=True)
+    with pytest.raises(JobConflictError):
+        store.want(job.id, DesiredState.RUNNING)
+    store.want(job.id, DesiredState.REMOVED)
+    assert store.get(job.id).remove_output
+    store.delete(job.id)
+    with pytest.raises(JobNotFoundError):
+        store.get(job.id)
+
+
+def test_a_newer_store_is_refused(store, url, tmp_path):
+    store.close()
+    with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'r9999'")
+    with pytest.raises(StoreError, match="revision"):
+        JobStore.open(url)
+
+
+def test_a_final_state_is_left_by_starting_only():
+    for origin in (JobState.FAILED, JobState.STOPPED):
+        assert TRANSITIONS[origin] <= {JobState.STARTING, JobState.STOPPED}
+
+
+def test_joining_never_goes_back_to_loading():
+    for target in (JobState.SNAPSHOT, JobState.CATCHING_UP):
+        with pytest.raises(JobConflictError, match="JOINING"):
+            check_transition(JobState.JOINING, target)
+
+
+def test_job_ids_are_ordered_by_time():
+    ids = [new_job_id(at_ms) for at_ms in (1, 2, 1_800_000_000_000)]
+    assert ids == sorted(ids)
+    assert all(job_id[14] == "7" and job_id[19] in "89ab" for job_id in ids)

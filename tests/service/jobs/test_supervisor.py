@@ -1,0 +1,87 @@
+"""Runner processes that misbehave."""
+
+import subprocess
+
+import psutil
+import pytest
+
+from joins.checkpoint import CheckpointLock
+from service.client import Client
+from service.jobs.layout import JobLayout, living_runner, write_runner_pid
+from tests.support.control_plane import RUNNER, control_plane, script
+from tests.support.wait import wait_until
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+
+
+def _state(client, job_id, state):
+    return wait_until(
+        lambda: (job := client.job(job_id))["state"] == state and job, deadline_s=30, what=state
+    )
+
+
+def test_a_runner_that_ignores_sigterm_is_killed_after_the_deadline(tmp_path):
+    with control_plane(tmp_path, stop_timeout_s=1) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "deaf")["id"]
+        _state(client, job_id, "JOINING")
+        client.stop(job_id)
+        _state(client, job_id, "STOPPED")
+        assert client.events(job_id)[-1]["cause"] == "killed after 1 s"
+
+
+def test_too_many_crashes_in_a_row_fail_the_job(tmp_path):
+    with control_plane(tmp_path, restart_limit=1) as plane, Client(plane.url) as client:
+        job = _state(client, client.submit(script(), "crash")["id"], "FAILED")
+        assert "crashed 2 times in a row" in job["error"]["message"]
+
+
+def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "twin")["id"]
+        _state(client, job_id, "JOINING")
+        client.stop(job_id)
+        _state(client, job_id, "STOPPED")
+        job_dir = plane.services.settings.jobs_dir / job_id
+        twin = subprocess.Popen(
+            [*RUNNER, "--job-dir", str(job_dir)], start_new_session=True, stdout=subprocess.DEVNULL
+        )
+        wait_until(
+            lambda: (found := living_runner(job_dir)) is not None and found.pid == twin.pid,
+            deadline_s=20,
+        )
+        client.start(job_id)
+        adopted = wait_until(
+            lambda: (r := client.job(job_id)["runner"])["adopted"] and r, deadline_s=20
+        )
+        assert adopted["pid"] == twin.pid
+        client.stop(job_id)
+        twin.wait(timeout=20)
+
+
+def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "held")["id"]
+        _state(client, job_id, "JOINING")
+        client.stop(job_id)
+        _state(client, job_id, "STOPPED")
+        lock = CheckpointLock(
+            JobLayout(plane.services.settings.jobs_dir / job_id).checkpoint / "lock"
+        )
+        lock.acquire()
+        client.start(job_id)
+        job = _state(client, job_id, "STALLED")
+        assert "in use" in job["reason"]
+        lock.release()
+        _state(client, job_id, "JOINING")
+
+
+def test_a_recycled_process_id_is_not_a_runner(tmp_path):
+    write_runner_pid(tmp_path)
+    assert living_runner(tmp_path).pid == psutil.Process().pid
+    text = (tmp_path / "runner.pid").read_text()
+    started_at_s = psutil.Process().create_time()
+    (tmp_path / "runner.pid").write_text(text.replace(str(started_at_s), str(started_at_s - 60)))
+    assert living_runner(tmp_path) is None

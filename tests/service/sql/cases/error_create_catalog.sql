@@ -1,0 +1,2 @@
+-- error: CREATE CATALOG is not supported
+CREATE CATALOG c WITH ('type' = 'jdbc');

@@ -1,0 +1,2 @@
+-- error: CREATE OR REPLACE is not supported
+CREATE OR REPLACE TABLE t (a INT) WITH ('connector' = 'print');

@@ -1,0 +1,2 @@
+-- error: CREATE TABLE … LIKE is not supported
+CREATE TABLE t LIKE s;

@@ -1,0 +1,2 @@
+-- error: CREATE VIEW is not supported
+CREATE TEMPORARY VIEW v AS SELECT 1;

@@ -1,0 +1,2 @@
+-- error: DROP statements are not supported
+DROP TABLE s;

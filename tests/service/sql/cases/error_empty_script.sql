@@ -1,0 +1,1 @@
+-- error: has no INSERT INTO

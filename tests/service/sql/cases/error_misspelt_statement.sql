@@ -1,0 +1,2 @@
+-- error: Did you mean "CREATE"?
+CREAT TABLE x (a INT) WITH ('connector' = 'print');

@@ -1,0 +1,2 @@
+-- error: has no INSERT INTO
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');

@@ -1,0 +1,2 @@
+-- error: expected WITH
+CREATE TABLE t (a INT);

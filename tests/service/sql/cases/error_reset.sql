@@ -1,0 +1,2 @@
+-- error: RESET statements are not supported
+RESET 'pipeline.name';

@@ -1,0 +1,2 @@
+-- error: Write SET 'key' = 'value'.
+SET pipeline.name = x;

@@ -1,0 +1,2 @@
+-- error: not usable for topics and directories
+CREATE TABLE `../x` (a INT) WITH ('connector' = 'print');

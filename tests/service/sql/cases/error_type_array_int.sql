@@ -1,0 +1,2 @@
+-- error: type ARRAY is not supported
+CREATE TABLE t (a ARRAY<INT>) WITH ('connector' = 'print');

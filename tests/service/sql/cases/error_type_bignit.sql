@@ -1,0 +1,2 @@
+-- error: Did you mean "BIGINT"?
+CREATE TABLE t (a BIGNIT) WITH ('connector' = 'print');

@@ -1,0 +1,2 @@
+-- error: type ROW is not supported
+CREATE TABLE t (a ROW<a INT>) WITH ('connector' = 'print');

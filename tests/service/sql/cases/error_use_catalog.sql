@@ -1,0 +1,2 @@
+-- error: USE statements are not supported
+USE CATALOG c;

@@ -1,0 +1,50 @@
+"""One file per case: its first line says what must come of it.
+
+`-- plan: A | B`: each of the lines A, B is in the explanation of the plan. `-- error: text`: the
+script is refused and message or hint have the text. Every plan survives being stored.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from service.jobs import plan_codec
+from service.sql.errors import SqlError
+from service.sql.explain import explain
+from service.sql.planner import plan
+
+CASES = {
+    path.stem: path.read_text() for path in sorted((Path(__file__).parent / "cases").glob("*.sql"))
+}
+PLANNED = {name: text for name, text in CASES.items() if text.startswith("-- plan: ")}
+REFUSED = {name: text for name, text in CASES.items() if text.startswith("-- error: ")}
+
+
+def test_every_case_says_what_must_come_of_it():
+    assert len(PLANNED) + len(REFUSED) == len(CASES) >= 120
+
+
+@pytest.mark.parametrize("text", PLANNED.values(), ids=PLANNED)
+def test_script_is_planned(text):
+    expected = text.partition("\n")[0].removeprefix("-- plan: ").split(" | ")
+    lines = explain(plan(text))
+    assert [line for line in expected if line not in lines] == [], "\n".join(lines)
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_script_is_refused(text):
+    expected = text.partition("\n")[0].removeprefix("-- error: ")
+    with pytest.raises(SqlError) as caught:
+        plan(text)
+    error = caught.value
+    assert expected in f"{error.message} {error.hint}"
+    assert error.hint.endswith((".", "?")), error.hint
+    assert error.line <= text.count("\n") + 1
+    caret = error.excerpt.splitlines()[-1]
+    assert caret.strip() == "^"
+
+
+@pytest.mark.parametrize("text", PLANNED.values(), ids=PLANNED)
+def test_plan_survives_being_stored(text):
+    made = plan(text)
+    assert plan_codec.load(plan_codec.dump(made)) == made

@@ -1,0 +1,65 @@
+import pytest
+
+from service.sql.errors import SqlError
+from service.sql.planner import plan
+from tests.service.sql.scripts import selecting
+
+
+def refused(script):
+    with pytest.raises(SqlError) as caught:
+        plan(script)
+    return caught.value
+
+
+def test_error_points_at_line_and_column():
+    error = refused("SET 'pipeline.name' = 'x';\n  SET 'pipeline.nam' = 'y';\n")
+    assert (error.line, error.column) == (2, 7)
+    assert error.excerpt == "  SET 'pipeline.nam' = 'y';\n      ^"
+    assert error.message.startswith("line 2, column 7: ")
+
+
+def test_caret_stays_under_the_place_in_a_very_long_line():
+    error = refused(selecting(" + ".join(["n"] * 60) + " + nn", "INT"))
+    line, caret = error.excerpt.splitlines()
+    assert line[caret.index("^") :].startswith("nn")
+    assert len(line) <= 120
+
+
+def test_password_is_in_no_message_and_no_excerpt():
+    options = "'connector' = 'mysql-cdc', 'password' = 'hunter2', 'prot' = '1'"
+    error = refused(f"CREATE TABLE d (id BIGINT) WITH ({options});")
+    assert "hunter2" not in f"{error} {error.hint} {error.excerpt}"
+    assert "'password' = '*******'" in error.excerpt
+    bad = refused(f"CREATE TABLE d (id BIGINT) WITH ({options.replace('hunter2', 'a${b}')});")
+    assert "a${b}" not in f"{bad} {bad.hint} {bad.excerpt}"
+
+
+def test_unclosed_password_is_masked_too():
+    error = refused("CREATE TABLE d (id BIGINT) WITH ('password' = 'hunter2);")
+    assert "hunter2" not in f"{error} {error.hint} {error.excerpt}"
+
+
+def test_terminal_escapes_are_not_repeated():
+    error = refused("SELECT `\N{RIGHT-TO-LEFT OVERRIDE}x`;\n")
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in f"{error} {error.hint} {error.excerpt}"
+    error = refused("SET '\x9b31m' = 'x'; ")
+    assert "\x9b" not in f"{error} {error.hint} {error.excerpt}"
+
+
+MASKED = {
+    "blank_lines": "'password'\n\n = \n'hunter2', 'prot' = '1'",
+    "comments": "'password' /* ' */ = -- it's\n 'hunter2', 'prot' = '1'",
+    "another_case": "'properties.sasl.JAAS.config' = 'hunter2'",
+    "quote_inside": "'password' = 'it''s hunter2', 'prot' = '1'",
+}
+
+
+@pytest.mark.parametrize("options", MASKED.values(), ids=MASKED)
+def test_password_is_masked_however_it_is_written(options):
+    error = refused(f"CREATE TABLE d (id BIGINT) WITH ('connector' = 'mysql-cdc', {options});")
+    assert "hunter2" not in f"{error} {error.hint} {error.excerpt}"
+
+
+def test_text_full_of_credential_words_is_masked_at_once():
+    error = refused("SET '" + "password" * 8_000)
+    assert "does not end" in error.message

@@ -1,0 +1,69 @@
+import pytest
+
+from joins.plan import JoinPlan
+from service.jobs import plan_codec
+from service.jobs.plan_codec import PlanFormatError
+from service.sql.planner import plan, plan_script
+from service.sql.settings import trigger_interval_ms
+from tests.service.sql.scripts import TABLES, selecting
+
+
+def test_name_comes_from_the_caller_then_the_setting_then_the_sink():
+    named = "SET 'pipeline.name' = 'mine';\n" + selecting("t")
+    assert plan(named, name="yours").name == "yours"
+    assert plan(named).name == "mine"
+    assert plan(selecting("t")).name == "o"
+
+
+def test_trigger_interval_is_in_milliseconds():
+    assert trigger_interval_ms(plan(selecting("t"))) == 500
+    script = "SET 'sluice.trigger-interval' = '1 min';\n" + selecting("t")
+    assert trigger_interval_ms(plan(script)) == 60_000
+
+
+def test_warns_of_a_probe_that_starts_at_the_end():
+    script = selecting("t").replace(", 'scan.startup.mode' = 'earliest-offset'", "")
+    assert "scan.startup.mode" in plan_script(script).warnings[0]
+
+
+def test_warns_of_null_for_a_not_null_column():
+    script = selecting("t", "STRING NOT NULL")
+    planned = plan_script(script)
+    (warning,) = planned.warnings
+    assert warning.startswith('Column "x" of "o" is NOT NULL')
+    assert not planned.plan.output[0].nullable
+    assert plan_script(selecting("COALESCE(t, '')", "STRING NOT NULL")).warnings == ()
+
+
+def test_one_dimension_in_two_roles_is_read_once():
+    script = f"""{TABLES}
+    CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
+    INSERT INTO o SELECT a.name || b.name FROM s
+    JOIN d FOR SYSTEM_TIME AS OF s.p AS a ON s.k = a.id
+    JOIN d FOR SYSTEM_TIME AS OF s.p AS b ON s.n = b.id
+    """
+    made = plan(script)
+    assert [dimension.name for dimension in made.dimensions] == ["d"]
+    assert [join.alias for join in made.joins] == ["a", "b"]
+
+
+DAMAGED = {
+    "not_json": (b"{", "not JSON"),
+    "not_an_object": (b"[]", 'format version "None"'),
+    "of_another_version": (b'{"format_version":99}', 'format version "99"'),
+    "without_content": (b'{"format_version":1}', "damaged at name"),
+    "not_utf8": (b"\xff", "not JSON"),
+    "too_deep": (b"[" * 5000, "not JSON"),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damaged_plan_is_a_typed_error(data, message):
+    with pytest.raises(PlanFormatError, match=message):
+        plan_codec.load(data)
+
+
+def test_stored_plan_is_json_with_its_format_version():
+    data = plan_codec.dump(plan(selecting("t")))
+    assert b'"format_version":1' in data
+    assert isinstance(plan_codec.load(data), JoinPlan)

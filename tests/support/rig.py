@@ -1,0 +1,242 @@
+"""A control plane of our own on the session's real broker and database, and jobs that run on it."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from service.api.server import ControlPlane
+from service.config import Settings
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.support.wait import wait_until
+
+OPENS_WITHIN_S = 120.0
+SMALL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.ui.enabled": "false"}
+
+
+def _living(pid: int) -> psutil.Process | None:
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
+    except psutil.NoSuchProcess:
+        return None
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """A submitted job, seen from outside: REST, its directory, its processes, its output."""
+
+    rig: "Rig"
+    id: str
+
+    @property
+    def directory(self) -> Path:
+        return self.rig.settings.jobs_dir / self.id
+
+    def status(self) -> dict[str, Any]:
+        return self.rig.get(f"/v1/jobs/{self.id}")
+
+    def probe(self) -> dict[str, Any]:
+        return self.status().get("probe") or {}
+
+    def events(self) -> list[dict[str, Any]]:
+        return self.rig.get(f"/v1/jobs/{self.id}/events")["items"]
+
+    def wait_for(
+        self,
+        condition: Callable[[dict[str, Any]], Any],
+        what: str,
+        *,
+        deadline_s: float = OPENS_WITHIN_S,
+    ) -> dict[str, Any]:
+        """The first status that meets `condition`; a FAILED job fails the test at once."""
+
+        def look() -> dict[str, Any] | None:
+            status = self.status()
+            assert status["state"] != "FAILED", status["error"]
+            return status if condition(status) else None
+
+        try:
+            found = wait_until(look, deadline_s=deadline_s, what=what)
+        except TimeoutError as exc:
+            log = (self.directory / "runner.log").read_text(errors="replace")
+            raise TimeoutError(f"{exc}\n{self.status()}\n{log[-6000:]}") from None
+        assert found is not None
+        return found
+
+    def wait_joining(self) -> dict[str, Any]:
+        return self.wait_for(lambda s: s["state"] == "JOINING", "the gate opens")
+
+    def wait_state(self, state: str, deadline_s: float = 90.0) -> dict[str, Any]:
+        return self.wait_for(lambda s: s["state"] == state, f"state {state}", deadline_s=deadline_s)
+
+    def wait_output(self, path: str, rows: int, deadline_s: float = 90.0) -> list[dict[str, Any]]:
+        """All rows of the Delta output once it has `rows` of them."""
+        self.wait_for(
+            lambda _: len(self.rig.rows(path)) >= rows, f"{rows} rows", deadline_s=deadline_s
+        )
+        return self.rig.rows(path)
+
+    # Processes
+
+    def runner(self) -> psutil.Process | None:
+        pid = (self.status().get("runner") or {}).get("pid")
+        return None if pid is None else _living(pid)
+
+    def children(self, part: str) -> list[psutil.Process]:
+        """Living descendants of the runner whose command line has `part`."""
+        runner = self.runner()
+        found = []
+        for child in runner.children(recursive=True) if runner else []:
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if any(part in word for word in child.cmdline()):
+                    found.append(child)
+        return found
+
+    def kill_runner(self) -> int:
+        """SIGKILL the runner's process only; returns its pid."""
+        runner = wait_until(self.runner, what="the runner lives")
+        runner.send_signal(signal.SIGKILL)
+        wait_until(lambda: _living(runner.pid) is None, what="the runner is gone")
+        return int(runner.pid)
+
+    def kill_child(self, part: str) -> int:
+        """SIGKILL one descendant of the runner; returns its pid."""
+        children = wait_until(lambda: self.children(part), what=f"{part} lives")
+        children[0].send_signal(signal.SIGKILL)
+        return int(children[0].pid)
+
+    def wait_restarted(self, old_pid: int) -> None:
+        """Another runner than `old_pid` has reported."""
+        self.wait_for(
+            lambda s: (s["runner"]["pid"] or old_pid) != old_pid and s["state"] != "STALLED",
+            "a new runner reports",
+        )
+
+    def stop(self) -> None:
+        self.rig.client.post(f"/v1/jobs/{self.id}:stop").raise_for_status()
+        wait_until(
+            lambda: self.status()["state"] in ("STOPPED", "FAILED"), what="the job has stopped"
+        )
+
+
+@dataclass(frozen=True)
+class Rig:
+    """One control plane."""
+
+    settings: Settings
+    client: httpx.Client
+    kafka: KafkaBroker
+    mariadb: MariaDb
+
+    def get(self, path: str) -> Any:
+        answer = self.client.get(path)
+        answer.raise_for_status()
+        return answer.json()
+
+    def post_job(self, sql: str, name: str | None = None) -> httpx.Response:
+        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        return self.client.post("/v1/jobs", json=body)
+
+    def submit(self, sql: str) -> RunningJob:
+        answer = self.post_job(sql)
+        assert answer.status_code == 201, answer.text
+        return RunningJob(self, answer.json()["id"])
+
+    @contextmanager
+    def job(self, sql: str) -> Iterator[RunningJob]:
+        """A job that is removed at the end, also when the test fails."""
+        job = self.submit(sql)
+        try:
+            yield job
+        finally:
+            self.remove(job)
+
+    def remove(self, job: RunningJob, *, output: bool = False) -> None:
+        answer = self.client.delete(f"/v1/jobs/{job.id}", params={"output": output})
+        if answer.status_code != 404:
+            answer.raise_for_status()
+        wait_until(
+            lambda: self.client.get(f"/v1/jobs/{job.id}").status_code == 404,
+            what="the job is removed",
+        )
+
+    def output(self, path: str) -> Path:
+        return self.settings.warehouse_dir / path
+
+    def table(self, path: str) -> pa.Table:
+        return DeltaTable(str(self.output(path))).to_pyarrow_table()
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        if not (self.output(path) / "_delta_log").is_dir():
+            return []
+        return self.table(path).to_pylist()
+
+
+def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
+    """Settings of a small control plane below `directory`."""
+    return Settings.load(
+        **{
+            "data_dir": directory,
+            "warehouse_dir": directory / "warehouse",
+            "port": 0,
+            "kafka_bootstrap_servers": kafka.bootstrap_servers,
+            "spark_driver_memory": "1g",
+            "spark_master": "local[2,4]",
+            "spark_conf": SMALL,
+            "fold_interval_s": 2.0,
+            "restart_backoff_min_s": 0.1,
+            **given,
+        }
+    )
+
+
+@contextmanager
+def running_rig(
+    directory: Path, kafka: KafkaBroker, mariadb: MariaDb, **given: Any
+) -> Iterator[Rig]:
+    """A control plane in this process; its jobs are stopped at the end."""
+    settings = rig_settings(directory, kafka, **given)
+    with (
+        ControlPlane(settings) as plane,
+        httpx.Client(base_url=plane.url, timeout=60.0) as client,
+    ):
+        rig = Rig(settings, client, kafka, mariadb)
+        try:
+            yield rig
+        finally:
+            plane.stop_jobs(timeout_s=60.0)
+
+
+def cdc_table(
+    mariadb: MariaDb, schema: str, table: str, columns: str, options: Sequence[str] = ()
+) -> str:
+    """The DDL of a `mysql-cdc` table named `table` over `schema`.`table`."""
+    extra = "".join(f", {option}" for option in options)
+    return (
+        f"CREATE TABLE {table} ({columns}) WITH ('connector'='mysql-cdc', "
+        f"'hostname'='{mariadb.host}', 'port'='{mariadb.port}', 'username'='{mariadb.cdc_user}', "
+        f"'password'='{mariadb.cdc_password}', 'database-name'='{schema}', "
+        f"'table-name'='{table}'{extra});"
+    )
+
+
+def kafka_table(kafka: KafkaBroker, name: str, topic: str, columns: str) -> str:
+    """The DDL of a `kafka` table that is read from its beginning."""
+    return (
+        f"CREATE TABLE {name} ({columns}) WITH ('connector'='kafka', 'topic'='{topic}', "
+        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'format'='json', "
+        "'scan.startup.mode'='earliest-offset');"
+    )
+
+
+def is_alive(pid: int) -> bool:
+    return _living(pid) is not None
