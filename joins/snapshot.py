@@ -170,13 +170,7 @@ class SnapshotCoordinator:
 
     def _run_once(self) -> None:
         connection = self._settings.connection
-        source = self._dimension.source
-        check_source(
-            connection,
-            self._dimension.fields,
-            self._dimension.primary_key,
-            server_id=source.server_id,
-        )
+        check_source(connection, self._dimension.fields, self._dimension.primary_key)
         self.state = self._load_state()
         self._start_process(self.state)
         if not self.state.chunks_complete:
@@ -245,7 +239,7 @@ class SnapshotCoordinator:
         if event["event"] == "error":
             error = SourceError(event["message"], hint=event["hint"])
             self._stalls.note(self._part, error)
-            _log.warning("cdc process reports", part=self._part, **event)
+            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
             return
         self._stalls.clear(self._part)
         self.progress = {**self.progress, **event}

@@ -48,8 +48,14 @@ from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.jobs.layout import JobLayout
 from service.secrets import SecretResolver
+from service.sql.settings import trigger_interval_ms
 
-_CHANGELOG_CONFIG = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+_CHANGELOG_CONFIG = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    "max.message.bytes": str(64 << 20),
+}
 
 
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
@@ -178,6 +184,7 @@ class _Assembly:
         self.app_id = f"sluice:{self.job_id}:{self.meta.incarnation}"
 
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
+        trigger = trigger_interval_ms(self.plan)
         tables = {d.name: self._captured_table(d) for d in self.plan.dimensions}
         channels = [
             channel_name(d.name, p)
@@ -214,8 +221,8 @@ class _Assembly:
             stalls=self.stalls,
             failpoints=Failpoints(self.settings.failpoints),
             settings=JobSettings(
-                build_trigger_ms=self.settings.build_trigger_ms,
-                probe_trigger_ms=self.settings.probe_trigger_ms,
+                build_trigger_ms=trigger or self.settings.build_trigger_ms,
+                probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
                 max_records_per_batch=self.settings.max_records_per_batch,
                 fold_interval_s=self.settings.fold_interval_s,
             ),
@@ -274,12 +281,7 @@ class _Assembly:
         kept = read_json(path)
         if kept is not None:
             return CapturedTable.from_json(kept)
-        table = check_source(
-            connection_of(dimension),
-            dimension.fields,
-            dimension.primary_key,
-            server_id=dimension.source.server_id,
-        )
+        table = check_source(connection_of(dimension), dimension.fields, dimension.primary_key)
         write_json_atomically(path, table.as_json())
         return table
 

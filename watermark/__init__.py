@@ -12,7 +12,7 @@ after it. A stream starts at `MIN_TIMESTAMP` and ends at `MAX_TIMESTAMP`.
 partitions of a changelog topic. `watermark.valve` makes one watermark of all of theirs, so that
 what it says is true for every channel. For two channels (FLIP-326, "StatusWatermarkValve"):
 
-| channel 1 / channel 2 | (t2, true)              | (t2, false)         |
+| channel 1 / channel 2  | (t2, true)              | (t2, false)         |
 |------------------------|-------------------------|---------------------|
 | **(t1, true)**         | (MIN_TIMESTAMP, true)   | (t2, false)         |
 | **(t1, false)**        | (t1, false)             | (min(t1, t2), false)|

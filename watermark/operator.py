@@ -14,7 +14,7 @@ from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import StateFormatError, UnknownChannelError
 from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.records import Element, OutputTag, Record, SideRecord, Value
-from watermark.timers import TimeDomain, Timer, TimerService
+from watermark.timers import Namespace, TimeDomain, Timer, TimerService
 
 SINGLE_INPUT = "input"
 STATE_FORMAT = 1
@@ -102,7 +102,7 @@ class Operator(ABC):
         return self._taken()
 
     def snapshot(self) -> dict[str, object]:
-        """The whole state as a plain value; it survives pickle if keys and values do."""
+        """The whole state as a plain value: with plain keys and values even JSON keeps it."""
         return {
             "format": STATE_FORMAT,
             "uid": self.uid,
@@ -126,7 +126,7 @@ class Operator(ABC):
         try:
             combined, timers, own = state["combined"], state["timers"], state["own"]
             self.combined.restore(combined)
-            self.timers.restore(timers)
+            self.timers.restore(timers, namespace_of=self._namespace_of)
             self._restore_own(own)
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise StateFormatError(
@@ -145,6 +145,10 @@ class Operator(ABC):
     def _before_forwarding(self, watermark: Watermark) -> None:
         """Called after the timers that a watermark fired, before it is forwarded."""
         return
+
+    def _namespace_of(self, stored: Namespace) -> Namespace:
+        """A timer's namespace from what storing made of it."""
+        return stored
 
     def _own_state(self) -> dict[str, object]:
         return {}

@@ -14,7 +14,7 @@ After a watermark in processing time, event timers follow the clock value that t
 [500]
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
@@ -184,8 +184,13 @@ class TimerService:
             "processing": self.processing.snapshot(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken.
+    def restore(
+        self,
+        state: Mapping[str, Any],
+        *,
+        namespace_of: Callable[[Namespace], Namespace] = lambda stored: stored,
+    ) -> None:
+        """Go on where `snapshot` was taken; `namespace_of` gives stored namespaces their type.
 
         Raises:
             StateFormatError: `state` is no such snapshot.
@@ -200,7 +205,7 @@ class TimerService:
                 (self.processing, state["processing"]),
             ):
                 for timestamp_ms, key, namespace in timers:
-                    queue.add(timestamp_ms, (key, namespace))
+                    queue.add(timestamp_ms, (key, namespace_of(namespace)))
         except (KeyError, TypeError, ValueError) as exc:
             raise StateFormatError(
                 "stored timers are damaged or of another format",

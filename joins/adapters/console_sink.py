@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from joins.kernels.files import ParquetStage
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
-from joins.kernels.render import render_rows
+from joins.kernels.render import render_rows, with_text_times
 from joins.pins import Pin
 from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
 from joins.staging import (
@@ -35,7 +35,7 @@ def _stage(
             dead.write(batch.dead_letters)
             counts.add(batch)
             if identifier is not None:
-                lines = render_rows(batch.rows, identifier)
+                lines = render_rows(with_text_times(batch.rows, task.kernel.output), identifier)
                 yield pa.record_batch([lines, pa.nulls(len(lines), pa.string())], schema=_LINES)
         staged = dead.finish()
     files = {} if staged is None else {DEAD_LETTERS: staged}

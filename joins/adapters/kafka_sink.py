@@ -16,8 +16,9 @@ from joins.kernels.files import ParquetStage
 from joins.kernels.json_encode import encode_objects
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
+from joins.kernels.render import with_text_times
 from joins.pins import Pin
-from joins.plan import KafkaSink
+from joins.plan import KafkaSink, OutputColumn
 from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
 from joins.staging import BatchReport, TaskReport, current_origin, merge_reports
 
@@ -58,12 +59,15 @@ def _headers(batch: JoinedBatch, pin: Pin) -> pa.Array:
     )
 
 
-def _records(batch: JoinedBatch, pin: Pin, key_fields: tuple[str, ...]) -> pa.RecordBatch:
+def _records(
+    batch: JoinedBatch, pin: Pin, output: tuple[OutputColumn, ...], key_fields: tuple[str, ...]
+) -> pa.RecordBatch:
     count = batch.rows.num_rows
+    rows = with_text_times(batch.rows, output)
     keys = pa.nulls(count, pa.binary())
     if key_fields:
-        keys = encode_objects(batch.rows.select(list(key_fields))).cast(pa.binary())
-    values = encode_objects(batch.rows).cast(pa.binary())
+        keys = encode_objects(rows.select(list(key_fields))).cast(pa.binary())
+    values = encode_objects(rows).cast(pa.binary())
     return pa.record_batch(
         [keys, values, _headers(batch, pin), pa.nulls(count, pa.string())], schema=_SCHEMA
     )
@@ -79,7 +83,7 @@ def _stage(
         for batch in joined(batches, task, pin):
             dead.write(batch.dead_letters)
             counts.add(batch)
-            yield _records(batch, pin, key_fields)
+            yield _records(batch, pin, task.kernel.output, key_fields)
         staged = dead.finish()
     files = {} if staged is None else {DEAD_LETTERS: staged}
     report = TaskReport(files=files, counts=counts.values).to_batch().column(0)

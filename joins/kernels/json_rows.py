@@ -314,7 +314,8 @@ def _wrong_type(members: dict[str, object], checks: Sequence[tuple[str, _Check]]
             continue
         if type(value) not in check.types:
             return f'field "{name}": expected {check.expected}, found {_FOUND[type(value)]}'
-        if check.numbers is not None and value not in check.numbers:
+        # A float that is looked for in a range is compared with each of its numbers.
+        if check.numbers is not None and (type(value) is float or value not in check.numbers):
             return f'field "{name}": {str(value)[:_SHOWN_CHARACTERS]} is not {check.fitting}'
     return None
 

@@ -1,7 +1,24 @@
 """Rows as text, as Flink's print connector shows them: `+I[1, 2, F]`."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from joins.kernels.conversion import convert
+from joins.plan import OutputColumn
+from joins.types import SqlType, TypeName
+
+_STRING = SqlType(TypeName.STRING)
+
+
+def with_text_times(rows: pa.RecordBatch, output: Sequence[OutputColumn]) -> pa.RecordBatch:
+    """`rows` with TIME columns, which Arrow carries as microseconds, as `HH:MM:SS[.f]` text."""
+    columns = list(rows.columns)
+    for place, item in enumerate(output):
+        if item.expression.type.name is TypeName.TIME:
+            columns[place] = convert(columns[place], item.expression.type, _STRING).values
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
 def _text(column: pa.Array) -> pa.Array:

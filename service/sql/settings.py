@@ -14,7 +14,6 @@ from service.sql.errors import suggestion
 from service.sql.script import Script
 from service.sql.syntax import SetOption
 
-DEFAULT_TRIGGER_INTERVAL_MS = 500
 MIN_TRIGGER_INTERVAL_MS = 100
 MAX_TRIGGER_INTERVAL_MS = 3_600_000
 PIPELINE_NAME = "pipeline.name"
@@ -61,7 +60,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     TRIGGER_INTERVAL: Setting(
         "Shortest time between the starts of two micro-batches.",
-        f"{DEFAULT_TRIGGER_INTERVAL_MS} ms",
+        "the service's SLUICE_BUILD_TRIGGER_MS and SLUICE_PROBE_TRIGGER_MS",
         "100 ms to 1 h, such as 500 ms or 2 s",
         _interval,
     ),
@@ -105,7 +104,7 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
     return node.key, value
 
 
-def trigger_interval_ms(plan: JoinPlan) -> int:
-    """The plan's shortest time between two micro-batches, in milliseconds."""
+def trigger_interval_ms(plan: JoinPlan) -> int | None:
+    """The plan's shortest time between two micro-batches, None leaves it to the service."""
     value = dict(plan.settings).get(TRIGGER_INTERVAL)
-    return DEFAULT_TRIGGER_INTERVAL_MS if value is None else int(value.removesuffix(" ms"))
+    return None if value is None else int(value.removesuffix(" ms"))

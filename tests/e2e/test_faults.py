@@ -23,7 +23,7 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
         "password",
         "password",
     ),
-    "database_down": (lambda sql: replace_port(sql, "1"), "127.0.0.1:1", "runs"),
+    "database_down": (lambda sql: replace_port(sql, "1"), "127.0.0.1:1", "Start the server"),
     "broker_down": (lambda sql: replace_servers(sql, "127.0.0.1:1"), "127.0.0.1:1", "broker"),
     "table_missing": (
         lambda sql: sql.replace("'table-name'='user_info'", "'table-name'='nobody'"),

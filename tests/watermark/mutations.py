@@ -170,7 +170,7 @@ MUTATIONS = {
     ),
     "restored_without_timers": Mutation(
         "timers.py",
-        "                    queue.add(timestamp_ms, (key, namespace))\n",
+        "                    queue.add(timestamp_ms, (key, namespace_of(namespace)))\n",
         "                    pass\n",
         "test_timers.py",
     ),

@@ -165,7 +165,7 @@ def test_evictors_choose_what_the_function_sees(evictor, expected):
         harness.row(value, time)
     assert harness.values() == expected[:1]
     operator = harness.operator
-    kept = [row.value for _, _, rows in operator.snapshot()["own"]["windows"] for row in rows]
+    kept = [row for _, _, rows in operator.snapshot()["own"]["windows"] for row, _ in rows]
     assert kept == expected[1]
 
 

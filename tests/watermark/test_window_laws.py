@@ -1,5 +1,8 @@
 """Laws of the window operator on random streams."""
 
+import json
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -224,3 +227,18 @@ def test_a_run_that_is_cut_and_restored_anywhere_emits_the_same(make, steps, cut
     whole = play(OperatorHarness(make, now_ms=START), steps)
     resumed = play(OperatorHarness(make, now_ms=START), steps, min(cut, max(0, len(steps) - 1)))
     assert resumed == whole
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@covers("C21")
+def test_the_state_is_a_plain_value_that_even_json_keeps(name):
+    running = OperatorHarness(OPERATORS[name], now_ms=START)
+    for number in range(25):
+        running.row(("ab"[number % 2], number), number % 13 - 6)
+    resumed = OperatorHarness(OPERATORS[name], now_ms=START)
+    resumed.operator.restore(json.loads(json.dumps(running.operator.snapshot())))
+    caused = [
+        [each.clock(50), each.watermark(40), each.end_of_input()] for each in (running, resumed)
+    ]
+    assert caused[0] == caused[1]
+    assert any(caused[0])

@@ -26,6 +26,7 @@ from watermark.windows.evictors import Evictor
 from watermark.windows.functions import (
     AggregatedContents,
     AggregateFunction,
+    EvictedContents,
     ListedContents,
     ProcessWindowFunction,
     ReducedContents,
@@ -96,7 +97,9 @@ class WindowedStream:
 
     def process(self, process: ProcessWindowFunction) -> WindowOperator:
         """All values of the window at each firing."""
-        contents = ListedContents(process, self.window_evictor)
+        if self.window_evictor is None:
+            return WindowOperator(self.spec, ListedContents(process), self.key_of)
+        contents = EvictedContents(process, self.window_evictor)
         return WindowOperator(self.spec, contents, self.key_of)
 
 

@@ -128,19 +128,18 @@ class AggregatedContents:
 
 
 class ListedContents:
-    """All records, for process functions that want each of them, and for evictors."""
+    """All values, for process functions that want each of them."""
 
-    def __init__(self, process: ProcessWindowFunction, evictor: Evictor | None = None) -> None:
+    def __init__(self, process: ProcessWindowFunction) -> None:
         self._process = process
-        self._evictor = evictor
 
     def first(self, record: Record) -> Contents:
         """A list, which is the window's own."""
-        return [record]
+        return [record.value]
 
     def add(self, contents: Contents, record: Record) -> Contents:
         """Append."""
-        contents.append(record)
+        contents.append(record.value)
         return contents
 
     def merge(self, first: Contents, second: Contents) -> Contents:
@@ -148,12 +147,32 @@ class ListedContents:
         return [*first, *second]
 
     def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
-        """The function's results for what the evictor leaves."""
-        if self._evictor is None:
-            return self._process(context, [each.value for each in contents]), contents
-        left = self._evictor.before(list(contents))
+        """The function's results."""
+        return self._process(context, list(contents)), contents
+
+
+class EvictedContents(ListedContents):
+    """All values with their times, for an evictor."""
+
+    def __init__(self, process: ProcessWindowFunction, evictor: Evictor) -> None:
+        super().__init__(process)
+        self._evictor = evictor
+
+    def first(self, record: Record) -> Contents:
+        """A list of (value, time)."""
+        return [(record.value, record.timestamp_ms)]
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """Append."""
+        contents.append((record.value, record.timestamp_ms))
+        return contents
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The function's results for what the evictor leaves, and what it leaves after that."""
+        left = self._evictor.before([Record(*each) for each in contents])
         results = list(self._process(context, [each.value for each in left]))
-        return results, self._evictor.after(left) or EMPTY
+        kept = [(each.value, each.timestamp_ms) for each in self._evictor.after(left)]
+        return results, kept or EMPTY
 
 
 def reducing(reduce: ReduceFunction, process: ProcessWindowFunction) -> ProcessWindowFunction:

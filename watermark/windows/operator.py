@@ -15,7 +15,7 @@ from watermark.errors import InvalidParameterError, MissingTimestampError
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 from watermark.operator import Operator
 from watermark.records import OutputTag, Record, SideRecord, Value
-from watermark.timers import Slot, TimeDomain, Timer, TimerQueue
+from watermark.timers import Namespace, Slot, TimeDomain, Timer, TimerQueue
 from watermark.windows.assigners import WindowAssigner
 from watermark.windows.functions import EMPTY, WindowContents, WindowContext
 from watermark.windows.triggers import EventTimeTrigger, Trigger, TriggerResult
@@ -294,12 +294,22 @@ class WindowOperator(Operator):
             window: TimeWindow = slot[1]
             self._cleanup_queue().add(self.cleanup_ms(window), slot)
 
+    def _namespace_of(self, stored: Namespace) -> Namespace:
+        return TimeWindow(*stored)
+
     def _own_state(self) -> dict[str, object]:
         return {
             "late_records_dropped": self.late_records_dropped,
-            "windows": [(*slot, deepcopy(held)) for slot, held in self._windows.items()],
-            "sessions": [(key, list(each)) for key, each in self._sessions.items()],
-            "triggers": [(*slot, state) for slot, state in self._trigger_states.items()],
+            "windows": [
+                (key, tuple(window), deepcopy(held))
+                for (key, window), held in self._windows.items()
+            ],
+            "sessions": [
+                (key, [tuple(each) for each in windows]) for key, windows in self._sessions.items()
+            ],
+            "triggers": [
+                (key, tuple(window), state) for (key, window), state in self._trigger_states.items()
+            ],
         }
 
     def _restore_own(self, own: Mapping[str, Any]) -> None:
