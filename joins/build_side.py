@@ -75,7 +75,7 @@ class BuildSettings:
     kafka: KafkaOptions
     checkpoint: Path
     trigger_ms: int = 200
-    max_records_per_batch: int = 250_000
+    max_records_per_batch: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

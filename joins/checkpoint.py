@@ -50,7 +50,11 @@ def write_json_atomically(
         OSError: the file system refused; the old content is untouched.
     """
     aside = _write_aside(path, value, format_version)
-    aside.replace(path)
+    try:
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
     _fsync_directory(path.parent)
 
 
@@ -80,7 +84,7 @@ def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, 
         CheckpointError: the file is damaged or has another format version.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes()
     except FileNotFoundError:
         return None
     try:
@@ -102,7 +106,7 @@ def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, 
 class CheckpointLock:
     """Exclusive ownership of a checkpoint directory by one runner and its JVM.
 
-    The descriptor is inheritable, so a JVM that outlives a killed runner still holds the lock, and
+    The JVM inherits the descriptor, so one that outlives a killed runner still holds the lock, and
     a new runner cannot start beside it.
     """
 

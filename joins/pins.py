@@ -137,10 +137,10 @@ def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBat
         if lines[0] != "v1" or len(lines) != 3:
             raise ValueError(lines[0])
         timestamp = int(json.loads(lines[1])["batchTimestampMs"])
-        offsets = json.loads(lines[2])[topic]
-    except (ValueError, KeyError, IndexError, TypeError) as exc:
+        offsets = _offsets_value(json.loads(lines[2])[topic])
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
         raise CheckpointError(
             f'offset log entry "{path}" cannot be read: {exc!r}',
             hint="It was damaged or written by another Spark version; restore it from a backup.",
         ) from exc
-    return LoggedBatch(_offsets_value(offsets), timestamp)
+    return LoggedBatch(offsets, timestamp)

@@ -1,11 +1,12 @@
 """The worker's half of a probe micro-batch: attach the pinned index, join, stage."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
+from joins.failpoints import Failpoints
 from joins.kernels.files import ParquetStage
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
@@ -40,6 +41,7 @@ class ProbeTask:
     indexes: Mapping[str, IndexPlace]
     dead_letters: Path
     epoch: int
+    failpoints: Failpoints = field(default_factory=Failpoints)
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached."""
@@ -57,6 +59,7 @@ def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iter
         batch_id=pin.batch,
         versions=tuple(sorted(pin.versions.items())),
     )
+    task.failpoints.hit("C5")
     for records in batches:
         yield join_batch(task.kernel, records, indexes, context)
 

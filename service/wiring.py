@@ -180,6 +180,9 @@ class _Assembly:
         self.job_id = job.layout.job_dir.name
         self.kafka = internal_kafka(plan, job.settings)
         self.stalls = Stalls()
+        self.failpoints = Failpoints(
+            self.settings.failpoints, job.checkpoint.directory / "failpoints"
+        )
         self.meta = self._meta()
         self.app_id = f"sluice:{self.job_id}:{self.meta.incarnation}"
 
@@ -219,7 +222,7 @@ class _Assembly:
             dead_letters=dead_letters,
             opening=opening,
             stalls=self.stalls,
-            failpoints=Failpoints(self.settings.failpoints),
+            failpoints=self.failpoints,
             settings=JobSettings(
                 build_trigger_ms=trigger or self.settings.build_trigger_ms,
                 probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
@@ -355,6 +358,7 @@ class _Assembly:
             indexes=places,
             dead_letters=self.layout.dead_letters,
             epoch=self.meta.epoch,
+            failpoints=self.failpoints,
         )
 
     def _probe_kafka(self) -> KafkaOptions:

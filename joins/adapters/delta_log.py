@@ -80,7 +80,8 @@ class DeltaLog:
         """See that this writer may append rows of `schema` to the table.
 
         Raises:
-            SinkError: other columns or types, partitions, or a table feature not on our allow-list.
+            SinkError: other columns or types, NOT NULL where rows may be NULL, partitions, or a
+                table feature not on our allow-list.
         """
         table = self._load()
         hint = "Use another path, or a table with these columns and no further table features."
@@ -93,10 +94,17 @@ class DeltaLog:
                 f"expected {_describe(schema)}",
                 hint=hint,
             )
+        strict = [a.name for a, b in zip(found, schema, strict=True) if b.nullable > a.nullable]
+        if strict:
+            raise SinkError(
+                f'delta table "{self.path}" has column "{strict[0]}" NOT NULL, rows may be NULL',
+                hint="Declare the sink's column NOT NULL, or use another path.",
+            )
         protocol = table.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
-        denied = (features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES)
+        rules = {k for field in table.schema().fields for k in field.metadata if "delta." in k}
+        denied = (features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES) | rules
         if denied or table.metadata().partition_columns:
             reason = ", ".join(sorted(denied)) or "partition columns"
             raise SinkError(

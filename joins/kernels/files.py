@@ -81,9 +81,21 @@ class _ColumnStats:
         if not self.bounded or column.null_count == len(column):
             return
         bounds = pc.min_max(column)
-        low, high = _json_bound(bounds["min"]), _json_bound(bounds["max"])
+        try:
+            low, high = _json_bound(bounds["min"]), _json_bound(bounds["max"])
+        except OverflowError:  # a day that the calendar of Delta's readers may not have
+            self.bounded, self.minimum, self.maximum = False, None, None
+            return
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class ParquetStage:
@@ -133,14 +145,14 @@ class ParquetStage:
             stats.add(column)
 
     def finish(self) -> StagedFile | None:
-        """Close and fsync the file; durable when this returns."""
+        """Close and fsync the file and its directory; durable when this returns."""
         if self._writer is None:
             return None
         path = self._root / self._name
         self._writer.close()
         self._writer = None
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        for place in (path, self._root):
+            _fsync(place)
         names = self._schema.names
         bounded = [(n, s) for n, s in zip(names, self._stats, strict=True) if s.minimum is not None]
         stats = {

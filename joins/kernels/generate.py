@@ -70,7 +70,9 @@ def _column(field: Field, rule: DatagenField, *, seed: int, column: int, rows: r
     target = arrow_type(field.type)
     first, count = rows.start, len(rows)
     if rule.generator is DatagenKind.SEQUENCE:
-        return pa.array(np.arange(first, first + count) + int(rule.start or "0")).cast(target)
+        numbers = pa.array(np.arange(first, first + count) + int(rule.start or "0"))
+        # Arrow casts an integer to a DECIMAL of 19 whole digits or more only; text to any.
+        return (numbers.cast(pa.string()) if kind is TypeName.DECIMAL else numbers).cast(target)
     if kind is TypeName.STRING:
         words = -(-(rule.length or _DEFAULT_LENGTH) // 8)
         return _strings(rule, _random_bits(seed, column, first, count, words))

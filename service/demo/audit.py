@@ -68,12 +68,11 @@ def _is_early(pins: PinStore, batch: int, opened: Opened) -> bool:
     return any(pin.versions.get(name, -1) < version for name, version in opened.versions.items())
 
 
-def newest_rows(output: Path, limit: int) -> list[dict[str, object]]:
-    """The last rows of the newest commit that has any."""
+def newest_rows(output: Path) -> list[dict[str, object]]:
+    """The rows of the newest commit that has any."""
     log = DeltaLog(output, "audit")
     for version in range(log.version(), 0, -1):
         rows = log.read_commit(version)
         if rows.num_rows:
-            tail = rows.slice(max(0, rows.num_rows - limit))
-            return list(tail.to_pylist())
+            return list(rows.to_pylist())
     return []

@@ -19,7 +19,7 @@ from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
 from service.demo.audit import Audit, Opened, audit_output, newest_rows
-from service.demo.shop import Clicks, create_topic, create_users, edit_users, job_sql
+from service.demo.shop import Clicks, Edits, create_topic, create_users, edit_users, job_sql
 from service.demo.view import render
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
@@ -162,8 +162,8 @@ class _Show:
         self._talk = talk
         self._layout = JobLayout(stage.settings.jobs_dir / job_id)
         self._output = stage.settings.warehouse_dir / "enriched"
-        self._edited = False
-        self._deleted: tuple[int, ...] = ()
+        self._edits: Edits | None = None
+        self._unseen: set[int] = set()
         self._first_held_at: float | None = None
         self._opened_at: float | None = None
 
@@ -198,7 +198,9 @@ class _Show:
                 hint=error.get("hint") or "See the runner's log.",
             )
         joined = (job.get("probe") or {}).get("joined_records", 0)
-        return self._options.records is not None and joined >= self._options.records
+        if self._options.records is None or joined < self._options.records:
+            return False
+        return self._edits is not None and not self._unseen
 
     def _notice(self, job: dict[str, Any]) -> None:
         probe = job.get("probe") or {}
@@ -212,21 +214,42 @@ class _Show:
                 f"[green]gate open[/]: {job.get('held_at_open', 0):,} held records "
                 f"are joined with {versions}"
             )
-        if self._opened_at is not None and not self._edited and probe.get("joined_records", 0) > 0:
-            edits = edit_users(self._stage.database, self._options.rows)
-            self._stage.clicks.favour(edits.renamed + edits.deleted)
-            self._edited, self._deleted = True, edits.deleted
-            self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
+        if self._opened_at is not None and self._edits is None and probe.get("joined_records", 0):
+            self._edit()
+        elif self._edits is not None and self._unseen:
+            self._look_for_edits(self._edits)
+
+    def _edit(self) -> None:
+        edits = edit_users(self._stage.database, self._options.rows)
+        self._stage.clicks.favour(edits.renamed + edits.deleted)
+        self._edits, self._unseen = edits, {*edits.renamed, *edits.deleted}
+        self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
+
+    def _look_for_edits(self, edits: Edits) -> None:
+        """Say when a click of each edited user shows the edit."""
+        for row in newest_rows(self._output):
+            user, name = row["user_id"], row["name"]
+            renamed = user in edits.renamed and name == f"renamed {user}"
+            if user in self._unseen and (renamed or (user in edits.deleted and name is None)):
+                self._unseen.discard(int(str(user)))
+                self._talk.print(
+                    f"click {row['item_id']} of user {user}: name {name or 'NULL'}, "
+                    f"joined with {row['_dimension_versions']}"
+                )
 
     def _rows(self, job: dict[str, Any]) -> list[dict[str, object]]:
         joined = (job.get("probe") or {}).get("joined_records", 0)
-        return newest_rows(self._output, _SHOWN_ROWS) if joined else []
+        return newest_rows(self._output)[-_SHOWN_ROWS:] if joined else []
 
     def _audit(self, job: dict[str, Any]) -> Audit:
         opened = Opened(job["opened_at_ms"], job["versions_at_open"])
         pins = PinStore(self._layout.checkpoint / "pins")
         return audit_output(
-            self._output, pins, opened, users=self._options.rows, deleted=self._deleted
+            self._output,
+            pins,
+            opened,
+            users=self._options.rows,
+            deleted=self._edits.deleted if self._edits is not None else (),
         )
 
     def _result(self, job: dict[str, Any], started: float, submitted: float) -> DemoResult:

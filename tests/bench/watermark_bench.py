@@ -109,11 +109,17 @@ def results() -> Iterator[dict[str, object]]:
         }
 
 
-def main() -> int:
-    met = True
+def judged():
+    """Each result with `met`: whether it is within its bar."""
     for result in results():
         value = result["value"]
-        result["met"] = result.get("at_least", value) <= value <= result.get("at_most", value)
+        met = result.get("at_least", value) <= value <= result.get("at_most", value)
+        yield {**result, "met": met}
+
+
+def main() -> int:
+    met = True
+    for result in judged():
         met &= result["met"]
         sys.stdout.write(json.dumps(result) + "\n")
     return 0 if met else 1

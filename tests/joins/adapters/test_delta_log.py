@@ -1,0 +1,292 @@
+"""Commits through delta-rs: once each, fenced by the epoch, whole or refused."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Transaction
+from deltalake import Field as DeltaField
+from deltalake import Schema as DeltaSchema
+from deltalake.schema import PrimitiveType
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.errors import FencedError, SinkError
+from tests.support.changelog import stage
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+COMMITTER = """
+import sys
+from pathlib import Path
+from joins.adapters.delta_log import DeltaLog
+from joins.errors import FencedError
+
+log = DeltaLog(Path(sys.argv[1]), "app")
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        print(log.commit(int(line), 1, [], {}), flush=True)
+    except FencedError:
+        print("fenced", flush=True)
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    create_table(tmp_path / "out", SCHEMA)
+    return tmp_path / "out"
+
+
+def rows_of(*ids):
+    return pa.RecordBatch.from_pydict({"id": list(ids), "name": [f"n{i}" for i in ids]}, SCHEMA)
+
+
+def ids_in(path):
+    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("id").to_pylist())
+
+
+def test_creating_keeps_what_is_there(table):
+    log = DeltaLog(table, "app")
+    log.commit(0, 1, [stage(table, rows_of(1))], {})
+    create_table(table, SCHEMA)
+    assert (log.version(), ids_in(table)) == (1, [1])
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SinkError, match="cannot be created"):
+        create_table(tmp_path / "file" / "out", SCHEMA)
+
+
+def test_a_missing_table_is_named(tmp_path):
+    with pytest.raises(SinkError, match="is not there"):
+        DeltaLog(tmp_path / "none", "app").version()
+
+
+def test_committing_a_batch_twice_is_committing_it_once(table):
+    log = DeltaLog(table, "app")
+    assert log.last_batch() is None
+    assert log.commit(0, 1, [stage(table, rows_of(1, 2))], {}) == 1
+    again = stage(table, rows_of(1, 2))
+    assert log.commit(0, 1, [again], {}) == 1
+    assert DeltaLog(table, "app").commit(0, 1, [again], {}) == 1
+    assert (ids_in(table), log.last_batch()) == ([1, 2], 0)
+
+
+def test_an_older_batch_changes_nothing(table):
+    log = DeltaLog(table, "app")
+    log.commit(5, 1, [], {})
+    assert log.commit(4, 1, [stage(table, rows_of(1))], {}) == 1
+    assert (ids_in(table), log.last_batch()) == ([], 5)
+
+
+def test_jobs_with_other_app_ids_do_not_meet(table):
+    first, second = DeltaLog(table, "a"), DeltaLog(table, "b")
+    first.commit_epoch(9)
+    first.commit(3, 9, [stage(table, rows_of(1))], {})
+    assert second.last_batch() is None
+    second.commit(0, 1, [stage(table, rows_of(2))], {})
+    assert ids_in(table) == [1, 2]
+
+
+def test_an_epoch_is_committed_once_and_fences_older_runners(table):
+    old, new = DeltaLog(table, "app"), DeltaLog(table, "app")
+    old.commit_epoch(1)
+    old.commit_epoch(1)
+    assert old.version() == 1
+    new.commit_epoch(2)
+    with pytest.raises(FencedError, match="epoch 2"):
+        old.commit(0, 1, [stage(table, rows_of(1))], {})
+    with pytest.raises(FencedError):
+        old.commit_epoch(1)
+    new.commit(0, 2, [stage(table, rows_of(2))], {})
+    assert ids_in(table) == [2]
+
+
+class Loaded(DeltaLog):
+    """A log whose table was loaded before somebody else's commit."""
+
+    def _load(self, version=None):
+        if version is None and not hasattr(self, "_first"):
+            self._first = super()._load()
+        return self._first if version is None else super()._load(version)
+
+
+OTHERS = {
+    "the_same_batch": lambda log, file: log.commit(0, 1, [file], {}),
+    "a_later_batch": lambda log, file: log.commit(1, 1, [file], {}),
+    "a_newer_epoch": lambda log, file: log.commit_epoch(2),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_of_two_that_loaded_the_table_at_the_same_time_one_commits(table, other):
+    late = Loaded(table, "app")
+    assert late.version() == 0
+    other(DeltaLog(table, "app"), stage(table, rows_of(1)))
+    before = ids_in(table)
+    with pytest.raises(FencedError, match="concurrent"):
+        late.commit(0, 1, [stage(table, rows_of(2))], {})
+    assert ids_in(table) == before
+    assert DeltaLog(table, "app").version() == 1
+
+
+def test_processes_that_commit_the_same_batches_commit_each_once(table):
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", COMMITTER, str(table)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as one,
+        subprocess.Popen(
+            [sys.executable, "-c", COMMITTER, str(table)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as two,
+    ):
+        try:
+            for process in (one, two):
+                assert process.stdout.readline() == "ready\n"
+            for batch in range(8):
+                for process in (one, two):
+                    process.stdin.write(f"{batch}\n")
+                    process.stdin.flush()
+                answers = {process.stdout.readline().strip() for process in (one, two)}
+                assert answers <= {str(batch + 1), "fenced"}
+                assert answers != {"fenced"}
+        finally:
+            one.kill()
+            two.kill()
+    log = DeltaLog(table, "app")
+    assert (log.version(), log.last_batch()) == (8, 7)
+
+
+CHANGED = {
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_a_staged_file_that_was_changed_is_refused(table, change):
+    log = DeltaLog(table, "app")
+    good, bad = stage(table, rows_of(1)), stage(table, rows_of(2))
+    change(table / bad.path)
+    with pytest.raises(SinkError, match="staged file"):
+        log.commit(0, 1, [good, bad], {})
+    assert (log.version(), log.last_batch()) == (0, None)
+    log.commit(0, 1, [good, stage(table, rows_of(2))], {})
+    assert ids_in(table) == [1, 2]
+
+
+class Swallowing(DeltaLog):
+    """A log whose writes go to the table under another app id."""
+
+    def _write(self, table, files, transactions, metadata):
+        mine = [replace_app(transaction) for transaction in transactions]
+        super()._write(table, files, mine, metadata)
+
+
+def replace_app(transaction):
+    return Transaction(f"other:{transaction.app_id}", transaction.version)
+
+
+def test_a_commit_that_does_not_show_afterwards_is_an_error(table):
+    with pytest.raises(SinkError, match="shows batch None"):
+        Swallowing(table, "app").commit(0, 1, [], {})
+
+
+def test_a_commit_tells_its_metadata_as_delta_users_see_it(table):
+    log = DeltaLog(table, "app")
+    version = log.commit(7, 3, [stage(table, rows_of(1))], {"batch": 7, "versions": {"u": 4}})
+    actions = log.commit_entry(version)
+    told = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    assert json.loads(told["userMetadata"]) == {"batch": 7, "versions": {"u": 4}}
+    transactions = {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
+    assert transactions == {"app": 7, "app:fence": 3}
+
+
+def test_a_commit_is_read_back_by_itself_and_as_part_of_a_version(table):
+    log = DeltaLog(table, "app")
+    log.commit(0, 1, [stage(table, rows_of(1)), stage(table, rows_of(2))], {})
+    log.commit(1, 1, [], {})
+    log.commit(2, 1, [stage(table, rows_of(3))], {})
+    assert log.read_commit(1).column("id").to_pylist() == [1, 2]
+    assert log.read_commit(2).num_rows == 0
+    assert log.read_commit(3, ["name"]).to_pylist() == [{"name": "n3"}]
+    added = [len(log.files_added(first, 3)) for first in (1, 2, 3, 4)]
+    assert added == [3, 1, 1, 0]
+    assert [len(log.files_at(version)) for version in range(4)] == [0, 2, 2, 3]
+    tables = log.read_files(log.files_at(3))
+    assert sorted(i for t in tables for i in t.column("id").to_pylist()) == [1, 2, 3]
+
+
+# Which tables of others may be written
+
+
+def delta_field(name, kind, **more):
+    return DeltaField(name, PrimitiveType(kind), **more)
+
+
+ID, NAME = delta_field("id", "long"), delta_field("name", "string")
+REFUSED = {
+    "another_order": ([NAME, ID], {}, "has columns"),
+    "another_type": ([delta_field("id", "integer"), NAME], {}, "has columns"),
+    "a_column_more": ([ID, NAME, delta_field("x", "long")], {}, "has columns"),
+    "not_null_where_rows_may_be_null": (
+        [delta_field("id", "long", nullable=False), NAME],
+        {},
+        "NOT NULL",
+    ),
+    "a_generated_column": (
+        [delta_field("id", "long", metadata={"delta.generationExpression": "1"}), NAME],
+        {},
+        "generationExpression",
+    ),
+    "a_property_that_we_do_not_know": (
+        [ID, NAME],
+        {"delta.dataSkippingNumIndexedCols": "1"},
+        "uses",
+    ),
+    "deletion_vectors": ([ID, NAME], {"delta.enableDeletionVectors": "true"}, "uses"),
+}
+
+
+@pytest.mark.parametrize(("fields", "properties", "told"), REFUSED.values(), ids=REFUSED)
+def test_a_table_that_this_writer_could_harm_is_refused(tmp_path, fields, properties, told):
+    DeltaTable.create(str(tmp_path), DeltaSchema(fields), configuration=properties)
+    with pytest.raises(SinkError, match=told):
+        DeltaLog(tmp_path, "app").check_writable(SCHEMA)
+
+
+def test_a_partitioned_table_is_refused(tmp_path):
+    DeltaTable.create(str(tmp_path), DeltaSchema([ID, NAME]), partition_by=["id"])
+    with pytest.raises(SinkError, match="partition"):
+        DeltaLog(tmp_path, "app").check_writable(SCHEMA)
+
+
+WRITABLE = {
+    "ours": SCHEMA,
+    "not_null_on_our_side": pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), SCHEMA.field(1)]
+    ),
+    "times": pa.schema([("a", pa.timestamp("us")), ("b", pa.timestamp("us", tz="UTC"))]),
+    "bytes": pa.schema([("a", pa.binary()), ("b", pa.decimal128(10, 2)), ("c", pa.date32())]),
+}
+
+
+@pytest.mark.parametrize("schema", WRITABLE.values(), ids=WRITABLE)
+def test_a_table_that_we_created_may_be_written(tmp_path, schema):
+    create_table(tmp_path, schema)
+    DeltaLog(tmp_path, "app").check_writable(schema)
+
+
+def test_a_size_that_was_told_wrong_is_refused(table):
+    wrong = replace(stage(table, rows_of(1)), size_bytes=1)
+    with pytest.raises(SinkError, match="expected 1"):
+        DeltaLog(table, "app").commit(0, 1, [wrong], {})

@@ -1,0 +1,32 @@
+"""One Spark for all tests of the data path."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from joins.session import SparkSettings, start_session
+from service.embedded.java import Java
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, java: Java, spark_jars: list[Path]
+) -> Iterator[SparkSession]:
+    """A local session with Delta and Kafka; tests share it, so they leave no tables behind."""
+    settings = SparkSettings(
+        app_name="tests",
+        jars=spark_jars,
+        scratch_directory=tmp_path_factory.mktemp("spark"),
+        master="local[2,4]",
+        driver_memory="1g",
+        java_home=java.home,
+        extra={
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    session = start_session(settings)
+    yield session
+    session.stop()

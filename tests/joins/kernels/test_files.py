@@ -1,0 +1,175 @@
+"""Staged files: whole or absent, and described by what pyarrow finds in them."""
+
+import datetime as dt
+import json
+from decimal import Decimal
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.kernels.files import FileOrigin, ParquetStage
+from tests.support.changelog import stage
+
+ORIGIN = FileOrigin(epoch=2, batch=17, task=3, attempt=41)
+SCHEMA = pa.schema(
+    [
+        ("tiny", pa.int8()),
+        ("big", pa.int64()),
+        ("flag", pa.bool_()),
+        ("day", pa.date32()),
+        ("price", pa.decimal128(10, 2)),
+        ("ratio", pa.float64()),
+        ("name", pa.string()),
+        ("raw", pa.binary()),
+        ("at", pa.timestamp("us")),
+        ("instant", pa.timestamp("us", tz="UTC")),
+    ]
+)
+BOUNDED = ("tiny", "big", "flag", "day")
+INSTANTS = st.integers(-(2**50), 2**50)
+ROWS = st.fixed_dictionaries(
+    {
+        "tiny": st.none() | st.integers(-(2**7), 2**7 - 1),
+        "big": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "flag": st.none() | st.booleans(),
+        "day": st.none() | st.dates(),
+        "price": st.none() | st.decimals(-99_999_999, 99_999_999, places=2),
+        "ratio": st.none() | st.floats(),
+        "name": st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+        "raw": st.none() | st.binary(),
+        "at": st.none() | INSTANTS,
+        "instant": st.none() | INSTANTS,
+    }
+)
+BATCHES = st.lists(st.lists(ROWS, max_size=5), max_size=4)
+
+
+def batch_of(rows):
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def plain(value):
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches=BATCHES)
+def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_factory, batches):
+    root = tmp_path_factory.mktemp("table")
+    with ParquetStage(root, SCHEMA, ORIGIN) as staging:
+        for rows in batches:
+            staging.write(batch_of(rows))
+        staged = staging.finish()
+    table = pa.Table.from_batches([batch_of(rows) for rows in batches], schema=SCHEMA)
+    if table.num_rows == 0:
+        assert staged is None
+        assert list(root.iterdir()) == []
+        return
+    assert staged is not None
+    path = root / staged.path
+    assert [staged.rows, staged.size_bytes] == [table.num_rows, path.stat().st_size]
+    assert pq.read_table(path).equals(table)
+    stats = json.loads(staged.stats)
+    assert stats["numRecords"] == table.num_rows
+    assert stats["nullCount"] == {name: table.column(name).null_count for name in SCHEMA.names}
+    for at, bound in enumerate(("minValues", "maxValues")):
+        found = {
+            name: list(pc.min_max(table.column(name)).as_py().values())[at] for name in BOUNDED
+        }
+        assert stats[bound] == {n: plain(v) for n, v in found.items() if v is not None}
+
+
+def test_a_file_that_is_not_finished_does_not_stay(tmp_path):
+    def write_half():
+        with ParquetStage(tmp_path, SCHEMA, ORIGIN) as staging:
+            staging.write(batch_of([dict.fromkeys(SCHEMA.names)]))
+            assert len(list(tmp_path.iterdir())) == 1
+            raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        write_half()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_another_schema_are_refused(tmp_path):
+    with ParquetStage(tmp_path, SCHEMA, ORIGIN) as staging, pytest.raises((ValueError, TypeError)):
+        staging.write(pa.RecordBatch.from_pydict({"other": [1]}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_day_outside_of_the_calendar_leaves_its_column_without_bounds(tmp_path):
+    days = pa.array([-800_000, 0], pa.int32()).cast(pa.date32())
+    staged = stage(tmp_path, pa.RecordBatch.from_arrays([days], names=["day"]))
+    stats = json.loads(staged.stats)
+    assert (stats["minValues"], stats["nullCount"]) == ({}, {"day": 0})
+
+
+def test_a_name_tells_who_wrote_the_file_and_is_never_used_twice():
+    names = {ORIGIN.file_name() for _ in range(20)}
+    assert len(names) == 20
+    assert all(name.startswith("part-00002-0000000017-00003-41-") for name in names)
+
+
+# Spark skips files by these statistics.
+
+SKIPPED = (
+    "tiny = -3",
+    "tiny > 2",
+    "big = 9007199254740993",
+    "big < -4",
+    "flag",
+    "flag IS NULL",
+    "day = DATE'2024-02-29'",
+    "day < DATE'1600-01-01'",
+    "price = 1.10",
+    "ratio > 0.5",
+    "name = 'b'",
+    "name IS NOT NULL",
+    "at >= TIMESTAMP_NTZ'1970-01-01 00:00:01'",
+    "tiny IS NULL AND big IS NULL",
+)
+
+
+def spark_rows(number):
+    day = (dt.date(1500, 1, 1), dt.date(2024, 2, 29), None, dt.date(9999, 12, 31))[number % 4]
+    return {
+        "tiny": (number % 7) - 3 if number % 5 else None,
+        "big": (2**53 + 1, -(2**63), 2**63 - 1, None, 0)[number % 5],
+        "flag": (True, False, None)[number % 3],
+        "day": day,
+        "price": Decimal(number) / 10,
+        "ratio": (float("nan"), 0.25, None, 0.75)[number % 4],
+        "name": ("a", "b", None, "x" * 60)[number % 4],
+        "raw": b"\x00" if number % 2 else None,
+        "at": number * 500_000,
+        "instant": -number,
+    }
+
+
+@pytest.mark.integration
+def test_spark_finds_the_same_rows_with_and_without_data_skipping(tmp_path, spark: SparkSession):
+    create_table(tmp_path, SCHEMA)
+    rows = [spark_rows(n) for n in range(24)]
+    files = [stage(tmp_path, batch_of(rows[at : at + 2])) for at in range(0, len(rows), 2)]
+    files.append(stage(tmp_path, batch_of([dict.fromkeys(SCHEMA.names)])))
+    DeltaLog(tmp_path, "app").commit(0, 1, files, {})
+    session = spark.newSession()
+    answers = {}
+    for skipping in ("true", "false"):
+        session.conf.set("spark.databricks.delta.stats.skipping", skipping)
+        frame = session.read.format("delta").load(str(tmp_path))
+        found = [
+            frame.where(condition).select(f.lit(condition), f.col("price").cast("string"))
+            for condition in SKIPPED
+        ]
+        answers[skipping] = sorted(map(str, reduce(DataFrame.unionAll, found).collect()))
+    assert answers["true"] == answers["false"]
+    assert all(any(condition in row for row in answers["true"]) for condition in SKIPPED)

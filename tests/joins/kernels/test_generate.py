@@ -1,0 +1,129 @@
+"""datagen's rows: a function of seed and row number, within the bounds asked for."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.errors import SourceError
+from joins.kernels.generate import generate, sequence_length
+from joins.plan import DatagenField, DatagenKind, Field
+from joins.types import SqlType, TypeName, arrow_type
+
+RANDOM, SEQUENCE = DatagenKind.RANDOM, DatagenKind.SEQUENCE
+KINDS = {
+    "boolean": SqlType(TypeName.BOOLEAN),
+    "tinyint": SqlType(TypeName.TINYINT),
+    "smallint": SqlType(TypeName.SMALLINT),
+    "int": SqlType(TypeName.INT),
+    "bigint": SqlType(TypeName.BIGINT),
+    "float": SqlType(TypeName.FLOAT),
+    "double": SqlType(TypeName.DOUBLE),
+    "decimal": SqlType(TypeName.DECIMAL, 10, 2),
+    "decimal_without_whole_digits": SqlType(TypeName.DECIMAL, 2, 2),
+    "string": SqlType(TypeName.STRING),
+}
+FIELDS = tuple(Field(name, kind) for name, kind in KINDS.items())
+RULES = tuple(DatagenField(name, RANDOM) for name in KINDS)
+BOUNDS = {
+    "tinyint": ("tinyint", "-128", "127"),
+    "one_value": ("int", "7", "7"),
+    "zero_is_a_bound": ("int", "0", "0"),
+    "negative": ("bigint", "-5", "-3"),
+    "whole_bigint": ("bigint", str(-(2**63)), str(2**63 - 1)),
+    "double": ("double", "-1.5", "2.5"),
+    "double_up_to_zero": ("double", "-2", "0"),
+    "decimal": ("decimal", "10.50", "10.60"),
+}
+SEQUENCES = {
+    "tinyint": ("tinyint", "3"),
+    "bigint_beyond_32_bits": ("bigint", str(2**40)),
+    "negative": ("int", "-2"),
+    "double": ("double", "5"),
+    "float": ("float", "5"),
+    "decimal": ("decimal", "5"),
+    "string": ("string", "5"),
+}
+
+
+def column(kind, rule, rows=range(1000)):
+    return generate((Field("v", KINDS[kind]),), (rule,), seed=1, rows=rows).column(0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    first=st.integers(0, 2**40),
+    counts=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_a_row_does_not_depend_on_where_a_batch_begins(first, counts, seed):
+    whole = generate(FIELDS, RULES, seed=seed, rows=range(first, first + sum(counts)))
+    parts = []
+    for count in counts:
+        parts.append(generate(FIELDS, RULES, seed=seed, rows=range(first, first + count)))
+        first += count
+    assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(whole)
+
+
+def test_columns_have_the_declared_types_and_no_nulls():
+    made = generate(FIELDS, RULES, seed=1, rows=range(50))
+    assert made.schema == pa.schema([(f.name, arrow_type(f.type)) for f in FIELDS])
+    assert all(column.null_count == 0 for column in made.columns)
+    made.validate(full=True)
+
+
+def test_seeds_and_columns_differ():
+    two = (Field("a", KINDS["bigint"]), Field("b", KINDS["bigint"]))
+    one = generate(two, (), seed=1, rows=range(100))
+    other = generate(two, (), seed=2, rows=range(100))
+    values = [set(c.to_pylist()) for batch in (one, other) for c in batch.columns]
+    assert len(set.union(*values)) == 400
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), BOUNDS.values(), ids=BOUNDS)
+def test_random_values_stay_within_their_bounds(kind, low, high):
+    made = column(kind, DatagenField("v", RANDOM, minimum=low, maximum=high))
+    bounds = pc.min_max(made)
+    target = arrow_type(KINDS[kind])
+    least, most = (pa.scalar(text).cast(target).as_py() for text in (low, high))
+    assert least <= bounds["min"].as_py() <= bounds["max"].as_py() <= most
+    if most - least > 0:
+        assert len(pc.unique(made)) > 1
+
+
+def test_small_ranges_are_filled_evenly():
+    made = column("int", DatagenField("v", RANDOM, minimum="1", maximum="4"), range(8000))
+    counts = [entry["counts"] for entry in pc.value_counts(made).to_pylist()]
+    assert len(counts) == 4
+    assert min(counts) > 1800
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 100])
+def test_strings_have_the_length_asked_for(length):
+    made = column("string", DatagenField("v", RANDOM, length=length), range(20))
+    assert set(pc.utf8_length(made).to_pylist()) == {length}
+    assert set("".join(made.to_pylist())) <= set("0123456789abcdef")
+
+
+@pytest.mark.parametrize(("kind", "start"), SEQUENCES.values(), ids=SEQUENCES)
+def test_a_sequence_counts_from_its_start(kind, start):
+    made = column(kind, DatagenField("v", SEQUENCE, start=start, end="2000"), range(10, 13))
+    first = int(start) + 10
+    assert made.type == arrow_type(KINDS[kind])
+    assert [float(v) for v in made.to_pylist()] == [first, first + 1, first + 2]
+
+
+def test_the_shortest_sequence_ends_the_stream():
+    rules = [
+        DatagenField("a", SEQUENCE, start="1", end="100"),
+        DatagenField("b", SEQUENCE, start="-5", end="5"),
+        DatagenField("c", RANDOM),
+    ]
+    assert sequence_length(rules) == 11
+    assert sequence_length(rules[2:]) is None
+
+
+def test_a_type_that_it_cannot_make_is_named():
+    with pytest.raises(SourceError, match="BYTES"):
+        generate((Field("v", SqlType(TypeName.BYTES)),), (), seed=1, rows=range(1))

@@ -1,0 +1,95 @@
+"""Planted faults: at the wished passage, once, and never unless asked for."""
+
+import errno
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from joins.errors import JoinError
+from joins.failpoints import POINTS, FailpointError, Failpoints, parse_failpoints
+from tests.support.wait import wait_until
+
+PARSED = {
+    "nothing": ("", {}),
+    "only_separators": (" ; ;", {}),
+    "first_passage_by_default": ("C3=kill", {"C3": ("kill", 1)}),
+    "a_passage": ("C3=raise@12", {"C3": ("raise", 12)}),
+    "several": ("C3=kill@2; C11=enospc", {"C3": ("kill", 2), "C11": ("enospc", 1)}),
+}
+REFUSED = {
+    "unknown_point": "C99=kill",
+    "unknown_action": "C3=explode",
+    "no_action": "C3",
+    "passage_zero": "C3=kill@0",
+    "negative_passage": "C3=kill@-1",
+    "passage_in_words": "C3=kill@two",
+    "superscript_passage": "C3=kill@²",
+    "one_bad_among_good": "C3=kill;C4",
+}
+PROGRAM = """
+import sys
+from joins.failpoints import Failpoints
+
+points = Failpoints(sys.argv[1])
+for passage in range(3):
+    print(passage, flush=True)
+    points.hit("C6")
+"""
+
+
+@pytest.mark.parametrize(("text", "points"), PARSED.values(), ids=PARSED)
+def test_a_setting_is_understood(text, points):
+    assert parse_failpoints(text) == points
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_a_setting_that_would_do_nothing_is_refused(text):
+    with pytest.raises(JoinError) as caught:
+        Failpoints(text)
+    assert "C3" in caught.value.message or "C99" in caught.value.message or "C4" in str(caught)
+
+
+def test_nothing_happens_unless_planted():
+    points = Failpoints()
+    for point in POINTS:
+        points.hit(point)
+
+
+def test_the_fault_comes_at_its_passage_and_only_there():
+    points = Failpoints("C7=raise@3")
+    points.hit("C7")
+    points.hit("C6")
+    points.hit("C7")
+    with pytest.raises(FailpointError):
+        points.hit("C7")
+    points.hit("C7")
+
+
+def test_a_full_disk_is_an_os_error():
+    with pytest.raises(OSError, match="planted") as caught:
+        Failpoints("C11=enospc").hit("C11")
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_kill_ends_the_process_at_the_passage():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "C6=kill@2"], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert done.stdout.split() == ["0", "1"]
+
+
+def test_stop_halts_the_process_until_it_is_continued():
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "C6=stop"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            seen = psutil.Process(process.pid)
+            wait_until(lambda: seen.status() == psutil.STATUS_STOPPED, what="the process halts")
+            process.send_signal(signal.SIGCONT)
+            assert process.communicate(timeout=20)[0].split() == ["0", "1", "2"]
+        finally:
+            process.kill()

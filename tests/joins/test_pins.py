@@ -1,0 +1,103 @@
+"""Pins: written once, read the same for ever; and what Spark's offset log says."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from joins.errors import CheckpointError
+from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
+
+PIN = Pin(
+    batch=7,
+    topic="clicks",
+    start_offsets={0: 10, 1: 0, 10: 5},
+    end_offsets={0: 12, 1: 3, 10: 5},
+    versions={"users": 12, "items": 3},
+    batch_timestamp_ms=1_700_000_000_123,
+    epoch=2,
+)
+LOG = """v1
+{"batchWatermarkMs":0,"batchTimestampMs":1700000000123,"conf":{"a":"b"}}
+{"clicks":{"1":3,"0":12}}"""
+BROKEN_LOGS = {
+    "empty": "",
+    "cut_after_the_version": "v1",
+    "cut_after_the_metadata": "\n".join(LOG.splitlines()[:2]),
+    "other_version": LOG.replace("v1", "v2"),
+    "second_source": LOG + "\n{}",
+    "other_topic": LOG.replace("clicks", "orders"),
+    "no_time": LOG.replace("batchTimestampMs", "time"),
+    "cut_in_the_offsets": LOG[:-3],
+    "offsets_are_no_object": LOG.replace('{"1":3,"0":12}', "7"),
+}
+
+
+def test_a_pin_is_read_as_it_was_written(tmp_path):
+    store = PinStore(tmp_path / "pins")
+    assert store.read(7) is None
+    assert store.create(PIN) == PIN
+    assert PinStore(tmp_path / "pins").read(7) == PIN
+
+
+def test_the_first_pin_of_a_batch_holds(tmp_path):
+    store = PinStore(tmp_path)
+    store.create(PIN)
+    later = replace(PIN, versions={"users": 99}, epoch=3)
+    assert store.create(later) == PIN
+    assert store.read(7) == PIN
+
+
+def test_all_who_pin_a_batch_at_once_get_the_same_pin(tmp_path):
+    store = PinStore(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: store.create(replace(PIN, epoch=n)), range(32)))
+    assert len({pin.epoch for pin in found}) == 1
+
+
+def test_the_newest_pin_is_that_of_the_greatest_batch(tmp_path):
+    store = PinStore(tmp_path / "pins")
+    assert store.newest() is None
+    for batch in (9, 100, 10):
+        store.create(replace(PIN, batch=batch))
+    assert store.newest() == replace(PIN, batch=100)
+
+
+def test_a_damaged_pin_is_refused(tmp_path):
+    store = PinStore(tmp_path)
+    store.create(PIN)
+    next(tmp_path.iterdir()).write_text("{")
+    with pytest.raises(CheckpointError):
+        store.read(7)
+    with pytest.raises(CheckpointError):
+        store.create(PIN)
+
+
+def test_a_pin_counts_its_offsets_and_names_its_versions():
+    assert PIN.records() == 2 + 3 + 0
+    assert PIN.versions_text() == "items=3,users=12"
+
+
+def test_commit_metadata_has_partitions_in_numeric_order():
+    told = pin_json(PIN)
+    assert list(told["end_offsets"]) == ["0", "1", "10"]
+    assert json.loads(json.dumps(told)) == told
+
+
+def write_log(checkpoint, batch, text):
+    (checkpoint / "offsets").mkdir(exist_ok=True)
+    (checkpoint / "offsets" / str(batch)).write_text(text)
+
+
+def test_the_offset_log_tells_range_and_time(tmp_path):
+    assert read_offset_log(tmp_path, 4, "clicks") is None
+    write_log(tmp_path, 4, LOG)
+    assert read_offset_log(tmp_path, 4, "clicks") == LoggedBatch({0: 12, 1: 3}, 1_700_000_000_123)
+
+
+@pytest.mark.parametrize("text", BROKEN_LOGS.values(), ids=BROKEN_LOGS)
+def test_an_offset_log_of_another_form_is_refused(tmp_path, text):
+    write_log(tmp_path, 4, text)
+    with pytest.raises(CheckpointError, match="offsets/4"):
+        read_offset_log(tmp_path, 4, "clicks")

@@ -1,0 +1,75 @@
+"""Reports of tasks: what one task says is what the driver reads."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joins.kernels.files import StagedFile
+from joins.staging import TaskReport, current_origin, merge_reports, reporting
+
+FILES = st.builds(
+    StagedFile, path=st.text(), size_bytes=st.integers(0), rows=st.integers(0), stats=st.text()
+)
+REPORTS = st.builds(
+    TaskReport,
+    files=st.dictionaries(st.sampled_from(["output", "dead_letters"]), FILES),
+    counts=st.dictionaries(st.sampled_from(["joined", "matched"]), st.integers(0, 2**62)),
+    detail=st.dictionaries(st.text(), st.lists(st.integers())),
+)
+
+
+def text_of(report):
+    (text,) = report.to_batch().column(0).to_pylist()
+    return text
+
+
+@given(report=REPORTS)
+def test_a_report_arrives_as_it_was_sent(report):
+    assert TaskReport.from_json(text_of(report)) == report
+
+
+@given(reports=st.lists(REPORTS, max_size=6))
+def test_merging_sums_counts_and_loses_no_file(reports):
+    merged = merge_reports(map(text_of, reports))
+    for name in ("joined", "matched"):
+        assert merged.counts.get(name, 0) == sum(r.counts.get(name, 0) for r in reports)
+    for name in ("output", "dead_letters"):
+        expected = tuple(r.files[name] for r in reports if name in r.files)
+        assert merged.files.get(name, ()) == expected
+    assert merged.details == tuple(r.detail for r in reports)
+
+
+def test_outside_a_task_the_origin_is_the_driver():
+    origin = current_origin(3, 17)
+    assert (origin.epoch, origin.batch, origin.task, origin.attempt) == (3, 17, 0, 0)
+
+
+def test_a_failing_batch_tells_its_own_exception_and_still_fails():
+    told = []
+
+    def run(frame, batch):
+        raise ValueError(f"batch {batch}")
+
+    with pytest.raises(ValueError, match="batch 4"):
+        reporting(run, told.append)(None, 4)
+    assert [str(error) for error in told] == ["batch 4"]
+
+
+def test_a_batch_that_succeeds_tells_nothing():
+    told = []
+    reporting(lambda frame, batch: None, told.append)(None, 4)
+    assert told == []
+
+
+@pytest.mark.integration
+def test_inside_a_task_the_origin_names_task_and_attempt(spark):
+    def names(batches):
+        for _ in batches:
+            pass
+        origin = current_origin(3, 17)
+        yield TaskReport(detail={"task": origin.task, "attempt": origin.attempt}).to_batch()
+
+    frame = spark.range(0, 3, 1, 3).mapInArrow(names, "report string")
+    details = merge_reports(row.report for row in frame.collect()).details
+    assert [detail["task"] for detail in details] == [0, 1, 2]
+    assert len({detail["attempt"] for detail in details}) == 3
