@@ -1,4 +1,4 @@
-"""Experiment `crash-points`: a fault at every reachable point of the batch protocol, in one job's life.
+"""Experiment `crash-points`: faults at every reachable point of the batch protocol.
 
 The output must be what it is without faults: each record once, with the name that its user had.
 """
@@ -33,7 +33,7 @@ _USERS = 500
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the output shows: `joined` rows, and how many records are lost, doubled, wrong, early."""
+    """What the output shows: `joined` rows, and how many are lost, doubled, wrong, early."""
 
     joined: int
     lost: int
@@ -51,7 +51,7 @@ class Outcome:
 def run_crash_points(
     directory: Path, kafka: KafkaBroker, mariadb: MariaDb, points: tuple[str, ...]
 ) -> Outcome:
-    """One job that meets all `points`, `_BATCHES` bursts of records, and the verdict on its output."""
+    """One job that meets all `points`, `_BATCHES` bursts of records, and the verdict."""
     topic, path = create_topic(kafka.bootstrap_servers, partitions=2), unique_name("crash")
     with (
         running_rig(directory, kafka, mariadb, failpoints=";".join(points)) as rig,
