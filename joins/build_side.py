@@ -85,11 +85,13 @@ class BuildHooks:
     Attributes:
         state: the committed state that a batch continues.
         on_commit: a commit and what it made true.
+        on_repeat: a batch comes again that is committed; what its commit made true may be untold.
         on_error: why a batch failed, before Spark turns it into text.
     """
 
     state: Callable[[], ChangelogState]
     on_commit: Callable[[CommittedBatch], None]
+    on_repeat: Callable[[], None]
     on_error: Callable[[Exception], None]
     failpoints: Failpoints
 
@@ -152,6 +154,7 @@ class BuildSide:
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
         last = self._log.last_batch()
         if last is not None and last >= batch:
+            self._hooks.on_repeat()
             return
         before = self._hooks.state()
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)

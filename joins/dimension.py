@@ -72,8 +72,7 @@ class DimensionRuntime:
         self.keeper = IndexKeeper(places.index, places.index_specs, self.changelog)
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
-        self._version = 0
-        self._state = ChangelogState()
+        self._head = (0, ChangelogState())  # one value: other threads read version and state
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold_lock = threading.Lock()
@@ -83,7 +82,11 @@ class DimensionRuntime:
     @property
     def version(self) -> int:
         """The newest committed version of the changelog."""
-        return self._version
+        return self._head[0]
+
+    @property
+    def _state(self) -> ChangelogState:
+        return self._head[1]
 
     def open(self) -> None:
         """Create the tables, fence older runners and read the committed state back."""
@@ -91,20 +94,30 @@ class DimensionRuntime:
         create_table(self.places.changelog, schema, properties=OWN_TABLE_PROPERTIES)
         Fold.create(self.places.current, schema)
         self.changelog.commit_epoch(self._task.epoch)
-        self._version = self.changelog.version()
-        self._state = read_changelog_state(self.changelog, self._version)
+        self._read_back()
+
+    def _read_back(self) -> None:
+        version = self.changelog.version()
+        if version == self.version:
+            return
+        self._head = (version, read_changelog_state(self.changelog, version))
         self.counts.snapshot_rows = self._state.snapshot_rows
         self.counts.next_offsets = dict(self._state.next_offsets)
 
     def replay_watermarks(self) -> None:
         """Give the committed watermarks to the valve again, after a restart."""
-        for partition in self._state.marks:
-            self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
+        self._tell_watermarks(tuple(self._state.marks))
+
+    def _tell_watermarks(self, partitions: tuple[int, ...]) -> None:
+        """A watermark of an older generation is void: its partition is being copied anew."""
+        for partition in partitions:
+            if self._state.is_complete(partition):
+                self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
 
     @property
     def complete(self) -> bool:
-        """Whether each channel's watermark is committed."""
-        return len(self._state.marks) >= self.places.partitions
+        """Whether the newest generation's watermark of each channel is committed."""
+        return all(self._state.is_complete(p) for p in range(self.places.partitions))
 
     def start_build(
         self,
@@ -118,6 +131,7 @@ class DimensionRuntime:
         hooks = BuildHooks(
             state=lambda: self._state,
             on_commit=self._committed,
+            on_repeat=self._repeated,
             on_error=on_error,
             failpoints=failpoints,
         )
@@ -131,7 +145,7 @@ class DimensionRuntime:
             The version that is ready.
         """
         self._serve_index.set()
-        self.keeper.prepare(self._version)
+        self.keeper.prepare(self.version)
         return self.ready_version()
 
     def ready_version(self) -> int:
@@ -141,8 +155,7 @@ class DimensionRuntime:
 
     def _committed(self, batch: CommittedBatch) -> None:
         self._trimmable = dict(self._state.next_offsets)
-        self._state = batch.state
-        self._version = batch.version
+        self._head = (batch.version, batch.state)
         self.counts.records += batch.records
         self.counts.streamed_records += batch.streamed
         self.counts.snapshot_rows = batch.state.snapshot_rows
@@ -151,15 +164,22 @@ class DimensionRuntime:
             self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
         if self._serve_index.is_set():
             self.keeper.prepare(batch.version)
-        for partition in batch.marked_partitions:
-            self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
+        self._tell_watermarks(batch.marked_partitions)
+
+    def _repeated(self) -> None:
+        """A query that failed behind its commit, or an earlier runner, may not have told it."""
+        self._read_back()
+        if self._serve_index.is_set():
+            self.keeper.prepare(self.version)
+        self.replay_watermarks()
 
     def fold(self, fold: Fold) -> int | None:
         """Fold what is committed into `current`; None before the snapshot is complete."""
         if not self.complete:
             return None
         with self._fold_lock:
-            self.fold_version = fold.run(self._version, self._state.marks)
+            version, state = self._head
+            self.fold_version = fold.run(version, state.marks)
         return self.fold_version
 
     def lag_records(self) -> int:

@@ -5,6 +5,7 @@
 | `JoinError` | root of this package |
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
+| `SnapshotNeededError` | the binlog cannot be followed on, a new snapshot can |
 | `SinkError` | an output that we write is missing, refused us or does not fit |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
@@ -26,6 +27,10 @@ class SourceError(JoinError):
 
 class SourceUnavailableError(SourceError):
     """A source cannot be reached now; the job waits and goes on when it is back."""
+
+
+class SnapshotNeededError(SourceError):
+    """What happened is not in the binlog row by row: the table must be copied again."""
 
 
 class SinkError(JoinError):

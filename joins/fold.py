@@ -1,8 +1,9 @@
 """The background fold: a plain Delta table `current`, for `SELECT * … VERSION AS OF`.
 
 Each fold merges the changes since the last one and names in its commit's metadata the changelog
-version that `current` equals from then on. It starts once the snapshot is complete, so it needs no
-tombstones.
+version that `current` equals from then on. It needs no tombstones, for it works only when every
+record below it has arrived: it starts once the snapshot is complete, and it waits while a later
+generation is being copied.
 """
 
 import json
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
@@ -53,8 +56,8 @@ class Fold:
                     return int(json.loads(told)[_VERSION_KEY])
         return None
 
-    def run(self, version: int, marks: Mapping[int, tuple[int, int]]) -> int:
-        """Fold everything up to `version`.
+    def run(self, version: int, marks: Mapping[int, tuple[int, int]]) -> int | None:
+        """Fold everything up to `version`, unless a generation of it is incomplete.
 
         Args:
             version: changelog version to reach.
@@ -62,14 +65,17 @@ class Fold:
                 that or an older generation behind it are ignored.
 
         Returns:
-            The version that `current` now equals.
+            The version that `current` now equals, None if nothing was ever folded.
         """
         folded = self.folded_version()
         if folded is not None and folded >= version:
             return folded
         files = self._changelog.files_added((folded or 0) + 1, version)
+        complete = min((generation for generation, _ in marks.values()), default=1)
+        if any(_newest_generation(file) > complete for file in files):
+            return folded
         if files:
-            self._merge(self._newest(files, marks), version, marks)
+            self._merge(self._newest(files, marks), version, complete)
         return version
 
     def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
@@ -83,17 +89,18 @@ class Fold:
             )
             changes = changes.where(~zombie)
         order = [f.col(name).desc() for name in _POSITION]
-        window = Window.partitionBy(*self._primary_key).orderBy(*order)
+        key = [f.col(f"`{name}`") for name in self._primary_key]
+        window = Window.partitionBy(*key).orderBy(*order)
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
 
-    def _merge(
-        self, changes: DataFrame, version: int, marks: Mapping[int, tuple[int, int]]
-    ) -> None:
+    def _merge(self, changes: DataFrame, version: int, complete: int) -> None:
+        """Merge each key's newest record; those of generations before `complete` are gone."""
         names = changes.columns
         same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
         newer = f"{place.format('s')} > {place.format('t')}"
+        gone = f"(s._op = 'd' OR s._generation < {complete})"
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in names}
         metadata = json.dumps({_VERSION_KEY: version})
         self._spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
@@ -101,11 +108,15 @@ class Fold:
             DeltaTable.forPath(self._spark, str(self._current.path))
             .alias("t")
             .merge(changes.alias("s"), same_key)
-            .whenMatchedDelete(condition=f"s._op = 'd' AND {newer}")
+            .whenMatchedDelete(condition=f"{gone} AND {newer}")
             .whenMatchedUpdate(condition=newer, set=values)
-            .whenNotMatchedInsert(condition="s._op <> 'd'", values=values)
+            .whenNotMatchedInsert(condition=f"NOT {gone}", values=values)
         )
-        generation = min((g for g, _ in marks.values()), default=1)
-        if generation > 1:
-            merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {generation}")
+        if complete > 1:
+            merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
         merge.execute()
+
+
+def _newest_generation(file: Path) -> int:
+    generations = pq.read_table(file, columns=["_generation"], partitioning=None).column(0)
+    return int(pc.max(generations).as_py() or 0)

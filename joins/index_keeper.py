@@ -12,9 +12,18 @@ import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
 from joins.errors import IndexBuildError
-from joins.kernels.index import IndexSpec, advance, build, usable_versions
+from joins.kernels.index import (
+    IndexSpec,
+    advance,
+    build,
+    remove_versions,
+    usable_versions,
+    verify,
+)
+from joins.kernels.manifest import manifest_path
 
 _BATCH_ROWS = 131_072
+_KEPT_VERSIONS = 16  # far more than are committed between the choice of a version and its pin
 
 
 class IndexKeeper:
@@ -44,6 +53,29 @@ class IndexKeeper:
             for spec in self._specs:
                 self._prepare_spec(spec, version)
             self._ready = version
+
+    def restore(self, version: int) -> None:
+        """Build the indexes of an older `version` anew where they are lost: a pin names it.
+
+        Raises:
+            IndexBuildError: the index directory cannot be written.
+        """
+        with self._lock:
+            for spec in self._specs:
+                try:
+                    verify(self._directory, version, spec)
+                except IndexBuildError:
+                    home = self._directory / spec.digest
+                    manifest_path(home, version).unlink(missing_ok=True)
+                    build(self._directory, version, spec, self._everything(version))
+
+    def prune(self, pinned: int | None) -> None:
+        """Remove all but the newest versions and the `pinned` one, which a batch still needs."""
+        with self._lock:
+            found = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
+            keep = set(sorted(found)[-_KEPT_VERSIONS:])
+            if found - keep - {pinned}:
+                remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
 
     def _prepare_spec(self, spec: IndexSpec, version: int) -> None:
         known = [v for v in usable_versions(self._directory, spec) if v <= version]

@@ -94,6 +94,12 @@ class PinStore:
             )
         return found
 
+    def prune(self, keep: int = 10_000) -> None:
+        """Remove all but the `keep` newest pins; commits of a Delta output have theirs for good."""
+        names = sorted(path.name for path in self._directory.glob("*.json"))
+        for name in names[:-keep]:
+            (self._directory / name).unlink(missing_ok=True)
+
     def newest(self) -> Pin | None:
         """The pin of the greatest batch, or None."""
         names = [p.name for p in self._directory.glob("*.json")] if self._directory.is_dir() else []

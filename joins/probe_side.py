@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
-from joins.errors import CheckpointError
+from joins.errors import CheckpointError, IndexBuildError
 from joins.failpoints import Failpoints
 from joins.pins import Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
@@ -54,6 +54,7 @@ class ProbeHooks:
 
     Attributes:
         versions: dimension → newest version with a usable index.
+        restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_finish: a batch whose output is committed.
         on_error: why a batch failed, before Spark turns it into text.
     """
@@ -61,6 +62,7 @@ class ProbeHooks:
     pins: PinStore
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
+    restore: Callable[[Mapping[str, int]], None]
     on_finish: Callable[[FinishedBatch], None]
     on_error: Callable[[Exception], None]
     failpoints: Failpoints
@@ -136,6 +138,14 @@ class ProbeSide:
             )
         )
 
+    def _attach(self, versions: Mapping[str, int]) -> None:
+        """See that the pinned indexes can be used; the index directory is a cache."""
+        try:
+            self._task.attach(versions)
+        except IndexBuildError:
+            self._hooks.restore(versions)
+            self._task.attach(versions)
+
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
         self._hooks.failpoints.hit("C2")
         pin = self.pin(batch)
@@ -143,7 +153,7 @@ class ProbeSide:
         if self._writer.is_committed(pin):
             self._hooks.on_finish(FinishedBatch(pin, {}, repeated=True))
             return
-        self._task.attach(pin.versions)
+        self._attach(pin.versions)
         self._hooks.failpoints.hit("C4")
         report = self._writer.run(frame, self._task, pin)
         self._hooks.failpoints.hit("C6")

@@ -31,13 +31,14 @@ from joins.adapters.mysql_position import (
     BinlogMark,
     binlog_still_has,
     same_history,
+    server_identity,
     take_high,
     take_low,
 )
 from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql_table import CapturedTable
 from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import SourceError
+from joins.errors import SnapshotNeededError, SourceError
 from joins.plan import Dimension, KafkaOptions
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
@@ -53,6 +54,7 @@ class SourceState:
     """What is durable of a source; see ARCHITECTURE.md.
 
     Attributes:
+        server_uid: of the server that LOW was taken from.
         after: upper bound of the last chunk whose records are acknowledged, None before the first.
         high: None until every chunk is read.
     """
@@ -60,6 +62,7 @@ class SourceState:
     epoch: int
     generation: int
     low: BinlogMark
+    server_uid: str
     rows_estimate: int
     after: tuple[str, ...] | None = None
     chunks_done: int = 0
@@ -72,6 +75,7 @@ class SourceState:
             "epoch": self.epoch,
             "generation": self.generation,
             "low": self.low.as_json(),
+            "server_uid": self.server_uid,
             "rows_estimate": self.rows_estimate,
             "after": list(self.after) if self.after is not None else None,
             "chunks_done": self.chunks_done,
@@ -86,6 +90,7 @@ class SourceState:
             epoch=value["epoch"],
             generation=value["generation"],
             low=BinlogMark.from_json(value["low"]),
+            server_uid=value["server_uid"],
             rows_estimate=value["rows_estimate"],
             after=tuple(value["after"]) if value["after"] is not None else None,
             chunks_done=value["chunks_done"],
@@ -140,6 +145,7 @@ class SnapshotCoordinator:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
         self._process: CdcProcess | None = None
+        self._snapshot_needed = False
         self.state: SourceState | None = None
         self.progress: dict[str, Any] = {}
 
@@ -150,7 +156,8 @@ class SnapshotCoordinator:
     def stop(self) -> None:
         """Stop the CDC process and the thread."""
         self._stopping.set()
-        self._thread.join(timeout=20)
+        if self._thread.is_alive():
+            self._thread.join(timeout=20)
 
     def _run(self) -> None:
         delay = _RETRY_MIN_S
@@ -159,14 +166,25 @@ class SnapshotCoordinator:
             try:
                 self._run_once()
             except SluiceError as exc:
-                self._stalls.note(self._part, exc)
-                _log.warning("source stalled", part=self._part, error=exc.message, hint=exc.hint)
+                self._note(exc)
+            except (OSError, PySparkException, Py4JError) as exc:
+                self._note(
+                    SourceError(
+                        f'source "{self._dimension.name}" failed: {_last_line(exc)}',
+                        hint="It is tried again by itself; check space and the runner's log.",
+                    )
+                )
             finally:
                 self._end_process()
             delay = (
                 _RETRY_MIN_S if time.monotonic() - started > 60 else min(delay * 2, _RETRY_MAX_S)
             )
             self._stopping.wait(delay)
+
+    def _note(self, error: SluiceError) -> None:
+        if not self._stopping.is_set():
+            self._stalls.note(self._part, error)
+            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
 
     def _run_once(self) -> None:
         connection = self._settings.connection
@@ -182,16 +200,28 @@ class SnapshotCoordinator:
         self._follow(self.state)
 
     def _load_state(self) -> SourceState:
-        connection = self._settings.connection
         value = read_json(self._settings.state_file)
         if value is None:
             return self._new_state(0, 1)
         state = SourceState.from_json(value)
-        if not same_history(connection, state.low):
-            return self._new_state(state.epoch + 1, state.generation + 1)
-        if not binlog_still_has(connection, self._reopened_at(state)):
-            return self._new_state(state.epoch, state.generation + 1)
-        return state
+        if not self._snapshot_needed and self._is_continuous(state):
+            return state
+        self._snapshot_needed = False
+        return self._new_state(state.epoch + 1, state.generation + 1)
+
+    def _is_continuous(self, state: SourceState) -> bool:
+        """Whether the binlog from where we stopped is there, on the same server's same history.
+
+        If not, a new generation starts, and in a new epoch: none of its positions may compare as
+        older than one that was met before.
+        """
+        connection = self._settings.connection
+        if server_identity(connection).server_uid != state.server_uid:
+            return False
+        low_is_there = binlog_still_has(connection, state.low)
+        if low_is_there and not same_history(connection, state.low):
+            return False
+        return binlog_still_has(connection, self._reopened_at(state))
 
     def _reopened_at(self, state: SourceState) -> BinlogMark:
         """Where the CDC process will reopen the binlog."""
@@ -206,7 +236,13 @@ class SnapshotCoordinator:
     def _new_state(self, epoch: int, generation: int) -> SourceState:
         connection = self._settings.connection
         low = take_low(connection, epoch)
-        state = SourceState(epoch, generation, low, estimate_rows(connection))
+        state = SourceState(
+            epoch=epoch,
+            generation=generation,
+            low=low,
+            server_uid=server_identity(connection).server_uid,
+            rows_estimate=estimate_rows(connection),
+        )
         self._keep(state)
         _log.info("snapshot starts", part=self._part, generation=generation, low=low.as_json())
         return state
@@ -237,6 +273,7 @@ class SnapshotCoordinator:
 
     def _on_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "error":
+            self._snapshot_needed |= event["type"] == SnapshotNeededError.__name__
             error = SourceError(event["message"], hint=event["hint"])
             self._stalls.note(self._part, error)
             _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)

@@ -124,6 +124,8 @@ class TemporalJoin:
         self._errors: dict[str, Exception] = {}
         self._pins = PinStore(parts.checkpoint.pins_directory)
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
+        self._probe_cluster = KafkaCluster(parts.probe_kafka, keep_open=True)
+        self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
         self.counts = self._read_counts()
         self.offsets = ProbeOffsets()
 
@@ -228,6 +230,7 @@ class TemporalJoin:
             pins=self._pins,
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
+            restore=self._restore_indexes,
             on_finish=self._finished,
             on_error=lambda exc: self._errors.__setitem__("probe", exc),
             failpoints=self.parts.failpoints,
@@ -239,6 +242,10 @@ class TemporalJoin:
 
     def _ready_versions(self) -> Mapping[str, int]:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
+
+    def _restore_indexes(self, versions: Mapping[str, int]) -> None:
+        for dimension in self.parts.dimensions:
+            dimension.keeper.restore(versions[dimension.dimension.name])
 
     def _watch_queries(self) -> None:
         now = time.monotonic()
@@ -314,7 +321,7 @@ class TemporalJoin:
         if time.monotonic() - self.offsets.looked_at < _OFFSETS_EVERY_S:
             return
         topic = self.parts.probe_kafka.topic
-        cluster = KafkaCluster(self.parts.probe_kafka)
+        cluster = self._probe_cluster
         try:
             found = cluster.require(topic)
             if found.topic_id != self.parts.meta.probe_topic_id:
@@ -328,9 +335,9 @@ class TemporalJoin:
             if not self.parts.opening.is_open:
                 self.offsets.held_bytes = cluster.size_bytes(topic)
             self.held().check(topic)
-            changelogs = KafkaCluster(self.parts.changelog_kafka)
             for dimension in self.parts.dimensions:
-                dimension.end_offsets = changelogs.end_offsets(dimension.places.topic)
+                ends = self._changelog_cluster.end_offsets(dimension.places.topic)
+                dimension.end_offsets = ends
             self.parts.stalls.clear("kafka")
         except SluiceError as exc:
             self.parts.stalls.note("kafka", exc)
@@ -352,6 +359,7 @@ class TemporalJoin:
                 self._attempt(f"fold {dimension.dimension.name}", partial(dimension.fold, fold))
             if time.monotonic() - trimmed_at >= _TRIM_EVERY_S:
                 self._attempt("trim", self._trim)
+                self._attempt("prune", self._prune)
                 trimmed_at = time.monotonic()
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
@@ -360,6 +368,14 @@ class TemporalJoin:
         except (SluiceError, PySparkException, Py4JError, OSError) as exc:
             if not self._stopping.is_set():
                 _log.warning("background work failed; it is tried again", part=part, error=str(exc))
+
+    def _prune(self) -> None:
+        """Index versions and pins that no batch needs any more."""
+        done, pin = self.counts.batch, self._pins.newest()
+        needed = {} if pin is None or (done is not None and done >= pin.batch) else pin.versions
+        for dimension in self.parts.dimensions:
+            dimension.keeper.prune(needed.get(dimension.dimension.name))
+        self._pins.prune()
 
     def _trim(self) -> None:
         """Changelog topics keep nothing below the last committed batch of the build side."""
@@ -377,6 +393,8 @@ class TemporalJoin:
                 _log.warning("query did not stop cleanly", error=_first_line(exc))
         if self._maintenance.is_alive():
             self._maintenance.join(timeout=15)
+        self._probe_cluster.close()
+        self._changelog_cluster.close()
 
 
 def _first_line(error: object) -> str:

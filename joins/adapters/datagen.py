@@ -11,15 +11,18 @@ import threading
 import time
 from typing import Any
 
+import pyarrow as pa
 from kafka import KafkaProducer
 
 from joins.adapters.kafka_cluster import KafkaCluster, client_options
+from joins.errors import SourceError
 from joins.kernels.generate import generate, sequence_length
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.types import SqlType, TypeName
 
 _TICK_S = 0.05
+_ACKNOWLEDGED_WITHIN_S = 30
 
 
 def datagen_config(
@@ -66,13 +69,23 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
             if due <= row:
                 continue
             batch = generate(fields, rules, seed=config["seed"], rows=range(row, due))
-            for value in encode_objects(batch).to_pylist():
-                data = value if isinstance(value, bytes) else value.encode()
-                producer.send(kafka.topic, value=data, partition=0)
+            _send(producer, kafka.topic, encode_objects(batch), last_row=due - 1)
             row = due
     finally:
-        producer.flush()
-        producer.close()
+        producer.close(timeout=1)  # what is not acknowledged is generated again
+
+
+def _send(producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int) -> None:
+    """Write rows and wait until they have the offsets of their numbers."""
+    for value in values.to_pylist():
+        sent = producer.send(topic, value=value.encode(), partition=0)
+    offset = sent.get(timeout=_ACKNOWLEDGED_WITHIN_S).offset
+    if offset != last_row:
+        raise SourceError(
+            f'topic "{topic}" took row {last_row} at offset {offset}',
+            hint="Another program writes to this topic, or records were lost; the generator goes on"
+            " at the topic's end.",
+        )
 
 
 def main() -> None:

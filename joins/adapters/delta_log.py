@@ -58,6 +58,18 @@ class DeltaLog:
         self.path = path
         self._app_id = app_id
         self._fence_id = f"{app_id}:fence"
+        self._kept: DeltaTable | None = None
+
+    def _fresh(self) -> DeltaTable:
+        """The table as it is now; from the second call on only what is new in its log is read."""
+        if self._kept is not None:
+            try:
+                self._kept.update_incremental()
+            except DeltaError:
+                self._kept = None
+        if self._kept is None:
+            self._kept = self._load()
+        return self._kept
 
     def _load(self, version: int | None = None) -> DeltaTable:
         try:
@@ -70,11 +82,11 @@ class DeltaLog:
 
     def version(self) -> int:
         """The newest version."""
-        return int(self._load().version())
+        return int(self._fresh().version())
 
     def last_batch(self) -> int | None:
         """The newest batch number committed under the app id, None before the first."""
-        return self._load().transaction_version(self._app_id)
+        return self._fresh().transaction_version(self._app_id)
 
     def check_writable(self, schema: pa.Schema) -> None:
         """See that this writer may append rows of `schema` to the table.
@@ -117,7 +129,7 @@ class DeltaLog:
         Raises:
             FencedError: a newer epoch is there already.
         """
-        table = self._load()
+        table = self._fresh()
         self._check_epoch(table, epoch)
         if table.transaction_version(self._fence_id) == epoch:
             return
@@ -135,7 +147,7 @@ class DeltaLog:
             FencedError: a newer runner has taken over.
             SinkError: a staged file is missing or has another size, or the commit failed.
         """
-        table = self._load()
+        table = self._fresh()
         self._check_epoch(table, epoch)
         last = table.transaction_version(self._app_id)
         if last is not None and last >= batch:
@@ -144,7 +156,7 @@ class DeltaLog:
             self._check_file(file)
         transactions = (Transaction(self._app_id, batch), Transaction(self._fence_id, epoch))
         self._write(table, files, transactions, metadata)
-        table = self._load()
+        table = self._fresh()
         committed = table.transaction_version(self._app_id)
         if committed != batch:
             raise SinkError(
@@ -190,15 +202,25 @@ class DeltaLog:
                 actions, "append", table.schema(), commit_properties=properties
             )
         except CommitFailedError as exc:
-            raise FencedError(
-                f'commit to delta table "{self.path}" met a concurrent one: {exc}',
-                hint="Another runner of this job committed at the same time; this one ends.",
-            ) from exc
+            raise self._conflict(transactions[-1].version, exc) from exc
         except DeltaError as exc:
             raise SinkError(
                 f'commit to delta table "{self.path}" failed: {exc}',
                 hint="Check space and permissions of the table's directory.",
             ) from exc
+
+    def _conflict(self, epoch: int, exc: CommitFailedError) -> SinkError | FencedError:
+        """What a refused commit means: a newer runner, or somebody else's change of the table."""
+        newest = self._load().transaction_version(self._fence_id)
+        if newest is not None and newest > epoch:
+            return FencedError(
+                f'commit to delta table "{self.path}" met one of epoch {newest}, this is {epoch}',
+                hint="A newer runner of the job has taken over; this one ends.",
+            )
+        return SinkError(
+            f'commit to delta table "{self.path}" met a concurrent one: {exc}',
+            hint="The batch is tried again; let nobody else change the table while the job runs.",
+        )
 
     def commit_entry(self, version: int) -> list[dict[str, Any]]:
         """The actions of one commit, from the log's JSON."""

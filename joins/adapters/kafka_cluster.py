@@ -66,38 +66,53 @@ class TopicDescription:
 
 
 class KafkaCluster:
-    """One cluster; each call opens a client, so nothing is held while the broker is away.
+    """One cluster, for one thread; every method raises `SourceUnavailableError` when none answers.
 
-    Every method raises `SourceUnavailableError` when no broker answers.
+    Args:
+        kafka: how to reach it.
+        keep_open: keep one client from call to call, for those who ask every second.
     """
 
-    def __init__(self, kafka: KafkaOptions) -> None:
+    def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
         self._kafka = kafka
+        self._keep_open = keep_open
+        self._kept: KafkaAdminClient | None = None
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
-    @contextmanager
-    def _admin(self) -> Iterator[KafkaAdminClient]:
-        servers = self._kafka.bootstrap_servers
+    def close(self) -> None:
+        """Close the kept client, if there is one."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.close()
+
+    def _client(self) -> KafkaAdminClient:
         try:
-            client = KafkaAdminClient(
+            return KafkaAdminClient(
                 **client_options(self._kafka),
                 request_timeout_ms=_TIMEOUT_MS,
                 bootstrap_timeout_ms=5_000,
             )
         except (kafka_errors.KafkaError, OSError, ValueError) as exc:
-            raise self._unavailable(servers, exc) from exc
+            raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
+
+    @contextmanager
+    def _admin(self) -> Iterator[KafkaAdminClient]:
+        servers = self._kafka.bootstrap_servers
+        client = self._kept or self._client()
+        self._kept = client if self._keep_open else None
         try:
             yield client
-        except (
-            kafka_errors.KafkaConnectionError,
-            kafka_errors.NoBrokersAvailable,
-            kafka_errors.KafkaTimeoutError,
-            kafka_errors.NodeNotReadyError,
-            OSError,
-        ) as exc:
-            raise self._unavailable(servers, exc) from exc
+        except (kafka_errors.KafkaError, OSError) as exc:
+            self.close()
+            if isinstance(exc, OSError) or exc.retriable:
+                raise self._unavailable(servers, exc) from exc
+            raise SourceError(
+                f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
+                hint="Check this user's rights and the properties of the connection.",
+            ) from exc
         finally:
-            client.close()
+            if self._kept is not client:
+                client.close()
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
         return SourceUnavailableError(
@@ -110,9 +125,11 @@ class KafkaCluster:
         with self._admin() as admin:
             try:
                 found = admin.describe_topics([topic])
+                if found and found[0]["error_code"] != 0:
+                    raise kafka_errors.for_code(found[0]["error_code"])(topic)
             except kafka_errors.UnknownTopicOrPartitionError:
                 return None
-        if not found or found[0]["error_code"] != 0:
+        if not found:
             return None
         partitions = sorted(p["partition_index"] for p in found[0]["partitions"])
         return TopicDescription(topic, str(found[0].get("topic_id", "")), tuple(partitions))

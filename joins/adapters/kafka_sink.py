@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from joins.adapters.kafka_cluster import spark_options
@@ -101,28 +103,41 @@ class KafkaSinkWriter:
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
+        self._forget()  # what a failed attempt has left
         stage = partial(_stage, task=task, pin=pin, key_fields=self._sink.key_fields)
         staged = frame.mapInArrow(stage, _DDL).persist()
         self._staged = staged
-        reports = staged.filter("report is not null").select("report").collect()
+        try:
+            reports = staged.filter("report is not null").select("report").collect()
+        except (PySparkException, Py4JError):
+            self._forget()
+            raise
         return merge_reports(row.report for row in reports)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns."""
-        staged = self._staged
-        if staged is not None:
-            (
-                staged.filter("report is null")
-                .select("key", "value", "headers")
-                .write.format("kafka")
-                .options(**spark_options(self._sink.kafka))
-                .option("topic", self._sink.kafka.topic)
-                .option("includeHeaders", "true")
-                .save()
-            )
-            staged.unpersist()
-            self._staged = None
+        if self._staged is not None:
+            try:
+                self._send(self._staged)
+            finally:
+                self._forget()
         write_json_atomically(self._progress, {"batch": pin.batch, "epoch": epoch})
+
+    def _send(self, staged: DataFrame) -> None:
+        (
+            staged.filter("report is null")
+            .select("key", "value", "headers")
+            .write.format("kafka")
+            .options(**spark_options(self._sink.kafka))
+            .option("topic", self._sink.kafka.topic)
+            .option("includeHeaders", "true")
+            .save()
+        )
+
+    def _forget(self) -> None:
+        if self._staged is not None:
+            staged, self._staged = self._staged, None
+            staged.unpersist()
 
     def is_committed(self, pin: Pin) -> bool:
         """Whether the batch was noted as sent; a crash before the note sends it again."""

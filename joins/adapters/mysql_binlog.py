@@ -39,7 +39,7 @@ from joins.adapters.mysql_stream import (
     StreamStart,
 )
 from joins.adapters.mysql_table import CapturedTable
-from joins.errors import SourceError, SourceUnavailableError
+from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import BinlogPosition
 from joins.kernels.wire import Encoding
 from joins.plan import Field
@@ -281,10 +281,10 @@ class Session:
     def _require_same_file(self, opened: FileOpened) -> None:
         before = self._created.get(opened.file) or opened.created_at_s
         if before != opened.created_at_s:
-            raise SourceError(
+            raise SnapshotNeededError(
                 f"binlog file number {opened.file} was created at {opened.created_at_s} s, "
                 f"the one that we read at {before} s",
-                hint="The binlog was reset or the server restored; submit the job again.",
+                hint="The binlog was reset or the server restored; the table is copied again.",
             )
         self._created[opened.file] = opened.created_at_s
 
@@ -295,17 +295,22 @@ class Session:
         )
         if effect is Effect.NONE:
             return
-        if effect is Effect.ALTERED:
-            fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
-            now = check_source(self._config.connection, fields, table.primary_key)
-            if now.primary_key == table.primary_key and _encodings(now) == _encodings(table):
-                return
-        raise SourceError(
+        fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+        now = check_source(self._config.connection, fields, table.primary_key)
+        told = (
             f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
-            f'by "{statement.text[:80]}"',
-            hint="Submit the job again for a new snapshot; delete rows by DELETE instead of "
-            "TRUNCATE, and let writers use binlog_format=ROW.",
+            f'by "{statement.text[:80]}"'
         )
+        if now.primary_key != table.primary_key or _encodings(now) != _encodings(table):
+            raise SourceError(
+                told, hint="Undo the change, or submit the job again with the new columns."
+            )
+        if effect is not Effect.ALTERED:
+            raise SnapshotNeededError(
+                told,
+                hint="The table is copied again; delete rows by DELETE instead of TRUNCATE, and "
+                "let writers use binlog_format=ROW, to avoid it.",
+            )
 
 
 def _encodings(table: CapturedTable) -> list[Encoding]:

@@ -26,12 +26,19 @@ class ChangelogState:
         high_water: partition → position of its newest streamed change.
         next_offsets: partition → offset behind its newest record.
         snapshot_rows: `r` records.
+        generation: the newest that any record has, 0 before the first.
     """
 
     marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     high_water: Mapping[int, Position] = field(default_factory=dict)
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     snapshot_rows: int = 0
+    generation: int = 0
+
+    def is_complete(self, partition: int) -> bool:
+        """Whether the partition has the watermark record of the newest generation."""
+        mark = self.marks.get(partition)
+        return mark is not None and mark[0] >= self.generation
 
 
 def _positions(batch: pa.RecordBatch) -> np.ndarray:
@@ -61,6 +68,7 @@ class ChangelogDigest:
         self.marks: dict[int, tuple[int, int]] = {}
         self._next_offsets: dict[int, int] = {}
         self._snapshot_rows = 0
+        self._generation = 0
         self.records = 0
         self.streamed = 0
         self.source_ts_ms = 0
@@ -89,6 +97,8 @@ class ChangelogDigest:
             return
         self.records += batch.num_rows
         op = batch.column("_op")
+        newest_generation = pc.max(batch.column("_generation")).as_py() or 0
+        self._generation = max(self._generation, newest_generation)
         self._snapshot_rows += pc.sum(pc.equal(op, "r").cast(pa.int64())).as_py() or 0
         self._count_marks(batch.filter(pc.equal(op, "w")))
         self._count_streamed(batch.filter(pc.is_in(op, _STREAMED)))
@@ -129,6 +139,7 @@ class ChangelogDigest:
             "high_water": [[p, *position] for p, position in self._high_water.items()],
             "next_offsets": [[p, o] for p, o in self._next_offsets.items()],
             "snapshot_rows": self._snapshot_rows,
+            "generation": self._generation,
             "records": self.records,
             "streamed": self.streamed,
             "source_ts_ms": self.source_ts_ms,
@@ -143,6 +154,7 @@ class ChangelogDigest:
         for partition, offset in value["next_offsets"]:
             self._next_offsets[partition] = max(offset, self._next_offsets.get(partition, 0))
         self._snapshot_rows += value["snapshot_rows"]
+        self._generation = max(self._generation, value["generation"])
         self.records += value["records"]
         self.streamed += value["streamed"]
         self.source_ts_ms = max(self.source_ts_ms, value["source_ts_ms"])
@@ -158,4 +170,5 @@ class ChangelogDigest:
             high_water={**before.high_water, **self._high_water},
             next_offsets={**before.next_offsets, **self._next_offsets},
             snapshot_rows=before.snapshot_rows + self._snapshot_rows,
+            generation=max(before.generation, self._generation),
         )

@@ -1,7 +1,9 @@
 """Runs the demo: embedded servers, the control plane, the example job, clicks and edits."""
 
 import json
+import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -11,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 from rich.live import Live
 
@@ -29,6 +32,7 @@ from service.embedded.java import find_java
 from service.errors import ServiceError
 from service.jobs.layout import JobLayout
 
+_PREFIX = "sluice-demo-"
 _POLL_S = 0.4
 _SHOWN_ROWS = 8
 _DEFAULT_CLICKS_PER_SECOND = 500
@@ -95,6 +99,7 @@ def run(options: DemoOptions) -> None:
     """
     started = time.monotonic()
     talk = Console(stderr=True)
+    signal.signal(signal.SIGTERM, _interrupt)
     with _stage(options, talk) as stage:
         submitted = time.monotonic()
         stage.clicks.start()
@@ -114,11 +119,25 @@ def run(options: DemoOptions) -> None:
         show.wait_removed()
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    """SIGTERM ends the demo as Ctrl-C does: everything that was started is stopped."""
+    raise KeyboardInterrupt
+
+
+def _remove_stale_directories() -> None:
+    """What a demo left behind that was killed with SIGKILL."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
 @contextmanager
 def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
     settings = Settings.load()
     settings.cache_dir.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="sluice-demo-"))
+    _remove_stale_directories()
+    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         talk.print("starting Kafka and MariaDB …")

@@ -1,10 +1,14 @@
 """Checks at submission: what can be known before a job starts is an error now."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
+from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
+from joins.kernels.probe import kernel_spec
 from joins.plan import DeltaSink, JoinPlan, KafkaSink, KafkaSource, StartupMode
 from service.config import Settings
 from service.secrets import SecretResolver
@@ -48,9 +52,32 @@ def _check_sink(plan: JoinPlan, settings: Settings) -> None:
     if isinstance(plan.sink, KafkaSink):
         KafkaCluster(plan.sink.kafka).require(plan.sink.kafka.topic)
     if isinstance(plan.sink, DeltaSink):
-        path = output_path(plan.sink, settings)
-        if path.exists() and not path.is_dir():
-            raise SinkError(
-                f'path "{path}" of table "{plan.sink_table}" is a file, expected a directory',
-                hint="Give the delta table a directory of its own.",
-            )
+        _check_delta(plan, output_path(plan.sink, settings))
+
+
+def _check_delta(plan: JoinPlan, path: Path) -> None:
+    """See that the job may append to the table at `path`, or create it there."""
+    try:
+        exists = any((path / "_delta_log").glob("*.json"))
+        place = path / "_delta_log" if exists else _nearest(path)
+        usable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+        usable = usable and os.access(place.parent if exists else place, os.W_OK | os.X_OK)
+    except OSError as exc:
+        raise _unwritable(plan, path, exc.strerror or str(exc)) from exc
+    if not usable:
+        what = "cannot be written by this user" if place.is_dir() else "is not a directory"
+        raise _unwritable(plan, path, f'"{place}" {what}')
+    if exists:
+        DeltaLog(path, "preflight").check_writable(kernel_spec(plan).output_schema)
+
+
+def _nearest(path: Path) -> Path:
+    """`path`, or the nearest one above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _unwritable(plan: JoinPlan, path: Path, reason: str) -> SinkError:
+    return SinkError(
+        f'delta table "{plan.sink_table}" cannot be written at "{path}": {reason}',
+        hint="Give the table a path that this user can write, or correct SLUICE_WAREHOUSE_DIR.",
+    )

@@ -1,30 +1,45 @@
 """Removes what a job made outside its directory: topics, and its output when asked."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from joins.adapters.kafka_cluster import KafkaCluster
-from joins.plan import DatagenSource, DeltaSink
+from joins.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
 from service.secrets import SecretResolver
-from service.wiring import internal_kafka, output_path, resolve_secrets
+from service.wiring import internal_kafka, output_path
 
 
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
     """Delete the job's topics and, if `output`, its delta table; may be called again.
 
+    The plan is the last thing of a job to go: where it is missing, an earlier call came this far.
+
     Raises:
         SourceUnavailableError: the cluster does not answer; call again later.
+        SecretError: the cluster's login is not provided any more; other secrets are not needed.
     """
     layout = JobLayout(job_dir)
-    plan = load(layout.plan.read_bytes())
-    plan = resolve_secrets(plan, SecretResolver(settings.secrets_dir, job_dir))
-    cluster = KafkaCluster(internal_kafka(plan, settings))
+    try:
+        plan = load(layout.plan.read_bytes())
+    except FileNotFoundError:
+        return
+    cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
     for dimension in plan.dimensions:
         cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
     if isinstance(plan.probe.source, DatagenSource):
         cluster.delete(f"sluice.{job_dir.name}.probe")
     if output and isinstance(plan.sink, DeltaSink):
         shutil.rmtree(output_path(plan.sink, settings), ignore_errors=True)
+
+
+def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:
+    """The cluster of the job's own topics with its login, and no other secret."""
+    secrets = SecretResolver(settings.secrets_dir, job_dir)
+    kafka = internal_kafka(plan, settings)
+    return replace(
+        kafka, properties=tuple((name, secrets.resolve(value)) for name, value in kafka.properties)
+    )

@@ -109,6 +109,29 @@ def test_updates_and_deletes_after_opening_are_seen_by_the_next_records(rig: Rig
         }
         assert rows | first == rows
         assert_current_equals_table(rig, job, schema)
+        run_sql(
+            rig.mariadb,
+            "TRUNCATE TABLE user_info",
+            "INSERT INTO user_info VALUES (2, 'F', 'again')",
+            schema=schema,
+        )
+        job.wait_for(is_copied_again, "the table is copied again")
+        produce(rig.kafka.bootstrap_servers, topic, [click(1, 21), click(2, 22)])
+        rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 9)}
+        assert (rows[21], rows[22]) == (None, "again")
+        assert_current_equals_table(rig, job, schema)
+
+
+def is_copied_again(status: dict[str, Any]) -> bool:
+    """A second generation is complete, and the job never left JOIN."""
+    (dimension,) = status["dimensions"]
+    assert status["phase"] == "JOIN"
+    return (
+        dimension["generation"] == 2
+        and dimension["evidence"] is not None
+        and dimension["index_version"] == status["versions"]["user_info"]
+        and dimension["lag_records"] == 0
+    )
 
 
 def wait_for_change(job: RunningJob, version: int, *, changes: int) -> None:

@@ -1,6 +1,7 @@
 """Planted faults: at the wished passage, once, and never unless asked for."""
 
 import errno
+import pickle
 import signal
 import subprocess
 import sys
@@ -93,3 +94,11 @@ def test_stop_halts_the_process_until_it_is_continued():
             assert process.communicate(timeout=20)[0].split() == ["0", "1", "2"]
         finally:
             process.kill()
+
+
+def test_a_fault_comes_once_in_the_life_of_a_job(tmp_path):
+    first, second = (Failpoints("C7=raise", tmp_path / "failpoints") for _ in range(2))
+    with pytest.raises(FailpointError):
+        pickle.loads(pickle.dumps(first)).hit("C7")
+    first.hit("C7")
+    second.hit("C7")

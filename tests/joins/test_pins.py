@@ -101,3 +101,14 @@ def test_an_offset_log_of_another_form_is_refused(tmp_path, text):
     write_log(tmp_path, 4, text)
     with pytest.raises(CheckpointError, match="offsets/4"):
         read_offset_log(tmp_path, 4, "clicks")
+
+
+def test_pruning_keeps_the_newest_pins(tmp_path):
+    store = PinStore(tmp_path / "pins")
+    store.prune(keep=3)
+    for batch in (7, 8, 9, 10, 11):
+        store.create(replace(PIN, batch=batch))
+    store.prune(keep=3)
+    assert [store.read(batch) is not None for batch in range(7, 12)] == [False] * 2 + [True] * 3
+    store.prune(keep=3)
+    assert store.newest().batch == 11

@@ -62,11 +62,12 @@ class Model:
 
     def __init__(self):
         self.marks, self.high_water, self.next_offsets = {}, {}, {}
-        self.snapshot_rows = 0
+        self.snapshot_rows = self.generation = 0
 
     def take(self, rows):
         kept = [row for row in rows if self.keeps(row)]
         self.snapshot_rows += sum(row["_op"] == "r" for row in kept)
+        self.generation = max([self.generation, *(row["_generation"] for row in kept)])
         return kept
 
     def keeps(self, row):
@@ -82,7 +83,9 @@ class Model:
         return True
 
     def state(self):
-        return ChangelogState(self.marks, self.high_water, self.next_offsets, self.snapshot_rows)
+        return ChangelogState(
+            self.marks, self.high_water, self.next_offsets, self.snapshot_rows, self.generation
+        )
 
 
 def of_task(rows, state, pieces):

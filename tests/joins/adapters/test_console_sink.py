@@ -1,0 +1,44 @@
+"""The print and blackhole sinks on real Spark: lines in order, after the join has succeeded."""
+
+import io
+
+import pytest
+
+from joins.adapters.console_sink import ConsoleSinkWriter
+from joins.plan import BlackholeSink, PrintSink
+from joins.probe_task import DEAD_LETTERS
+from tests.support.probe import PIN, probe_task
+
+pytestmark = pytest.mark.integration
+VALUES = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
+
+
+@pytest.fixture
+def frame(spark):
+    """The clicks in two partitions."""
+    rows = [(bytearray(value), 0, 100 + at, None) for at, value in enumerate(VALUES)]
+    ddl = "value binary, partition int, offset long, timestamp timestamp"
+    return spark.createDataFrame(rows, ddl).coalesce(1).repartitionByRange(2, "offset")
+
+
+def test_rows_are_printed_when_the_batch_is_committed(tmp_path, frame):
+    out = io.StringIO()
+    writer = ConsoleSinkWriter(out, "here")
+    report = writer.run(frame, probe_task(tmp_path, PrintSink("here")), PIN)
+    assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    assert len(report.files[DEAD_LETTERS]) == 1
+    assert out.getvalue() == ""
+    assert not writer.is_committed(PIN)
+    writer.commit(report, PIN, 2)
+    lines = ["here> +I[1, r5]", "here> +I[3, null]", "here> +I[2, r5]"]
+    assert out.getvalue().splitlines() == lines
+    writer.commit(report, PIN, 2)
+    assert out.getvalue().splitlines() == lines
+
+
+def test_a_blackhole_counts_and_prints_nothing(tmp_path, frame):
+    out = io.StringIO()
+    writer = ConsoleSinkWriter(out, None)
+    report = writer.run(frame, probe_task(tmp_path, BlackholeSink()), PIN)
+    writer.commit(report, PIN, 2)
+    assert (report.counts["joined"], out.getvalue()) == (3, "")

@@ -1,0 +1,151 @@
+"""The datagen process on a real broker: the record at offset i is row i, whatever happens."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from joins.adapters.datagen import datagen_config
+from joins.adapters.datagen_process import DatagenProcess
+from joins.kernels.generate import generate
+from joins.kernels.json_encode import encode_objects
+from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
+from joins.types import SqlType, TypeName
+from service.embedded.process import free_port
+from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.integration
+SEED = 326
+FIELDS = (Field("n", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+COUNTED = DatagenField("n", DatagenKind.SEQUENCE, start="1", end="1500")
+NAMES = DatagenField("name", DatagenKind.RANDOM, length=5)
+BOUNDED = DatagenSource(5_000, None, (COUNTED, NAMES))
+ENDLESS = DatagenSource(
+    2_000, None, (DatagenField("n", DatagenKind.RANDOM, minimum="1", maximum="9"), NAMES)
+)
+
+
+@pytest.fixture
+def options(kafka):
+    topic = create_topic(kafka.bootstrap_servers)
+    yield KafkaOptions(kafka.bootstrap_servers, topic)
+    delete_topics(kafka.bootstrap_servers, topic)
+
+
+def start(options, source):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "joins.adapters.datagen"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(json.dumps(datagen_config(options, source, FIELDS, SEED)) + "\n")
+    process.stdin.flush()
+    return process
+
+
+def end(process):
+    """Kill it if it lives, and close its pipes."""
+    process.kill()
+    process.communicate()
+
+
+def written(options):
+    return end_offsets(options.bootstrap_servers, options.topic)[0]
+
+
+def assert_rows(options, source, count):
+    """The first `count` records are the first rows of the stream, and there are no others."""
+    rows = generate(FIELDS, source.fields, seed=SEED, rows=range(count))
+    expected = [value.encode() for value in encode_objects(rows).to_pylist()]
+    found = consume(options.bootstrap_servers, options.topic)
+    assert [record.value for record in found] == expected
+
+
+def test_a_bounded_stream_ends_by_itself_and_a_restart_adds_nothing(options):
+    for _ in range(2):
+        process = start(options, BOUNDED)
+        try:
+            assert process.wait(timeout=30) == 0, process.stderr.read()
+        finally:
+            end(process)
+        assert_rows(options, BOUNDED, 1500)
+
+
+def test_the_number_of_rows_bounds_a_stream_too(options):
+    source = replace(ENDLESS, number_of_rows=300)
+    process = start(options, source)
+    try:
+        assert process.wait(timeout=30) == 0, process.stderr.read()
+    finally:
+        end(process)
+    assert_rows(options, source, 300)
+
+
+def test_after_being_killed_it_goes_on_where_it_stopped(options):
+    for _ in range(2):
+        before = written(options)
+        process = start(options, ENDLESS)
+        try:
+            wait_until(lambda before=before: written(options) > before + 200, what="rows")
+        finally:
+            end(process)
+    assert_rows(options, ENDLESS, written(options))
+
+
+def test_it_ends_when_its_runner_does(options):
+    process = start(options, ENDLESS)
+    try:
+        wait_until(lambda: written(options) > 0, what="rows")
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.stderr.close()
+        process.wait()
+    assert_rows(options, ENDLESS, written(options))
+
+
+def test_without_a_broker_it_fails_so_that_it_is_started_again():
+    process = start(KafkaOptions(f"127.0.0.1:{free_port()}", "none"), ENDLESS)
+    try:
+        assert process.wait(timeout=30) not in (0, None)
+    finally:
+        end(process)
+
+
+def test_the_runner_keeps_one_alive_until_the_last_row(options):
+    generator = DatagenProcess(options, BOUNDED, FIELDS, SEED)
+    generator.keep_alive()
+    first = generator._child
+    generator.keep_alive()
+    assert generator._child is first
+    first.kill()
+    first.wait()
+    generator.keep_alive()
+    second = generator._child
+    try:
+        assert second.pid != first.pid
+        assert second.wait(timeout=30) == 0
+        generator.keep_alive()
+        assert generator._child is second
+    finally:
+        second.kill()
+        second.wait()
+        for child in (first, second):
+            child.stdin.close()
+    assert_rows(options, BOUNDED, 1500)
+
+
+def test_a_foreign_record_in_its_topic_is_noticed(options):
+    process = start(options, ENDLESS)
+    try:
+        wait_until(lambda: written(options) > 0, what="rows")
+        produce(options.bootstrap_servers, options.topic, [b"{}"], partition=0)
+        assert process.wait(timeout=30) not in (0, None)
+        assert "took row" in process.stderr.read()
+    finally:
+        end(process)

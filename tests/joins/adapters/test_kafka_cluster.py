@@ -1,0 +1,136 @@
+"""Topics and offsets on a real broker, and what is said when there is none."""
+
+import time
+
+import pytest
+
+from joins.adapters.kafka_cluster import KafkaCluster, client_options, spark_options
+from joins.errors import SourceError, SourceUnavailableError
+from joins.plan import KafkaOptions
+from service.embedded.process import free_port
+from tests.support.topics import create_topic, delete_topics, produce, unique_name
+from tests.support.wait import wait_until
+
+LOGIN = (
+    ("security.protocol", "SASL_PLAINTEXT"),
+    ("sasl.mechanism", "SCRAM-SHA-512"),
+    ("sasl.username", "joe"),
+    ("sasl.password", 'a"b\\c'),
+)
+
+
+@pytest.fixture
+def cluster(kafka):
+    return KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""))
+
+
+@pytest.fixture
+def topic(kafka):
+    name = create_topic(kafka.bootstrap_servers, partitions=2)
+    yield name
+    delete_topics(kafka.bootstrap_servers, name)
+
+
+def test_spark_gets_the_servers_and_nothing_else_without_a_login():
+    assert spark_options(KafkaOptions("a:1,b:2", "t")) == {"kafka.bootstrap.servers": "a:1,b:2"}
+
+
+def test_a_login_is_quoted_for_spark_and_plain_for_the_client():
+    kafka = KafkaOptions("a:1,b:2", "t", LOGIN)
+    assert spark_options(kafka) == {
+        "kafka.bootstrap.servers": "a:1,b:2",
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+        r'required username="joe" password="a\"b\\c";',
+    }
+    assert client_options(kafka) == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "joe",
+        "sasl_plain_password": 'a"b\\c',
+    }
+
+
+def test_a_topic_that_does_not_exist_is_none_or_named(cluster):
+    name = unique_name("missing")
+    assert cluster.describe(name) is None
+    for ask in (cluster.require, cluster.end_offsets, cluster.beginning_offsets):
+        with pytest.raises(SourceError, match=name) as caught:
+            ask(name)
+        assert not isinstance(caught.value, SourceUnavailableError)
+
+
+def test_a_topic_is_created_once(cluster):
+    name = unique_name("created")
+    try:
+        cluster.create(name, 3, 1, {"retention.ms": "-1"})
+        first = cluster.require(name)
+        assert first.partitions == (0, 1, 2)
+        cluster.create(name, 1, 1, {})
+        assert cluster.require(name) == first
+    finally:
+        cluster.delete(name)
+
+
+def test_a_topic_that_was_created_again_has_another_id(cluster):
+    name = unique_name("again")
+    cluster.create(name, 1, 1, {})
+    first = cluster.require(name).topic_id
+    cluster.delete(name)
+    wait_until(lambda: cluster.describe(name) is None, what="the topic is gone")
+    cluster.delete(name)
+    cluster.create(name, 1, 1, {})
+    assert cluster.require(name).topic_id not in ("", first)
+    cluster.delete(name)
+
+
+def test_more_replicas_than_brokers_are_refused(cluster):
+    with pytest.raises(SourceError, match="cannot be created"):
+        cluster.create(unique_name("wide"), 1, 5, {})
+
+
+def test_offsets_follow_what_is_written_and_trimmed(kafka, cluster, topic):
+    assert cluster.end_offsets(topic) == cluster.beginning_offsets(topic) == {0: 0, 1: 0}
+    produce(kafka.bootstrap_servers, topic, range(10), partition=0)
+    produce(kafka.bootstrap_servers, topic, range(4), partition=1)
+    assert cluster.end_offsets(topic) == {0: 10, 1: 4}
+    cluster.delete_records_before(topic, {0: 7, 1: 0})
+    assert cluster.beginning_offsets(topic) == {0: 7, 1: 0}
+    cluster.delete_records_before(topic, {0: 3})
+    cluster.delete_records_before(topic, {0: 99})
+    cluster.delete_records_before(topic, {})
+    assert cluster.beginning_offsets(topic)[0] == 7
+    assert cluster.end_offsets(topic) == {0: 10, 1: 4}
+
+
+def test_a_time_is_the_first_record_that_is_not_older_or_the_end(kafka, cluster, topic):
+    before_ms = int(time.time() * 1000) - 60_000
+    produce(kafka.bootstrap_servers, topic, range(3), partition=0)
+    assert cluster.offsets_at(topic, before_ms) == {0: 0, 1: 0}
+    assert cluster.offsets_at(topic, before_ms + 3_600_000) == {0: 3, 1: 0}
+
+
+def test_the_size_grows_with_the_records(kafka, cluster, topic):
+    assert cluster.size_bytes(topic) == 0
+    produce(kafka.bootstrap_servers, topic, [b"x" * 1000] * 5, partition=0)
+    produce(kafka.bootstrap_servers, topic, [b"x" * 1000] * 5, partition=1)
+    assert 10_000 < cluster.size_bytes(topic) < 20_000
+
+
+def test_a_cluster_that_does_not_answer_is_unavailable():
+    cluster = KafkaCluster(KafkaOptions(f"127.0.0.1:{free_port()}", "t"))
+    with pytest.raises(SourceUnavailableError, match="cannot be reached"):
+        cluster.end_offsets("t")
+
+
+def test_a_kept_client_answers_again_and_again(kafka, topic):
+    cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
+    try:
+        for count in range(1, 4):
+            produce(kafka.bootstrap_servers, topic, [count], partition=0)
+            assert cluster.end_offsets(topic)[0] == count
+    finally:
+        cluster.close()
+        cluster.close()

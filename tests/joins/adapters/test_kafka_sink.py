@@ -1,0 +1,95 @@
+"""The kafka sink on a real broker: the same bytes for a replay, coordinates on each record."""
+
+import json
+
+import pytest
+
+from joins.adapters.kafka_sink import HEADER_NAMES, KafkaSinkWriter
+from joins.plan import KafkaOptions, KafkaSink
+from joins.probe_task import DEAD_LETTERS
+from tests.support.probe import PIN, probe_task
+from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
+
+pytestmark = pytest.mark.integration
+CLICKS = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
+
+
+@pytest.fixture
+def topics(kafka):
+    """(clicks, output); the clicks are there."""
+    names = [create_topic(kafka.bootstrap_servers) for _ in range(2)]
+    produce(kafka.bootstrap_servers, names[0], CLICKS, partition=0)
+    yield names
+    delete_topics(kafka.bootstrap_servers, *names)
+
+
+@pytest.fixture
+def frame(spark, kafka, topics):
+    return (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", topics[0])
+        .load()
+        .select("value", "partition", "offset", "timestamp")
+    )
+
+
+def sink_to(kafka, topic, key_fields=()):
+    return KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key_fields)
+
+
+def nothing_is_cached(spark):
+    return spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
+    tmp_path, spark, kafka, topics, frame
+):
+    sink = sink_to(kafka, topics[1], ("user_id",))
+    task = probe_task(tmp_path, sink)
+    writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    assert not writer.is_committed(PIN)
+    report = writer.run(frame, task, PIN)
+    assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    assert list(report.files) == [DEAD_LETTERS]
+    assert consume(kafka.bootstrap_servers, topics[1]) == []
+    writer.commit(report, PIN, 2)
+    assert writer.is_committed(PIN)
+    assert KafkaSinkWriter(sink, tmp_path / "sink.json").is_committed(PIN)
+    sent = consume(kafka.bootstrap_servers, topics[1])
+    assert [(json.loads(r.key), json.loads(r.value)) for r in sent] == [
+        ({"user_id": 1}, {"user_id": 1, "name": "r5"}),
+        ({"user_id": 3}, {"user_id": 3, "name": None}),
+        ({"user_id": 2}, {"user_id": 2, "name": "r5"}),
+    ]
+    assert [tuple(name for name, _ in r.headers) for r in sent] == [HEADER_NAMES] * 3
+    assert [value for _, value in sent[2].headers] == [b"7", b"clicks", b"0", b"3", b"users=1"]
+    # A crash before the note: the batch comes again.
+    writer.commit(writer.run(frame, task, PIN), PIN, 2)
+    again = consume(kafka.bootstrap_servers, topics[1])[3:]
+    assert [(r.key, r.value, r.headers) for r in again] == [
+        (r.key, r.value, r.headers) for r in sent
+    ]
+    assert nothing_is_cached(spark)
+
+
+def test_a_batch_that_cannot_be_sent_is_not_noted_and_keeps_no_memory(
+    tmp_path, spark, kafka, topics, frame
+):
+    missing = sink_to(kafka, unique_name("bad topic name"))
+    writer = KafkaSinkWriter(missing, tmp_path / "sink.json")
+    report = writer.run(frame, probe_task(tmp_path, missing), PIN)
+    with pytest.raises(Exception, match=r"(?i)topic"):
+        writer.commit(report, PIN, 2)
+    assert not writer.is_committed(PIN)
+    assert nothing_is_cached(spark)
+
+
+def test_a_batch_that_cannot_be_joined_keeps_no_memory(tmp_path, spark, kafka, topics, frame):
+    sink = sink_to(kafka, topics[1])
+    task = probe_task(tmp_path, sink)
+    task.dead_letters.touch()
+    writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    with pytest.raises(Exception, match="dead"):
+        writer.run(frame, task, PIN)
+    assert nothing_is_cached(spark)

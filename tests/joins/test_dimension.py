@@ -1,0 +1,141 @@
+"""A dimension's build query on real Spark, Kafka and Delta: what is committed is told."""
+
+import pyarrow as pa
+import pytest
+
+from joins.build_side import PROCESSING_TIME, BuildSettings, BuildTask, read_changelog_state
+from joins.dimension import DimensionPlaces, DimensionRuntime
+from joins.errors import FencedError
+from joins.failpoints import FailpointError, Failpoints
+from joins.index_keeper import IndexKeeper
+from joins.kernels.envelope import BinlogPosition, encode_watermark
+from joins.kernels.index import DimensionIndex, IndexSpec
+from joins.plan import KafkaOptions
+from tests.support.changelog import COLUMNS
+from tests.support.probe import USERS
+from tests.support.topics import create_topic, delete_topics, produce
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.integration
+BY_ID = IndexSpec(("id",), ("id",), USERS.fields, partitions=2)
+HIGH = encode_watermark(BinlogPosition(0, 1, 50), 1)
+
+
+class Runner:
+    """One runner's life of the dimension: its build query, its errors, what it told the valve."""
+
+    def __init__(self, directory, spark, kafka, topic, *, epoch=1):
+        self._spark, self._directory = spark, directory
+        self._kafka = KafkaOptions(kafka.bootstrap_servers, topic)
+        changelog = directory / "changelog"
+        places = DimensionPlaces(
+            topic, 2, changelog, directory / "current", directory / "index", (BY_ID,)
+        )
+        self.told, self.errors = [], []
+        self.dimension = DimensionRuntime(
+            USERS,
+            places,
+            BuildTask(topic, changelog, COLUMNS, epoch),
+            app_id="app",
+            on_watermark=lambda *told: self.told.append(told),
+        )
+        self.dimension.open()
+
+    def start(self, failpoints=""):
+        settings = BuildSettings(self._kafka, self._directory / "checkpoint", trigger_ms=100)
+        return self.dimension.start_build(
+            self._spark, settings, Failpoints(failpoints), on_error=self.errors.append
+        )
+
+    def wait_for(self, offsets):
+        counts = self.dimension.counts
+        wait_until(lambda: counts.next_offsets == offsets, what=f"{offsets} of {self.errors}")
+
+
+@pytest.fixture
+def topic(kafka):
+    name = create_topic(kafka.bootstrap_servers, partitions=2)
+    yield name
+    delete_topics(kafka.bootstrap_servers, name)
+
+
+def send(kafka, topic, partition, *changes):
+    """Changes (op, id, pos), and None for a watermark record."""
+    keys, values = [], []
+    for change in changes:
+        if change is None:
+            keys.append(None)
+            values.append(HIGH)
+            continue
+        op, id_, pos = change
+        source = {"epoch": 0, "file": 1, "pos": pos, "row": 0, "gen": 1, "ts_ms": pos}
+        after = None if op == "d" else {"id": id_, "name": f"{op}{pos}"}
+        keys.append({"id": id_})
+        values.append({"before": None, "after": after, "op": op, "source": source, "ts_ms": 1})
+    produce(kafka.bootstrap_servers, topic, values, keys=keys, partition=partition)
+
+
+def names(directory, version):
+    index = DimensionIndex.attach(directory / "index", version, BY_ID)
+    _, rows = index.lookup([pa.array([1, 2, 3])])
+    return index.take(rows, ["name"]).column(0).to_pylist()
+
+
+def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spark, kafka, topic):
+    send(kafka, topic, 0, ("r", 1, 5), None)
+    send(kafka, topic, 1, ("r", 2, 5), ("u", 2, 9), None)
+    runner = Runner(tmp_path, spark, kafka, topic)
+    failed = runner.start("C12=raise")
+    wait_until(lambda: not failed.isActive, what="the planted fault")
+    assert [type(error) for error in runner.errors] == [FailpointError]
+    assert runner.told == []
+    again = runner.start()
+    try:
+        runner.wait_for({0: 2, 1: 3})
+        wait_until(lambda: len(runner.told) >= 2, what="watermarks")
+        assert set(runner.told) == {("users", 0, PROCESSING_TIME), ("users", 1, PROCESSING_TIME)}
+        assert runner.dimension.complete
+        version = runner.dimension.serve_index()
+        assert names(tmp_path, version) == ["r5", "u9"]
+        # The first records come again behind the committed ones: dropped, as position tells.
+        send(kafka, topic, 1, ("u", 2, 9), ("u", 2, 11))
+        runner.wait_for({0: 2, 1: 5})
+        wait_until(lambda: runner.dimension.ready_version() > version, what="index")
+        assert names(tmp_path, runner.dimension.ready_version()) == ["r5", "u11"]
+        assert runner.dimension.trimmable_offsets() == {0: 2, 1: 3}
+    finally:
+        again.stop()
+    log = runner.dimension.changelog
+    assert read_changelog_state(log, log.version()).high_water == {1: (0, 1, 11, 0)}
+    rows = [row for table in log.read_files(log.files_at(log.version())) for row in table["_op"]]
+    assert sorted(map(str, rows)) == ["r", "r", "u", "u", "w", "w"]
+
+
+def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark, kafka, topic):
+    send(kafka, topic, 0, ("r", 1, 5), ("c", 2, 7))
+    old = Runner(tmp_path, spark, kafka, topic)
+    query = old.start()
+    try:
+        old.wait_for({0: 2})
+    finally:
+        query.stop()
+    new = Runner(tmp_path, spark, kafka, topic, epoch=2)
+    assert new.dimension.counts.next_offsets == {0: 2}
+    assert new.dimension.counts.snapshot_rows == 1
+    send(kafka, topic, 0, ("u", 2, 9), None)
+    send(kafka, topic, 1, None)
+    stale = old.start()
+    wait_until(lambda: not stale.isActive, what="the older runner is fenced")
+    assert [type(error) for error in old.errors] == [FencedError]
+    query = new.start()
+    try:
+        new.wait_for({0: 4, 1: 1})
+        wait_until(lambda: len(new.told) >= 2, what="watermarks")
+    finally:
+        query.stop()
+    keeper = IndexKeeper(tmp_path / "index", (BY_ID,), new.dimension.changelog)
+    keeper.prepare(new.dimension.version)
+    assert names(tmp_path, new.dimension.version) == ["r5", "u9"]
+    third = Runner(tmp_path, spark, kafka, topic, epoch=3)
+    third.dimension.replay_watermarks()
+    assert sorted(told[1] for told in third.told) == [0, 1]

@@ -1,0 +1,140 @@
+"""`current` after each fold, on real Spark and Delta, against a fold record by record."""
+
+import random
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from joins.adapters.delta_log import DeltaLog
+from joins.build_side import read_changelog_state
+from joins.fold import Fold
+from tests.support.changelog import SCHEMA, Changelog, record, watermark
+
+pytestmark = pytest.mark.integration
+
+
+class Folded:
+    """A changelog and its `current`."""
+
+    def __init__(self, directory, spark):
+        self.changelog = Changelog(directory / "changelog")
+        Fold.create(directory / "current", SCHEMA)
+        self.current = DeltaLog(directory / "current", "app:current")
+        self.fold = Fold(spark, self.changelog.log, self.current, ("id",))
+
+    def commit(self, *rows):
+        return self.changelog.commit(*rows)
+
+    def run(self, version=None):
+        at = self.changelog.log.version() if version is None else version
+        state = read_changelog_state(self.changelog.log, at)
+        return self.fold.run(at, state.marks)
+
+    def rows(self, version=None):
+        """id → name in `current`."""
+        table = DeltaTable(str(self.current.path), version=version)
+        batches = [pq.read_table(uri) for uri in table.file_uris()]
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        assert len({row["id"] for row in rows}) == len(rows)
+        return {row["id"]: row["name"] for row in rows}
+
+
+@pytest.fixture
+def folded(tmp_path, spark):
+    return Folded(tmp_path, spark)
+
+
+def test_each_fold_names_the_changelog_version_that_it_equals(folded):
+    assert folded.fold.folded_version() is None
+    first = folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    assert folded.run() == folded.fold.folded_version() == first
+    second = folded.commit(
+        record("u", 1, 9, 3),
+        record("d", 2, 10, 4),
+        record("c", 3, 11, 5),
+        record("u", 3, 11, 6, row=1),
+        record("d", 8, 12, 7),
+    )
+    assert folded.run() == folded.fold.folded_version() == second
+    assert folded.rows() == {1: "u9", 3: "u11"}
+    assert folded.rows(version=1) == {1: "r5", 2: "r5"}
+    before = folded.current.version()
+    assert folded.run() == folded.run(first) == second
+    assert folded.current.version() == before
+    again = folded.commit(record("c", 2, 20, 8))
+    restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
+    assert restarted.run(again, {0: (1, 2)}) == again
+    assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
+
+
+def test_a_snapshot_row_behind_the_watermark_does_not_bring_a_deleted_row_back(folded):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("d", 2, 9, 1), watermark(2))
+    folded.run()
+    folded.commit(record("r", 2, 5, 3, row=-1), record("r", 3, 5, 0, row=-1, partition=1))
+    folded.commit(watermark(1, partition=1))
+    folded.run()
+    assert folded.rows() == {1: "r5", 3: "r5"}
+
+
+def test_rows_that_only_an_abandoned_generation_saw_are_not_there(folded):
+    """Deleted between two attempts to copy: no record says so, the missing copy does."""
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1))
+    new = {"generation": 2}
+    folded.commit(record("r", 1, 50, 2, row=-1, **new), watermark(3, **new))
+    folded.run()
+    assert folded.rows() == {1: "r50"}
+
+
+def test_a_later_generation_replaces_the_earlier_one_when_it_is_complete(folded):
+    first = folded.commit(
+        record("r", 1, 5, 0, row=-1),
+        record("r", 2, 5, 1, row=-1),
+        record("r", 3, 5, 2, row=-1),
+        watermark(3),
+    )
+    assert folded.run() == first
+    new = {"generation": 2}
+    folded.commit(record("d", 3, 60, 4, **new))
+    # The copy of row 3 was read before it was deleted and arrives after that.
+    folded.commit(record("r", 1, 50, 5, row=-1, **new), record("r", 3, 50, 6, row=-1, **new))
+    assert folded.run() == first
+    assert folded.rows() == {1: "r5", 2: "r5", 3: "r5"}
+    last = folded.commit(watermark(7, **new))
+    assert folded.run() == last
+    assert folded.rows() == {1: "r50"}
+
+
+def place(row):
+    return (row["_epoch"], row["_file"], row["_pos"], row["_row"], row["_offset"])
+
+
+def newest(rows):
+    """id → name, record by record."""
+    found = {}
+    for row in rows:
+        held = found.get(row["id"])
+        if row["_op"] != "w" and (held is None or place(row) > place(held)):
+            found[row["id"]] = row
+    return {id_: row["name"] for id_, row in found.items() if row["_op"] != "d"}
+
+
+def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded):
+    choose = random.Random(326)
+    rows = [record("r", id_, 5, id_, row=-1) for id_ in range(40)] + [watermark(40)]
+    folded.commit(*rows)
+    position, offset = 6, 41
+    for _ in range(3):
+        for _ in range(2):
+            changes = []
+            for _ in range(30):
+                position += choose.choice((0, 1, 7))
+                op = choose.choice("cuud")
+                row = offset
+                changes.append(record(op, choose.randrange(60), position, offset, row=row))
+                offset += 1
+            choose.shuffle(changes)  # files of one commit come in no order
+            folded.commit(*changes)
+            rows += changes
+        folded.run()
+        assert folded.rows() == newest(rows)

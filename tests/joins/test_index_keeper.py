@@ -1,0 +1,151 @@
+"""The keeper: the index of the newest version, built once, advanced by each commit."""
+
+import shutil
+import threading
+
+import pyarrow as pa
+import pytest
+
+from joins.adapters.delta_log import DeltaLog
+from joins.index_keeper import IndexKeeper
+from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
+from joins.plan import Field
+from joins.types import SqlType, TypeName
+from tests.support.changelog import Changelog, record, watermark
+
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+BY_ID = IndexSpec(primary_key=("id",), join_key=("id",), fields=FIELDS, partitions=1)
+BY_NAME = IndexSpec(primary_key=("id",), join_key=("name",), fields=FIELDS, partitions=1)
+
+
+@pytest.fixture
+def changelog(tmp_path):
+    return Changelog(tmp_path / "changelog")
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "index"
+
+
+def names(place, version):
+    """id → name of the ids 1 to 4 at `version`."""
+    index = DimensionIndex.attach(place, version, BY_ID)
+    found, rows = index.lookup([pa.array([1, 2, 3, 4])])
+    taken = index.take(rows, ["name"]).column(0).to_pylist()
+    return {int(at) + 1: name for at, name in zip(found, taken, strict=True)}
+
+
+def filled(changelog):
+    """A snapshot of two rows, then three commits, one of them empty."""
+    changelog.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    changelog.commit(record("u", 1, 9, 3))
+    changelog.commit()
+    return changelog.commit(record("d", 2, 12, 4), record("c", 3, 13, 5))
+
+
+def test_nothing_is_ready_before_the_first_build(changelog, place):
+    assert IndexKeeper(place, (BY_ID,), changelog.log).ready_version is None
+
+
+def test_an_empty_dimension_can_be_looked_up(changelog, place):
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(0)
+    assert (keeper.ready_version, names(place, 0)) == (0, {})
+
+
+def test_building_at_once_and_advancing_commit_by_commit_answer_the_same(changelog, tmp_path):
+    version = filled(changelog)
+    stepwise = IndexKeeper(tmp_path / "a", (BY_ID, BY_NAME), changelog.log)
+    for each in range(version + 1):
+        stepwise.prepare(each)
+        assert stepwise.ready_version == each
+    at_once = IndexKeeper(tmp_path / "b", (BY_ID, BY_NAME), changelog.log)
+    at_once.prepare(version)
+    skipping = IndexKeeper(tmp_path / "c", (BY_ID, BY_NAME), changelog.log)
+    skipping.prepare(1)
+    skipping.prepare(version)
+    for place in "abc":
+        assert names(tmp_path / place, version) == {1: "u9", 3: "c13"}
+    assert names(tmp_path / "a", 1) == {1: "r5", 2: "r5"}
+    assert names(tmp_path / "a", 3) == {1: "u9", 2: "r5"}
+
+
+def test_a_ready_version_never_goes_back(changelog, place):
+    version = filled(changelog)
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(version)
+    keeper.prepare(1)
+    assert keeper.ready_version == version
+    assert usable_versions(place, BY_ID) == (version,)
+
+
+def test_a_restart_goes_on_with_the_indexes_that_are_there(changelog, place):
+    version = filled(changelog)
+    IndexKeeper(place, (BY_ID, BY_NAME), changelog.log).prepare(1)
+    keeper = IndexKeeper(place, (BY_ID, BY_NAME), DeltaLog(changelog.log.path, "app"))
+    keeper.prepare(version)
+    assert names(place, version) == {1: "u9", 3: "c13"}
+    assert usable_versions(place, BY_NAME) == (1, version)
+
+
+DAMAGES = {
+    "the_manifest_is_cut": lambda home: next(home.glob("v1*.json")).write_text("{"),
+    "a_data_file_is_gone": lambda home: next(home.glob("s1*")).unlink(),
+    "everything_is_gone": shutil.rmtree,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_after_damage_the_next_version_is_built_anew(changelog, place, damage):
+    version = filled(changelog)
+    IndexKeeper(place, (BY_ID,), changelog.log).prepare(1)
+    damage(place / BY_ID.digest)
+    IndexKeeper(place, (BY_ID,), changelog.log).prepare(version)
+    assert names(place, version) == {1: "u9", 3: "c13"}
+
+
+def test_threads_that_ask_at_once_get_the_newest_version(changelog, place):
+    version = filled(changelog)
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    threads = [threading.Thread(target=keeper.prepare, args=(v,)) for v in range(version + 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert keeper.ready_version == version
+    assert names(place, version) == {1: "u9", 3: "c13"}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_pinned_version_whose_index_is_lost_is_made_again(changelog, place, damage):
+    version = filled(changelog)
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(1)
+    keeper.prepare(version)
+    damage(place / BY_ID.digest)
+    keeper.restore(1)
+    keeper.restore(1)
+    assert names(place, 1) == {1: "r5", 2: "r5"}
+    assert keeper.ready_version == version
+
+
+def test_pruning_leaves_the_newest_versions_and_the_pinned_one(changelog, place):
+    keeper = IndexKeeper(place, (BY_ID, BY_NAME), changelog.log)
+    keeper.prune(None)
+    versions = [filled(changelog)]
+    versions += [changelog.commit(record("u", 1, 20 + at, 20 + at)) for at in range(30)]
+    for version in versions:
+        keeper.prepare(version)
+    keeper.prune(versions[3])
+    for spec in (BY_ID, BY_NAME):
+        assert usable_versions(place, spec) == (versions[3], *versions[-16:])
+    assert names(place, versions[3]) == {1: "u22", 3: "c13"}
+    assert names(place, versions[-1]) == {1: "u49", 3: "c13"}
+    before = set(place.rglob("*"))
+    keeper.prune(versions[3])
+    assert set(place.rglob("*")) == before
+    keeper.prune(None)
+    assert usable_versions(place, BY_ID) == tuple(versions[-16:])
+    keeper.prepare(changelog.commit(record("d", 1, 99, 99)))
+    assert names(place, keeper.ready_version) == {3: "c13"}

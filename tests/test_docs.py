@@ -1,0 +1,318 @@
+"""The documents say what there is: settings, options, errors, commands, modules, files, links."""
+
+import ast
+import dataclasses
+import importlib
+import importlib.util
+import json
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+
+import joins
+import service
+import watermark
+from joins.adapters.kafka_sink import HEADER_NAMES
+from joins.checkpoint import Checkpoint
+from joins.failpoints import ACTIONS, POINTS
+from joins.kernels.probe import ROW_METADATA
+from service.cli import app
+from service.config import PREFIX, Settings
+from service.demo.run import DemoResult
+from service.jobs.job import JobState
+from service.jobs.layout import JobLayout
+from service.sql.explain import explain
+from service.sql.options import CONNECTORS
+from service.sql.planner import plan_script
+from service.sql.settings import SETTINGS
+from watermark.errors import SluiceError
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md")
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
+README, ARCHITECTURE = TEXTS["README.md"], TEXTS["ARCHITECTURE.md"]
+RUNBOOK, CONTRIBUTING = TEXTS["deploy/README.md"], TEXTS["CONTRIBUTING.md"]
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+CLIENTS = {"kafka", "pymysql", "pymysqlreplication", "deltalake"}
+PLAYS_THE_OUTSIDE = {"service/embedded/database.py", "service/demo/shop.py"}
+MAX_LINE = 120
+
+
+def section(document: str, heading: str) -> str:
+    """The text under the heading that starts with `heading`, up to the next of its level."""
+    level = heading.split(" ")[0]
+    start = document.index(f"\n{heading}") + 1
+    ends = [document.find(f"\n{'#' * n} ", start + 1) for n in range(1, len(level) + 1)]
+    found = [end for end in ends if end > 0]
+    return document[start : min(found)] if found else document[start:]
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """Rows of the tables of `text`: what is in the first pair of backticks → cells."""
+    rows = {}
+    for line in text.splitlines():
+        if line.startswith("|") and (name := re.search(r"`([^`]+)`", line)):
+            cells = re.split(r"(?<!\\)\|", line.strip("|"))
+            rows[name[1]] = [cell.strip() for cell in cells]
+    return rows
+
+
+def without_fences(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def modules(package: ModuleType) -> Iterator[str]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if ".migrations" not in found.name:  # alembic's, they run when they are imported
+            yield found.name
+
+
+@cache
+def error_names() -> frozenset[str]:
+    for package in (watermark, joins, service):
+        for name in modules(package):
+            importlib.import_module(name)
+    found: set[type[SluiceError]] = set()
+    pending = [SluiceError]
+    while pending:
+        error = pending.pop()
+        if error.__module__.split(".")[0] in ("watermark", "joins", "service"):
+            found.add(error)
+        pending += error.__subclasses__()
+    return frozenset(error.__name__ for error in found)
+
+
+# Settings, options, errors, commands
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", Settings.model_fields)
+def test_each_setting_is_documented_with_its_default(field: str) -> None:
+    cells = table(section(README, "## Settings"))[f"{PREFIX}{field.upper()}"]
+    default = Settings.model_fields[field].default
+    if isinstance(default, bool):
+        assert cells[1] == f"`{str(default).lower()}`"
+    elif isinstance(default, int | float):
+        assert float(cells[1].strip("`")) == default
+    elif isinstance(default, str) and default:
+        assert cells[1] == f"`{default}`"
+    assert cells[2]
+
+
+def test_no_document_names_a_setting_that_does_not_exist() -> None:
+    named = set(re.findall(r"\bSLUICE_[A-Z_]+[A-Z]\b", "".join(TEXTS.values())))
+    known = {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
+    unknown = named - known - {"SLUICE_SERVER", "SLUICE_SECRET"}
+    assert [name for name in sorted(unknown) if not name.startswith("SLUICE_SECRET_")] == []
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+def test_each_option_is_documented_with_its_default(connector: str) -> None:
+    rows = table(section(README, f"### `{connector}`"))
+    options = {option.key: option for option in CONNECTORS[connector]}
+    assert set(rows) == set(options)
+    for key, option in options.items():
+        assert not option.default or rows[key][1] == f"`{option.default}`", key
+        assert rows[key][0].startswith("**") == option.required, key
+
+
+def test_each_set_statement_is_documented() -> None:
+    assert set(table(section(README, "### SET"))) == set(SETTINGS)
+
+
+def test_the_runbook_names_every_error_and_no_other() -> None:
+    assert set(table(section(RUNBOOK, "## Errors by name"))) == error_names()
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_each_command_is_documented_with_options_that_it_has(verb: str) -> None:
+    rows = table(section(README, "## Commands"))
+    found = [row for name, row in rows.items() if name.split(" ")[:2] == ["sluice", verb]]
+    assert len(found) == 1
+    named = set(re.findall(r"--[a-z-]+", " ".join(found[0])))
+    known = {
+        option
+        for parameter in COMMANDS[verb].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert named <= known
+
+
+def test_the_readme_names_no_command_that_does_not_exist() -> None:
+    named = re.findall(r"(?:`|bin/)sluice ([a-z]+)", "".join(TEXTS.values()))
+    assert named
+    assert set(named) <= set(COMMANDS)
+
+
+def test_every_make_target_is_documented_and_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
+    assert targets
+    assert {t for t in targets if f"make {t}" not in README + CONTRIBUTING} == set()
+    named = re.findall(r"(?:`|^    )make (?:-s )?([a-z]+)", "".join(TEXTS.values()), re.MULTILINE)
+    assert set(named) <= targets
+
+
+# What the README promises
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_sql_of_the_readme_is_planned_as_its_case_says() -> None:
+    script = re.search(r"^```sql\n(CREATE TABLE.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert script is not None
+    planned = plan_script(script[1])
+    case = ROOT / "tests/service/sql/cases/readme_example.sql"
+    expected = case.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- plan: ")
+    assert " | ".join(explain(planned.plan)) == expected
+    assert planned.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*HEADER_NAMES, *ROW_METADATA.names, *(f.name for f in dataclasses.fields(DemoResult))],
+)
+def test_the_readme_names_what_the_output_has(name: str) -> None:
+    assert f"`{name}`" in README
+
+
+def test_addresses_that_documents_name_exist() -> None:
+    openapi = json.loads((ROOT / "service/api/openapi.json").read_text(encoding="utf-8"))
+    known = {path.replace("{job_id}", "{id}") for path in openapi["paths"]}
+    named = set(re.findall(r"/v1/[a-z/{}]*[a-z}]", "".join(TEXTS.values())))
+    assert named
+    assert named <= known
+
+
+# Architecture
+# --------------------------------------------------------------------------------------------------
+
+
+def packages() -> list[str]:
+    found = {path.parent for name in ("watermark", "joins", "service") for path in files(name)}
+    return sorted(str(path.relative_to(ROOT)) for path in found if "migrations" not in path.parts)
+
+
+def files(package: str) -> Iterator[Path]:
+    return (ROOT / package).rglob("*.py")
+
+
+@pytest.mark.parametrize("package", packages())
+def test_the_code_map_has_every_module(package: str) -> None:
+    code_map = section(ARCHITECTURE, "## Code map")
+    start = code_map.index(f"**`{package}/`**")
+    end = code_map.find("\n**", start + 1)
+    there = {path.stem for path in (ROOT / package).glob("*.py")} - {"__init__"}
+    if (ROOT / package / "migrations").is_dir():
+        there.add("migrations")
+    assert set(table(code_map[start:end])) == there
+
+
+def test_modules_that_documents_name_exist() -> None:
+    named = set(
+        re.findall(r"`((?:watermark|joins|service)(?:\.[a-z_]+)+)`", "".join(TEXTS.values()))
+    )
+    assert named
+    assert [name for name in sorted(named) if importlib.util.find_spec(name) is None] == []
+
+
+def test_every_file_of_a_job_is_documented() -> None:
+    contracts = section(ARCHITECTURE, "### A job's directory")
+    layout, checkpoint = JobLayout(Path("job")), Checkpoint(Path("job/checkpoint"))
+    properties = [name for name, value in vars(JobLayout).items() if isinstance(value, property)]
+    paths = [getattr(layout, name) for name in properties]
+    paths += [checkpoint.source_file("<dimension>"), checkpoint.cdc_file("<dimension>")]
+    paths += [checkpoint.spark_directory("probe"), checkpoint.pins_directory]
+    missing = [p for p in paths if str(p.relative_to("job")) not in contracts]
+    assert missing == []
+
+
+def test_every_json_file_that_code_names_is_documented() -> None:
+    sources = [p for name in ("joins", "service/jobs") for p in files(name)]
+    sources += [ROOT / "service/wiring.py", ROOT / "service/config.py"]
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+    named = {name for text in texts for name in re.findall(r'"([a-z_]+\.jsonl?)"', text)}
+    assert {"meta.json", "phase.json", "progress.json"} <= named
+    assert {name for name in named if f"{name}`" not in ARCHITECTURE} == set()
+
+
+@pytest.mark.parametrize("name", [*POINTS, *ACTIONS, *JobState])
+def test_failpoints_and_states_are_documented(name: str) -> None:
+    assert re.search(rf"\b{name}\b", ARCHITECTURE)
+
+
+def test_invariants_and_decisions_are_numbered_without_gaps() -> None:
+    invariants = re.findall(r"^\| I(\d+) \|", ARCHITECTURE, re.MULTILINE)
+    decisions = re.findall(r"^\*\*D(\d+)\. ", ARCHITECTURE, re.MULTILINE)
+    assert invariants == [str(n) for n in range(1, 12)]
+    assert decisions == [str(n) for n in range(1, len(decisions) + 1)]
+    for part in ("Context", "Choice", "Cost", "Would change it"):
+        assert ARCHITECTURE.count(f"*{part}:*") == len(decisions), part
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+    names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names}
+
+
+def test_only_adapters_import_clients_of_other_systems() -> None:
+    others = [
+        str(path.relative_to(ROOT))
+        for package in ("watermark", "joins", "service")
+        for path in files(package)
+        if imported(path) & CLIENTS and path.parent != ROOT / "joins/adapters"
+    ]
+    assert set(others) <= PLAYS_THE_OUTSIDE
+
+
+# Form
+# --------------------------------------------------------------------------------------------------
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", without_fences(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_fences(TEXTS[document])):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        path = (ROOT / document).parent / name if name else ROOT / document
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_paths_of_the_project_exist(document: str) -> None:
+    tops = r"service|joins|watermark|tests|deploy|\.ci"
+    named = re.findall(rf"`((?:\.\./)?(?:{tops})/[\w./-]*)`", TEXTS[document])
+    homes = (ROOT, (ROOT / document).parent)
+    assert [name for name in named if not any((home / name).exists() for home in homes)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_are_of_no_particular_machine(document: str) -> None:
+    spec = importlib.util.spec_from_file_location("addresses", ROOT / ".ci/addresses.py")
+    assert spec is not None
+    assert spec.loader is not None
+    addresses = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(addresses)
+    assert addresses.ADDRESS.search(TEXTS[document].encode()) is None
+    assert re.search(r"(?<![\w.~>}])/(?:work|root|home|tmp|Users)/", TEXTS[document]) is None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_lines_fit_on_a_screen(document: str) -> None:
+    lines = enumerate(TEXTS[document].splitlines(), 1)
+    assert [number for number, line in lines if len(line) > MAX_LINE] == []
