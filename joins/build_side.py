@@ -16,7 +16,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
-from joins.failpoints import Failpoints
 from joins.kernels.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
 from joins.kernels.envelope import CapturedColumn, changelog_schema, decode
 from joins.kernels.files import ParquetStage
@@ -24,10 +23,10 @@ from joins.plan import KafkaOptions
 from joins.staging import (
     REPORT_DDL,
     BatchReport,
+    QueryGuards,
     TaskReport,
     collect_reports,
     current_origin,
-    reporting,
 )
 from watermark.model import MIN_TIMESTAMP, Watermark
 
@@ -86,14 +85,12 @@ class BuildHooks:
         state: the committed state that a batch continues.
         on_commit: a commit and what it made true.
         on_repeat: a batch comes again that is committed; what its commit made true may be untold.
-        on_error: why a batch failed, before Spark turns it into text.
     """
 
     state: Callable[[], ChangelogState]
     on_commit: Callable[[CommittedBatch], None]
     on_repeat: Callable[[], None]
-    on_error: Callable[[Exception], None]
-    failpoints: Failpoints
+    guards: QueryGuards
 
 
 def stage_changes(
@@ -147,7 +144,7 @@ class BuildSide:
             .writeStream.queryName(f"build-{self._task.topic}")
             .option("checkpointLocation", str(self._settings.checkpoint))
             .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
-            .foreachBatch(reporting(self._run_batch, self._hooks.on_error))
+            .foreachBatch(self._hooks.guards.guarded(self._run_batch))
             .start()
         )
 
@@ -159,14 +156,14 @@ class BuildSide:
         before = self._hooks.state()
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
-        self._hooks.failpoints.hit("C11")
+        self._hooks.guards.failpoints.hit("C11")
         version = self._log.commit(
             batch,
             self._task.epoch,
             report.files.get(_TABLE, ()),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
         )
-        self._hooks.failpoints.hit("C12")
+        self._hooks.guards.failpoints.hit("C12")
         self._hooks.on_commit(_committed(version, before, report))
 
 

@@ -19,13 +19,13 @@ from joins.build_side import (
     CommittedBatch,
     read_changelog_state,
 )
-from joins.failpoints import Failpoints
 from joins.fold import Fold
 from joins.index_keeper import IndexKeeper
 from joins.kernels.digest import ChangelogState
 from joins.kernels.envelope import changelog_schema
 from joins.kernels.index import IndexSpec
 from joins.plan import Dimension
+from joins.staging import QueryGuards
 from watermark.model import Watermark
 
 
@@ -88,6 +88,11 @@ class DimensionRuntime:
     def _state(self) -> ChangelogState:
         return self._head[1]
 
+    @property
+    def generation(self) -> int:
+        """The newest generation of which something is committed."""
+        return self._state.generation
+
     def open(self) -> None:
         """Create the tables, fence older runners and read the committed state back."""
         schema = changelog_schema(self._task.columns)
@@ -123,17 +128,14 @@ class DimensionRuntime:
         self,
         spark: SparkSession,
         settings: BuildSettings,
-        failpoints: Failpoints,
-        *,
-        on_error: Callable[[Exception], None],
+        guards: QueryGuards,
     ) -> StreamingQuery:
         """Start the streaming query that appends to the changelog."""
         hooks = BuildHooks(
             state=lambda: self._state,
             on_commit=self._committed,
             on_repeat=self._repeated,
-            on_error=on_error,
-            failpoints=failpoints,
+            guards=guards,
         )
         side = BuildSide(spark, self._task, settings, self.changelog, hooks)
         return side.start()

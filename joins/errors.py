@@ -10,6 +10,7 @@
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
+| `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
@@ -47,6 +48,10 @@ class CheckpointInUseError(CheckpointError):
 
 class FencedError(JoinError):
     """A newer runner owns the job."""
+
+
+class StoppingError(JoinError):
+    """The job is being stopped; the batch is run after the next start."""
 
 
 class IndexBuildError(JoinError):

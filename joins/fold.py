@@ -89,19 +89,20 @@ class Fold:
             )
             changes = changes.where(~zombie)
         order = [f.col(name).desc() for name in _POSITION]
-        key = [f.col(f"`{name}`") for name in self._primary_key]
+        key = [f.col(_quoted(name)) for name in self._primary_key]
         window = Window.partitionBy(*key).orderBy(*order)
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
 
     def _merge(self, changes: DataFrame, version: int, complete: int) -> None:
         """Merge each key's newest record; those of generations before `complete` are gone."""
-        names = changes.columns
-        same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self._primary_key)
+        same_key = " AND ".join(f"t.{_quoted(n)} = s.{_quoted(n)}" for n in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
         newer = f"{place.format('s')} > {place.format('t')}"
         gone = f"(s._op = 'd' OR s._generation < {complete})"
-        values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in names}
+        values: dict[str, str | Column] = {
+            _quoted(name): f"s.{_quoted(name)}" for name in changes.columns
+        }
         metadata = json.dumps({_VERSION_KEY: version})
         self._spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
         merge = (
@@ -115,6 +116,11 @@ class Fold:
         if complete > 1:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
         merge.execute()
+
+
+def _quoted(name: str) -> str:
+    """`name` as an identifier in Spark SQL, whatever is in it: a column's name is user text."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _newest_generation(file: Path) -> int:

@@ -16,12 +16,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
 from joins.errors import CheckpointError, IndexBuildError
-from joins.failpoints import Failpoints
 from joins.pins import Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import reporting
+from joins.staging import QueryGuards
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class ProbeHooks:
         versions: dimension → newest version with a usable index.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_finish: a batch whose output is committed.
-        on_error: why a batch failed, before Spark turns it into text.
     """
 
     pins: PinStore
@@ -64,8 +62,7 @@ class ProbeHooks:
     versions: Callable[[], Mapping[str, int]]
     restore: Callable[[Mapping[str, int]], None]
     on_finish: Callable[[FinishedBatch], None]
-    on_error: Callable[[Exception], None]
-    failpoints: Failpoints
+    guards: QueryGuards
 
 
 class ProbeSide:
@@ -103,7 +100,7 @@ class ProbeSide:
             .writeStream.queryName("probe")
             .option("checkpointLocation", str(self._settings.checkpoint))
             .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
-            .foreachBatch(reporting(self._run_batch, self._hooks.on_error))
+            .foreachBatch(self._hooks.guards.guarded(self._run_batch))
             .start()
         )
 
@@ -147,21 +144,21 @@ class ProbeSide:
             self._task.attach(versions)
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        self._hooks.failpoints.hit("C2")
+        self._hooks.guards.failpoints.hit("C2")
         pin = self.pin(batch)
-        self._hooks.failpoints.hit("C3")
+        self._hooks.guards.failpoints.hit("C3")
         if self._writer.is_committed(pin):
             self._hooks.on_finish(FinishedBatch(pin, {}, repeated=True))
             return
         self._attach(pin.versions)
-        self._hooks.failpoints.hit("C4")
+        self._hooks.guards.failpoints.hit("C4")
         report = self._writer.run(frame, self._task, pin)
-        self._hooks.failpoints.hit("C6")
+        self._hooks.guards.failpoints.hit("C6")
         self._hooks.dead_letters.commit(
             batch, self._task.epoch, report.files.get(DEAD_LETTERS, ()), pin_json(pin)
         )
-        self._hooks.failpoints.hit("C7")
+        self._hooks.guards.failpoints.hit("C7")
         self._writer.commit(report, pin, self._task.epoch)
-        self._hooks.failpoints.hit("C8")
+        self._hooks.guards.failpoints.hit("C8")
         self._hooks.on_finish(FinishedBatch(pin, report.counts, repeated=False))
-        self._hooks.failpoints.hit("C9")
+        self._hooks.guards.failpoints.hit("C9")

@@ -1,6 +1,7 @@
 """The Spark session of one runner: its JVM, its jars and its settings."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _SETTINGS = {
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.log.level": "ERROR",
 }
+_SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
 _JAVA_OPTIONS = (
     "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls= "
     "-Dorg.apache.kafka.disallowed.login.modules="
@@ -48,7 +50,9 @@ class SparkSettings:
         jars: paths of Delta's, Kafka's and their helpers' jars.
         scratch_directory: for shuffle and spill files; belongs to the job.
         java_home: None leaves the choice to Spark's own scripts.
-        extra: further Spark settings, which win.
+        extra: further Spark settings, which win. Those whose names look secret are not on the
+            JVM's command line, where every user of the machine could read them: the JVM gets them
+            through its authenticated connection, before it makes the Spark context.
     """
 
     app_name: str
@@ -88,10 +92,13 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         **settings.extra,
     }
     for name, value in values.items():
-        conf.set(name, value)
+        if not _SECRET.search(name):
+            conf.set(name, value)
     try:
         launch: Any = launch_gateway
         gateway = launch(conf, {"pass_fds": tuple(inherit)})
+        for name, value in values.items():
+            conf.set(name, value)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         raise JoinError(

@@ -1,6 +1,7 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from joins.errors import StoppingError
+from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
@@ -69,6 +72,62 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
     )
 
 
+class BatchTurns:
+    """Lets a stop wait for the batches that run, and keeps new ones from starting."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._stopping = False
+
+    def guarded(
+        self, run_batch: Callable[[DataFrame, int], None], on_error: Callable[[Exception], None]
+    ) -> Callable[[DataFrame, int], None]:
+        """`run_batch` for foreachBatch; `on_error` sees an exception before it becomes text."""
+
+        def run(frame: DataFrame, batch: int) -> None:
+            with self._changed:
+                if self._stopping:
+                    raise StoppingError(f"batch {batch} does not start", hint="The job is stopped.")
+                self._running += 1
+            try:
+                run_batch(frame, batch)
+            except Exception as exc:
+                on_error(exc)
+                raise
+            finally:
+                with self._changed:
+                    self._running -= 1
+                    self._changed.notify_all()
+
+        return run
+
+    def stop(self, *, timeout_s: float) -> bool:
+        """Let no batch start any more; returns whether the running ones ended in time."""
+        with self._changed:
+            self._stopping = True
+            return self._changed.wait_for(lambda: self._running == 0, timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGuards:
+    """What every streaming query of ours runs under.
+
+    Attributes:
+        on_error: why a batch failed, before Spark turns it into text.
+    """
+
+    failpoints: Failpoints
+    turns: BatchTurns
+    on_error: Callable[[Exception], None]
+
+    def guarded(
+        self, run_batch: Callable[[DataFrame, int], None]
+    ) -> Callable[[DataFrame, int], None]:
+        """`run_batch` for foreachBatch."""
+        return self.turns.guarded(run_batch, self.on_error)
+
+
 def collect_reports(frame: DataFrame) -> BatchReport:
     """Run `frame`, whose rows are reports, and merge them."""
     return merge_reports(row.report for row in frame.collect())
@@ -80,18 +139,3 @@ def current_origin(epoch: int, batch: int) -> FileOrigin:
     if context is None:
         return FileOrigin(epoch, batch, 0, 0)
     return FileOrigin(epoch, batch, context.partitionId(), context.taskAttemptId())
-
-
-def reporting(
-    run_batch: Callable[[DataFrame, int], None], on_error: Callable[[Exception], None]
-) -> Callable[[DataFrame, int], None]:
-    """`run_batch` whose exception is told to `on_error` before Spark turns it into text."""
-
-    def run(frame: DataFrame, batch: int) -> None:
-        try:
-            run_batch(frame, batch)
-        except Exception as exc:
-            on_error(exc)
-            raise
-
-    return run

@@ -59,6 +59,7 @@ def _dimension_json(
     dimension: DimensionRuntime, source: SnapshotCoordinator, opening: OpeningView
 ) -> dict[str, Any]:
     state = source.state
+    told = dimension.complete and (state is None or dimension.generation >= state.generation)
     name = dimension.dimension.name
     mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
     return {
@@ -77,7 +78,7 @@ def _dimension_json(
         "lag_records": dimension.lag_records(),
         "streamed_records": dimension.counts.streamed_records,
         "binlog_delay_ms": dimension.counts.delay_ms,
-        "evidence": "in_band_watermark" if dimension.complete else None,
+        "evidence": "in_band_watermark" if told else None,
         "channels": [_channel_json(channel) for channel in mine],
     }
 

@@ -26,7 +26,13 @@ from joins.adapters.kafka_cluster import KafkaCluster
 from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dimension import DimensionRuntime
-from joins.errors import CheckpointError, FencedError, JoinError, SourceError
+from joins.errors import (
+    CheckpointError,
+    FencedError,
+    JoinError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.failpoints import Failpoints
 from joins.fold import Fold
 from joins.opening import Opening, channel_name
@@ -36,6 +42,7 @@ from joins.ports import BatchWriter
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
 from joins.snapshot import SnapshotCoordinator
+from joins.staging import BatchTurns, QueryGuards
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
 from watermark.gate import HeldOffsets
@@ -45,6 +52,7 @@ _log = structlog.get_logger(__name__)
 _TICK_S = 0.25
 _OFFSETS_EVERY_S = 1.0
 _TRIM_EVERY_S = 20.0
+_STOP_BATCH_S = 20.0
 _QUERY_RETRY_MIN_S, _QUERY_RETRY_MAX_S = 1.0, 20.0
 
 
@@ -122,12 +130,14 @@ class TemporalJoin:
         self._retry_at: dict[str, float] = {}
         self._retry_delay: dict[str, float] = {}
         self._errors: dict[str, Exception] = {}
+        self._turns = BatchTurns()
         self._pins = PinStore(parts.checkpoint.pins_directory)
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
         self._probe_cluster = KafkaCluster(parts.probe_kafka, keep_open=True)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
         self.counts = self._read_counts()
         self.offsets = ProbeOffsets()
+        self._topic_is_lost = False
 
     def request_open(self) -> None:
         """The valve opened; the main loop does the rest."""
@@ -172,11 +182,29 @@ class TemporalJoin:
             self.parts.generator()
         self._look_at_offsets()
         self._watch_queries()
-        if self._open_requested.is_set() and not self.parts.opening.is_open:
-            self._open()
-        if self.parts.opening.is_open and "probe" not in self._queries:
-            self._start("probe")
+        if not self._topic_is_lost:
+            self._advance()
+        elif self.running_probe:
+            self._queries["probe"].stop()
         self._on_tick(self)
+
+    def _advance(self) -> None:
+        """Open when the valve has, and start the probe; what fails is tried at the next tick."""
+        try:
+            if self._open_requested.is_set() and not self.parts.opening.is_open:
+                self._open()
+            if self.parts.opening.is_open and "probe" not in self._queries:
+                self._start("probe")
+            self.parts.stalls.clear("opening")
+        except (FencedError, CheckpointError):
+            raise
+        except SluiceError as exc:
+            self.parts.stalls.note("opening", exc)
+        except OSError as exc:
+            error = JoinError(
+                f"opening failed: {exc}", hint="Make room, or repair the job's directory."
+            )
+            self.parts.stalls.note("opening", error)
 
     def _open(self) -> None:
         """LOAD → JOIN: first the index, so that a batch finds it; then the phase, durable."""
@@ -200,6 +228,13 @@ class TemporalJoin:
             else self._start_build(name.removeprefix("build "))
         )
 
+    def _guards(self, query: str) -> QueryGuards:
+        return QueryGuards(
+            failpoints=self.parts.failpoints,
+            turns=self._turns,
+            on_error=lambda exc: self._errors.__setitem__(query, exc),
+        )
+
     def _start_build(self, dimension: str) -> StreamingQuery:
         runtime = next(d for d in self.parts.dimensions if d.dimension.name == dimension)
         settings = BuildSettings(
@@ -210,8 +245,7 @@ class TemporalJoin:
         return runtime.start_build(
             self.parts.spark,
             settings,
-            self.parts.failpoints,
-            on_error=lambda exc: self._errors.__setitem__(f"build {dimension}", exc),
+            self._guards(f"build {dimension}"),
         )
 
     def _start_probe(self) -> StreamingQuery:
@@ -222,7 +256,7 @@ class TemporalJoin:
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
             checkpoint=self.parts.checkpoint.spark_directory("probe"),
-            start_offsets=self.parts.meta.probe_start_offsets,
+            start_offsets=self._start_offsets(),
             trigger_ms=self.parts.settings.probe_trigger_ms,
             max_records_per_batch=limit or self.parts.settings.max_records_per_batch,
         )
@@ -232,13 +266,17 @@ class TemporalJoin:
             versions=self._ready_versions,
             restore=self._restore_indexes,
             on_finish=self._finished,
-            on_error=lambda exc: self._errors.__setitem__("probe", exc),
-            failpoints=self.parts.failpoints,
+            guards=self._guards("probe"),
         )
         side = ProbeSide(
             self.parts.spark, self.parts.probe_task, settings, self.parts.writer, hooks
         )
         return side.start()
+
+    def _start_offsets(self) -> dict[int, int]:
+        """As kept at submission; a partition that was added while records are held starts at 0."""
+        added = dict.fromkeys(self.offsets.end, 0)
+        return {**added, **self.parts.meta.probe_start_offsets}
 
     def _ready_versions(self) -> Mapping[str, int]:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
@@ -255,14 +293,24 @@ class TemporalJoin:
                     self.parts.stalls.clear(name)
                     del self._retry_delay[name]
                 continue
+            if name == "probe" and self._topic_is_lost:
+                continue
             if name not in self._retry_at:
                 self._note_failure(name, query)
                 delay = min(self._retry_delay.get(name, 0.5) * 2, _QUERY_RETRY_MAX_S)
                 self._retry_delay[name] = max(delay, _QUERY_RETRY_MIN_S)
                 self._retry_at[name] = now + self._retry_delay[name]
             elif now >= self._retry_at[name]:
-                del self._retry_at[name]
-                self._start(name)
+                self._restart(name)
+
+    def _restart(self, name: str) -> None:
+        del self._retry_at[name]
+        try:
+            self._start(name)
+        except (FencedError, CheckpointError):
+            raise
+        except (SluiceError, OSError) as exc:
+            self._errors[name] = exc
 
     def _note_failure(self, name: str, query: StreamingQuery) -> None:
         error = self._errors.get(name)
@@ -334,13 +382,16 @@ class TemporalJoin:
             self.offsets.begin = cluster.beginning_offsets(topic)
             if not self.parts.opening.is_open:
                 self.offsets.held_bytes = cluster.size_bytes(topic)
-            self.held().check(topic)
+            if not self.parts.opening.is_open:  # in JOIN Spark sees a loss, exactly
+                self.held().check(topic)
             for dimension in self.parts.dimensions:
                 ends = self._changelog_cluster.end_offsets(dimension.places.topic)
                 dimension.end_offsets = ends
             self.parts.stalls.clear("kafka")
+            self._topic_is_lost = False
         except SluiceError as exc:
             self.parts.stalls.note("kafka", exc)
+            self._topic_is_lost |= not isinstance(exc, SourceUnavailableError)
         self.offsets.looked_at = time.monotonic()
 
     # Background
@@ -365,7 +416,7 @@ class TemporalJoin:
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         try:
             work()
-        except (SluiceError, PySparkException, Py4JError, OSError) as exc:
+        except Exception as exc:  # whatever it is: without this thread nobody folds and trims
             if not self._stopping.is_set():
                 _log.warning("background work failed; it is tried again", part=part, error=str(exc))
 
@@ -384,6 +435,8 @@ class TemporalJoin:
             cluster.delete_records_before(dimension.places.topic, dimension.trimmable_offsets())
 
     def _shut_down(self) -> None:
+        if not self._turns.stop(timeout_s=_STOP_BATCH_S):
+            _log.warning("a batch did not end in time; it is run again after the next start")
         for source in self.parts.sources:
             source.stop()
         for query in self._queries.values():

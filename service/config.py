@@ -196,7 +196,8 @@ class Settings(BaseSettings):
     def hand_over(self, job_dir: Path) -> None:
         """Write what a runner needs to `job_dir`; the job store's URL stays here."""
         values = self.model_dump(mode="json", exclude={"database_url"})
-        write_json_atomically(job_dir / SETTINGS_FILE, {"settings": values})
+        content = {"settings": values, "control_plane_pid": os.getpid()}
+        write_json_atomically(job_dir / SETTINGS_FILE, content)
 
     @classmethod
     def of_runner(cls, job_dir: Path) -> Self:
@@ -222,6 +223,16 @@ class Settings(BaseSettings):
             raise _config_error(exc) from exc
         except SettingsError as exc:
             raise _unreadable(exc) from exc
+
+
+def control_plane_pid(job_dir: Path) -> int | None:
+    """The process that called `Settings.hand_over` last, dead or alive; None before that.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    content = read_json(job_dir / SETTINGS_FILE)
+    return None if content is None else content.get("control_plane_pid")
 
 
 def accepted(field: str) -> str:

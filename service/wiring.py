@@ -50,6 +50,7 @@ from service.jobs.layout import JobLayout
 from service.secrets import SecretResolver
 from service.sql.settings import trigger_interval_ms
 
+_PRINTED_PER_BATCH = 20_000
 _CHANGELOG_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -226,13 +227,18 @@ class _Assembly:
             settings=JobSettings(
                 build_trigger_ms=trigger or self.settings.build_trigger_ms,
                 probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
-                max_records_per_batch=self.settings.max_records_per_batch,
+                max_records_per_batch=self._max_records_per_batch(),
                 fold_interval_s=self.settings.fold_interval_s,
             ),
             generator=self._generator(),
         )
         join = TemporalJoin(parts, on_tick)
         return join
+
+    def _max_records_per_batch(self) -> int:
+        """Printed rows pass through the driver, so that their batches are small."""
+        limit = self.settings.max_records_per_batch
+        return min(limit, _PRINTED_PER_BATCH) if isinstance(self.plan.sink, PrintSink) else limit
 
     # Durable beginnings
     # ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ ends when standard input closes. The topic has one partition, and the record at 
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -23,6 +24,12 @@ from joins.types import SqlType, TypeName
 
 _TICK_S = 0.05
 _ACKNOWLEDGED_WITHIN_S = 30
+_END_S = 2.0
+_PRODUCER = {
+    "acks": "all",
+    "linger_ms": 5,
+    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
+}
 
 
 def datagen_config(
@@ -60,7 +67,7 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
     limits = [n for n in (config["number_of_rows"], sequence_length(rules)) if n is not None]
     limit = min(limits) if limits else None
     row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]
-    producer = KafkaProducer(**client_options(kafka), acks="all", linger_ms=5)
+    producer = KafkaProducer(**client_options(kafka), **_PRODUCER)
     started, first = time.monotonic(), row
     try:
         while not stopping.wait(_TICK_S) and (limit is None or row < limit):
@@ -96,6 +103,8 @@ def main() -> None:
     def wait_for_parent() -> None:
         sys.stdin.read()
         stopping.set()
+        time.sleep(_END_S)
+        os._exit(0)  # nobody waits for Kafka's answer any more; the next generator asks for the end
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
     _run(config, stopping)

@@ -2,7 +2,7 @@
 
 import importlib.util
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from joins.adapters.kafka_cluster import client_options
 from joins.adapters.mysql_cdc_config import CdcConfig
 from joins.adapters.mysql_rows import Row, wire_rows
 from joins.adapters.mysql_stream import RowImages
-from joins.errors import SourceError, SourceUnavailableError
+from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
@@ -27,6 +27,7 @@ from joins.kernels.envelope import (
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
 _ACKNOWLEDGE_S = 30.0
+_END_S = 10.0
 _REQUEST_BYTES = 64 << 20
 _SETTINGS = {
     "acks": "all",
@@ -34,7 +35,7 @@ _SETTINGS = {
     "batch_size": 256 << 10,
     "max_request_size": _REQUEST_BYTES,
     "request_timeout_ms": 15_000,
-    "delivery_timeout_ms": 25_000,
+    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
     "max_block_ms": 20_000,
     "bootstrap_timeout_ms": 10_000,
 }
@@ -76,7 +77,10 @@ class ChangelogSender:
             self._producer = KafkaProducer(**client_options(config.kafka), **_options())
 
     def close(self) -> None:
-        """Give up what is not acknowledged and end the producer."""
+        """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
+        sender = self._producer._sender  # close() leaves it running when it cannot flush
+        sender.force_close()
+        sender.join(_END_S)
         self._producer.close(timeout=0)
 
     def begin(self, file: int, pos: int) -> None:
@@ -177,13 +181,38 @@ class ChangelogSender:
 
     def _send(self, records: list[tuple[bytes | None, bytes, int]]) -> list[Any]:
         topic = self._config.kafka.topic
+        sent: list[tuple[int, Any]] = []
         with _kafka_errors(self._config):
-            futures = [
-                self._producer.send(topic, value=value, key=key, partition=partition)
-                for key, value, partition in records
-            ]
-            self._producer.flush(timeout=_ACKNOWLEDGE_S)
-            return [future.get(timeout=_ACKNOWLEDGE_S) for future in futures]
+            try:
+                for key, value, partition in records:
+                    future = self._producer.send(topic, value=value, key=key, partition=partition)
+                    sent.append((partition, future))
+                self._producer.flush(timeout=_ACKNOWLEDGE_S)
+                return [future.get(timeout=_ACKNOWLEDGE_S) for _, future in sent]
+            except kafka_errors.KafkaError as exc:
+                if has_gap(sent):
+                    raise SnapshotNeededError(
+                        f'topic "{topic}" has records of table "{self._config.table.table}" behind '
+                        f"one that it did not take: {exc}",
+                        hint="The table is copied again; sent again, the missing record would count"
+                        " as a repeat.",
+                    ) from exc
+                raise
+
+
+def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
+    """Whether a record was refused and a later one of its partition was taken.
+
+    Args:
+        sent: partition and kafka-python's future of each record, in the order of sending.
+    """
+    refused: set[int] = set()
+    for partition, future in sent:
+        if future.failed():
+            refused.add(partition)
+        elif future.succeeded() and partition in refused:
+            return True
+    return False
 
 
 def _options() -> dict[str, Any]:

@@ -24,6 +24,7 @@ from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
 
 _START_TIMEOUT_S = 20.0
+_KILLED_WITHIN_S = 10.0
 _POLL_S = 0.02
 
 
@@ -39,6 +40,8 @@ class _Parts:
 
 class ControlPlane:
     """A control plane of one data directory; its runners live on when it ends.
+
+    With the setting `stop_with_parent` it stops its jobs first.
 
     Use `run` to serve in this thread until a signal, or a `with` block to serve in the background.
     """
@@ -94,38 +97,52 @@ class ControlPlane:
         parts.server.run(sockets=[parts.listener])
 
     def close(self) -> None:
-        """Give everything back; runners go on."""
+        """Give everything back; runners go on, unless they are to stop with us."""
         if self._parts is None:
             return
-        parts, self._parts = self._parts, None
-        parts.server.should_exit = True
-        if self._thread is not None:
-            self._thread.join()
-        parts.services.supervisor.close()
-        parts.services.store.close()
-        parts.listener.close()
-        os.close(parts.lock)
+        parts = self._parts
+        try:
+            parts.server.should_exit = True
+            if self._thread is not None:
+                self._thread.join()
+            if self._settings.stop_with_parent and parts.services.supervisor.alive:
+                self.stop_jobs(timeout_s=self._settings.stop_timeout_s + _KILLED_WITHIN_S)
+        finally:
+            self._parts = None
+            parts.services.supervisor.close()
+            parts.services.store.close()
+            parts.listener.close()
+            os.close(parts.lock)
 
     def stop_jobs(self, *, timeout_s: float) -> bool:
-        """Stop every job, as after `sluice stop`.
+        """Stop every job, as after `sluice stop`; also those that come meanwhile.
 
         Returns:
             True if all have stopped in time.
         """
         services = self.services
-        for job in services.store.all_jobs():
-            if job.desired_state is DesiredState.RUNNING:
-                services.want(job.id, DesiredState.STOPPED)
         deadline = time.monotonic() + timeout_s
         ended = (JobState.STOPPED, JobState.FAILED)
         while time.monotonic() < deadline:
-            if all(job.state in ended for job in services.store.all_jobs()):
+            jobs = services.store.all_jobs()
+            for job in jobs:
+                if job.desired_state is DesiredState.RUNNING:
+                    services.want(job.id, DesiredState.STOPPED)
+            if all(job.state in ended for job in jobs):
                 return True
             time.sleep(_POLL_S)
         return False
 
     def __enter__(self) -> Self:
         self.open()
+        try:
+            self._serve_in_background()
+        except BaseException:  # an interrupt, too, must leave nothing behind
+            self.close()
+            raise
+        return self
+
+    def _serve_in_background(self) -> None:
         parts = self._open_parts()
         self._thread = threading.Thread(target=self.run, name="control-plane", daemon=True)
         self._thread.start()
@@ -133,11 +150,9 @@ class ControlPlane:
         while not parts.server.started and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         if not parts.server.started:
-            self.close()
             raise ControlPlaneError(
                 "control plane did not answer in time", hint="Look at the log and try again."
             )
-        return self
 
     def __exit__(
         self,

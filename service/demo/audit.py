@@ -11,6 +11,7 @@ from joins.adapters.delta_log import DeltaLog
 from joins.pins import PinStore
 
 _COLUMNS = ["user_id", "gender", "_batch"]
+_SHOWN_COLUMNS = ["user_id", "item_id", "gender", "name", "_dimension_versions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,34 @@ def _is_early(pins: PinStore, batch: int, opened: Opened) -> bool:
     return any(pin.versions.get(name, -1) < version for name, version in opened.versions.items())
 
 
-def newest_rows(output: Path) -> list[dict[str, object]]:
-    """The rows of the newest commit that has any."""
-    log = DeltaLog(output, "audit")
-    for version in range(log.version(), 0, -1):
-        rows = log.read_commit(version)
-        if rows.num_rows:
-            return list(rows.to_pylist())
-    return []
+class NewestRows:
+    """The rows of the output's newest commit that has any, read once however often one asks."""
+
+    def __init__(self, output: Path) -> None:
+        self._log = DeltaLog(output, "audit")
+        self._version = 0
+        self._rows = pa.table({})
+
+    def last(self, count: int) -> list[dict[str, object]]:
+        """The last `count` rows."""
+        rows = self._newest()
+        return list(rows.slice(max(rows.num_rows - count, 0)).to_pylist())
+
+    def first_of(self, users: Collection[int]) -> list[dict[str, object]]:
+        """The first row of each of `users` that has one; a commit shows a user in one version."""
+        rows = self._newest()
+        if not rows.num_rows:
+            return []
+        places = [pc.index(rows.column("user_id"), user).as_py() for user in sorted(users)]
+        found = [place for place in places if place >= 0]
+        return list(rows.take(pa.array(found, pa.int64())).to_pylist())
+
+    def _newest(self) -> pa.Table:
+        newest = self._log.version()
+        for version in range(newest, self._version, -1):
+            rows = self._log.read_commit(version, _SHOWN_COLUMNS)
+            if rows.num_rows:
+                self._rows = rows
+                break
+        self._version = newest
+        return self._rows

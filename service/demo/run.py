@@ -21,7 +21,7 @@ from joins.pins import PinStore
 from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
-from service.demo.audit import Audit, Opened, audit_output, newest_rows
+from service.demo.audit import Audit, NewestRows, Opened, audit_output
 from service.demo.shop import Clicks, Edits, create_topic, create_users, edit_users, job_sql
 from service.demo.view import render
 from service.embedded.broker import KafkaBroker
@@ -30,9 +30,11 @@ from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.errors import ServiceError
-from service.jobs.layout import JobLayout
+from service.jobs.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
 
 _PREFIX = "sluice-demo-"
+_DATA = "data"
+_STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.4
 _SHOWN_ROWS = 8
 _DEFAULT_CLICKS_PER_SECOND = 500
@@ -101,12 +103,12 @@ def run(options: DemoOptions) -> None:
     talk = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
     with _stage(options, talk) as stage:
-        submitted = time.monotonic()
+        submitted_at_ms = _now_ms()
         stage.clicks.start()
         sql = job_sql(stage.database, stage.kafka.bootstrap_servers)
         job_id = stage.client.submit(sql, name="demo")["id"]
         show = _Show(stage, job_id, options, talk)
-        result = show.until_done(started, submitted)
+        result = show.until_done(started, submitted_at_ms)
         if options.plain:
             sys.stdout.write(json.dumps(asdict(result)) + "\n")
             sys.stdout.flush()
@@ -119,25 +121,49 @@ def run(options: DemoOptions) -> None:
         show.wait_removed()
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def _interrupt(_number: int, _frame: object) -> None:
     """SIGTERM ends the demo as Ctrl-C does: everything that was started is stopped."""
     raise KeyboardInterrupt
 
 
-def _remove_stale_directories() -> None:
-    """What a demo left behind that was killed with SIGKILL."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+def _own_directory() -> Path:
+    """A directory whose name tells which process it belongs to."""
+    started_at_ms = int(psutil.Process().create_time() * 1000)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{started_at_ms}-"))
+
+
+def remove_stale_directories() -> None:
+    """Delete what a demo left behind that was killed with SIGKILL."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*-*"):
+        if not _in_use(directory):
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _in_use(directory: Path) -> bool:
+    """Whether the demo of `directory` lives, or a runner that has outlived it."""
+    pid, started_at_ms, *_ = directory.name.removeprefix(_PREFIX).split("-")
+    if not (pid.isdigit() and started_at_ms.isdigit()):
+        return True
+    try:
+        started_at_s = psutil.Process(int(pid)).create_time()
+        if abs(started_at_s - int(started_at_ms) / 1000) < CREATE_TIME_TOLERANCE_S:
+            return True
+    except psutil.NoSuchProcess:
+        pass
+    jobs = (directory / _DATA / "jobs").glob("*")
+    return any(living_runner(job_dir) is not None for job_dir in jobs)
 
 
 @contextmanager
 def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
     settings = Settings.load()
     settings.cache_dir.mkdir(parents=True, exist_ok=True)
-    _remove_stale_directories()
-    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    remove_stale_directories()
+    directory = _own_directory()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         talk.print("starting Kafka and MariaDB …")
@@ -151,12 +177,13 @@ def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
         create_users(database, options.rows)
         create_topic(kafka.bootstrap_servers)
         own = Settings.load(
-            data_dir=directory / "data",
+            data_dir=directory / _DATA,
             warehouse_dir=directory / "warehouse",
             port=options.port,
             kafka_bootstrap_servers=kafka.bootstrap_servers,
             fold_interval_s=5.0,
             stop_with_parent=True,
+            stop_timeout_s=_STOP_TIMEOUT_S,
         )
         plane = stack.enter_context(ControlPlane(own))
         clicks = Clicks(
@@ -181,12 +208,13 @@ class _Show:
         self._talk = talk
         self._layout = JobLayout(stage.settings.jobs_dir / job_id)
         self._output = stage.settings.warehouse_dir / "enriched"
+        self._newest = NewestRows(self._output)
         self._edits: Edits | None = None
         self._unseen: set[int] = set()
         self._first_held_at: float | None = None
-        self._opened_at: float | None = None
+        self._opened = False
 
-    def until_done(self, started: float, submitted: float) -> DemoResult:
+    def until_done(self, started: float, submitted_at_ms: int) -> DemoResult:
         """Poll and show until enough is joined, or until the user interrupts."""
         if self._options.plain:
             job = self._follow(lambda job: None)
@@ -195,7 +223,7 @@ class _Show:
                 job = self._follow(
                     lambda job: live.update(render(job, self._rows(job), self._stage.address))
                 )
-        return self._result(job, started, submitted)
+        return self._result(job, started, submitted_at_ms)
 
     def _follow(self, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         job: dict[str, Any] = {}
@@ -223,17 +251,16 @@ class _Show:
 
     def _notice(self, job: dict[str, Any]) -> None:
         probe = job.get("probe") or {}
-        now = time.monotonic()
         if self._first_held_at is None and probe.get("held_records", 0) > 0:
-            self._first_held_at = now
-        if self._opened_at is None and job.get("opened_at_ms"):
-            self._opened_at = now
+            self._first_held_at = time.monotonic()
+        if not self._opened and job.get("opened_at_ms"):
+            self._opened = True
             versions = job.get("versions_at_open")
             self._talk.print(
                 f"[green]gate open[/]: {job.get('held_at_open', 0):,} held records "
                 f"are joined with {versions}"
             )
-        if self._opened_at is not None and self._edits is None and probe.get("joined_records", 0):
+        if self._opened and self._edits is None and probe.get("joined_records", 0):
             self._edit()
         elif self._edits is not None and self._unseen:
             self._look_for_edits(self._edits)
@@ -246,11 +273,10 @@ class _Show:
 
     def _look_for_edits(self, edits: Edits) -> None:
         """Say when a click of each edited user shows the edit."""
-        for row in newest_rows(self._output):
-            user, name = row["user_id"], row["name"]
-            renamed = user in edits.renamed and name == f"renamed {user}"
-            if user in self._unseen and (renamed or (user in edits.deleted and name is None)):
-                self._unseen.discard(int(str(user)))
+        for row in self._newest.first_of(self._unseen):
+            user, name = int(str(row["user_id"])), row["name"]
+            if name == (f"renamed {user}" if user in edits.renamed else None):
+                self._unseen.discard(user)
                 self._talk.print(
                     f"click {row['item_id']} of user {user}: name {name or 'NULL'}, "
                     f"joined with {row['_dimension_versions']}"
@@ -258,7 +284,7 @@ class _Show:
 
     def _rows(self, job: dict[str, Any]) -> list[dict[str, object]]:
         joined = (job.get("probe") or {}).get("joined_records", 0)
-        return newest_rows(self._output)[-_SHOWN_ROWS:] if joined else []
+        return self._newest.last(_SHOWN_ROWS) if joined else []
 
     def _audit(self, job: dict[str, Any]) -> Audit:
         opened = Opened(job["opened_at_ms"], job["versions_at_open"])
@@ -271,9 +297,9 @@ class _Show:
             deleted=self._edits.deleted if self._edits is not None else (),
         )
 
-    def _result(self, job: dict[str, Any], started: float, submitted: float) -> DemoResult:
-        opened = self._opened_at
-        audit = self._audit(job) if opened is not None else Audit(0, 0, 0, 0)
+    def _result(self, job: dict[str, Any], started: float, submitted_at_ms: int) -> DemoResult:
+        opened_at_ms = job.get("opened_at_ms")
+        audit = self._audit(job) if opened_at_ms else Audit(0, 0, 0, 0)
         dimension = (job.get("dimensions") or [{}])[0]
         return DemoResult(
             phase=job.get("phase", "LOAD"),
@@ -286,7 +312,7 @@ class _Show:
             dimension_version_at_open=(job.get("versions_at_open") or {}).get("user_info", -1),
             dead_letters=(job.get("probe") or {}).get("dead_letters", 0),
             seconds_to_first_held=round((self._first_held_at or time.monotonic()) - started, 2),
-            seconds_to_open=round((opened or time.monotonic()) - submitted, 2),
+            seconds_to_open=round(((opened_at_ms or _now_ms()) - submitted_at_ms) / 1000, 2),
             seconds_total=round(time.monotonic() - started, 2),
         )
 

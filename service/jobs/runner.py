@@ -9,7 +9,9 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from joins.errors import CheckpointInUseError, FencedError, SourceUnavailableErr
 from joins.stalls import Fault
 from joins.status import status_json
 from joins.temporal_join import TemporalJoin
-from service.config import Settings
+from service.config import Settings, control_plane_pid
 from service.jobs.layout import JobLayout, append_event, write_runner_pid
 from service.jobs.plan_codec import load
 from service.logs import configure_logs
@@ -29,26 +31,58 @@ from watermark.errors import SluiceError
 
 EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER = 0, 1, 3, 4
 _STATUS_EVERY_S = 0.5
+_PARENT_LOOK_S = 0.5
 _log = structlog.get_logger(__name__)
+
+
+class ParentWatch:
+    """Ends this process when its control plane is gone; `start` at the very beginning.
+
+    Args:
+        parent: process id of the control plane. It is handed over, not asked for: when we come to
+            ask, it may be gone and somebody else our parent.
+        grace_s: time for the job to stop, once there is one.
+    """
+
+    def __init__(self, parent: int, *, grace_s: float) -> None:
+        self._parent = parent
+        self._grace_s = grace_s
+        self._stop: Callable[[], None] | None = None
+        self._thread = threading.Thread(target=self._watch, name="parent", daemon=True)
+
+    def start(self) -> None:
+        """Look from now on; without a job the process ends at once."""
+        self._thread.start()
+
+    def stop_first(self, stop: Callable[[], None]) -> None:
+        """There is a job now: `stop` asks it to stop, and it gets the grace time."""
+        self._stop = stop
+
+    def _watch(self) -> None:
+        while os.getppid() == self._parent:
+            time.sleep(_PARENT_LOOK_S)
+        stop = self._stop
+        _log.warning("control plane is gone", pid=self._parent, job_runs=stop is not None)
+        if stop is not None:
+            stop()
+            time.sleep(self._grace_s)
+        os._exit(EXIT_CRASHED)
 
 
 class StatusFile:
     """Writes `status.json` and the transitions of one runner."""
 
-    def __init__(self, layout: JobLayout, *, stop_with_parent: bool) -> None:
+    def __init__(self, layout: JobLayout) -> None:
         self._layout = layout
         self._job_id = layout.job_dir.name
         self._started_at_ms = time.time_ns() // 1_000_000
         self._written_at = 0.0
-        self._parent = os.getppid() if stop_with_parent else None
         before = read_json(layout.status)
         self._state: str | None = before["state"] if before else None
         self._last: dict[str, Any] = before or {}
 
     def tick(self, join: TemporalJoin) -> None:
         """Write the status about twice a second, and at once when the state changes."""
-        if self._parent is not None and os.getppid() != self._parent:
-            join.request_stop()
         status = status_json(
             join, job_id=self._job_id, pid=os.getpid(), started_at_ms=self._started_at_ms
         )
@@ -92,19 +126,29 @@ def run(job_dir: Path) -> int:
     try:
         settings = Settings.of_runner(job_dir)
         configure_logs(settings.log_level)
+        watch = _watch_parent(job_dir, settings)
         with open_job(layout, settings) as opened:
             write_runner_pid(job_dir)
-            status = StatusFile(layout, stop_with_parent=settings.stop_with_parent)
-            return _run_opened(opened, layout, status)
+            return _run_opened(opened, StatusFile(layout), watch)
     except CheckpointInUseError as exc:
         _log.error("job is in use", error=exc.message, hint=exc.hint)
         return EXIT_NOT_OWNER
 
 
-def _run_opened(opened: OpenJob, layout: JobLayout, status: StatusFile) -> int:
+def _watch_parent(job_dir: Path, settings: Settings) -> ParentWatch | None:
+    if not settings.stop_with_parent:
+        return None
+    watch = ParentWatch(control_plane_pid(job_dir) or os.getppid(), grace_s=settings.stop_timeout_s)
+    watch.start()
+    return watch
+
+
+def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) -> int:
     status.note("STARTING", "the runner starts Spark and looks at the sources")
     try:
-        join = opened.start(load(layout.plan.read_bytes()), status.tick)
+        join = opened.start(load(opened.layout.plan.read_bytes()), status.tick)
+        if watch is not None:
+            watch.stop_first(join.request_stop)
         signal.signal(signal.SIGTERM, lambda *_: join.request_stop())
         signal.signal(signal.SIGINT, lambda *_: join.request_stop())
         join.run()

@@ -102,11 +102,15 @@ class RunnerProcess:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with our packages' directory in front: the runner works in another directory."""
+    """Ours, with our packages' directory in front: the runner works in another directory.
+
+    The job store is the control plane's: its URL, which may hold a password, stays here.
+    """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     paths = dict.fromkeys(str(Path(entry).absolute()) for entry in entries)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    ours = {name: value for name, value in os.environ.items() if name != "SLUICE_DATABASE_URL"}
+    return {**ours, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _rotate(log: Path) -> None:

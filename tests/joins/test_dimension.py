@@ -11,6 +11,7 @@ from joins.index_keeper import IndexKeeper
 from joins.kernels.envelope import BinlogPosition, encode_watermark
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.plan import KafkaOptions
+from joins.staging import BatchTurns, QueryGuards
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.topics import create_topic, delete_topics, produce
@@ -43,9 +44,8 @@ class Runner:
 
     def start(self, failpoints=""):
         settings = BuildSettings(self._kafka, self._directory / "checkpoint", trigger_ms=100)
-        return self.dimension.start_build(
-            self._spark, settings, Failpoints(failpoints), on_error=self.errors.append
-        )
+        guards = QueryGuards(Failpoints(failpoints), BatchTurns(), self.errors.append)
+        return self.dimension.start_build(self._spark, settings, guards)
 
     def wait_for(self, offsets):
         counts = self.dimension.counts

@@ -1,11 +1,21 @@
 """Reports of tasks: what one task says is what the driver reads."""
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.errors import StoppingError
+from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
-from joins.staging import TaskReport, current_origin, merge_reports, reporting
+from joins.staging import (
+    BatchTurns,
+    QueryGuards,
+    TaskReport,
+    current_origin,
+    merge_reports,
+)
 
 FILES = st.builds(
     StagedFile, path=st.text(), size_bytes=st.integers(0), rows=st.integers(0), stats=st.text()
@@ -44,21 +54,49 @@ def test_outside_a_task_the_origin_is_the_driver():
     assert (origin.epoch, origin.batch, origin.task, origin.attempt) == (3, 17, 0, 0)
 
 
+def guards(told, turns=None):
+    return QueryGuards(Failpoints(), turns or BatchTurns(), told.append)
+
+
 def test_a_failing_batch_tells_its_own_exception_and_still_fails():
     told = []
 
     def run(frame, batch):
         raise ValueError(f"batch {batch}")
 
+    turns = BatchTurns()
     with pytest.raises(ValueError, match="batch 4"):
-        reporting(run, told.append)(None, 4)
+        guards(told, turns).guarded(run)(None, 4)
     assert [str(error) for error in told] == ["batch 4"]
+    assert turns.stop(timeout_s=0)
 
 
 def test_a_batch_that_succeeds_tells_nothing():
     told = []
-    reporting(lambda frame, batch: None, told.append)(None, 4)
+    guards(told).guarded(lambda frame, batch: None)(None, 4)
     assert told == []
+
+
+def test_a_stop_waits_for_the_running_batch_and_lets_no_other_begin():
+    ran, begun, go_on = [], threading.Event(), threading.Event()
+
+    def run(frame, batch):
+        begun.set()
+        go_on.wait(10)
+        ran.append(batch)
+
+    turns = BatchTurns()
+    batch = guards([], turns).guarded(run)
+    running = threading.Thread(target=batch, args=(None, 4))
+    running.start()
+    assert begun.wait(10)
+    assert not turns.stop(timeout_s=0.01)
+    with pytest.raises(StoppingError):
+        batch(None, 5)
+    go_on.set()
+    assert turns.stop(timeout_s=10)
+    running.join()
+    assert ran == [4]
 
 
 @pytest.mark.integration

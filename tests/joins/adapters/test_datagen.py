@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from joins.kernels.generate import generate
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.types import SqlType, TypeName
+from service.embedded.broker import KafkaBroker
 from service.embedded.process import free_port
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
 from tests.support.wait import wait_until
@@ -119,25 +121,89 @@ def test_without_a_broker_it_fails_so_that_it_is_started_again():
 
 def test_the_runner_keeps_one_alive_until_the_last_row(options):
     generator = DatagenProcess(options, BOUNDED, FIELDS, SEED)
-    generator.keep_alive()
-    first = generator._child
-    generator.keep_alive()
-    assert generator._child is first
-    first.kill()
-    first.wait()
-    generator.keep_alive()
-    second = generator._child
-    try:
-        assert second.pid != first.pid
-        assert second.wait(timeout=30) == 0
+
+    def another_than(old):
         generator.keep_alive()
-        assert generator._child is second
+        return generator._child if generator._child not in (old, None) else None
+
+    first = another_than(None)
+    try:
+        assert another_than(first) is None
+        first.kill()
+        first.wait()
+        second = wait_until(lambda: another_than(first), what="it is started again")
+        assert second.wait(timeout=30) == 0
+        assert another_than(second) is None
     finally:
-        second.kill()
-        second.wait()
-        for child in (first, second):
+        generator._child.kill()
+        generator._child.wait()
+        for child in (first, generator._child):
             child.stdin.close()
     assert_rows(options, BOUNDED, 1500)
+
+
+def next_child(generator, before):
+    """Keep it alive, as the runner does, until there is another process."""
+
+    def found():
+        generator.keep_alive()
+        return generator._child if generator._child is not before else None
+
+    return wait_until(found, deadline_s=30, what="another generator")
+
+
+def test_one_that_fails_is_started_again_after_longer_and_longer_waits():
+    nowhere = KafkaOptions(f"127.0.0.1:{free_port()}", "none")
+    generator = DatagenProcess(nowhere, ENDLESS, FIELDS, SEED)
+    generator.keep_alive()
+    waits = []
+    for _ in range(3):
+        child = generator._child
+        child.kill()
+        child.wait()
+        ended_at = time.monotonic()
+        next_child(generator, child)
+        waits.append(time.monotonic() - ended_at)
+    generator._release()
+    assert [round(wait) for wait in waits] == [1, 2, 4]
+
+
+def test_one_that_ends_before_it_is_told_what_to_do_does_not_end_the_runner(monkeypatch, options):
+    generator = DatagenProcess(options, BOUNDED, FIELDS, SEED)
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    many = {**generator._config, "properties": [["sasl.username", "x" * 2_000_000]]}
+    generator._config, kept = many, generator._config
+    generator.keep_alive()
+    failed = generator._child
+    monkeypatch.undo()
+    generator._config = kept
+    second = next_child(generator, failed)
+    assert second.wait(timeout=30) == 0
+    generator._release()
+    assert_rows(options, BOUNDED, 1500)
+
+
+def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back(
+    tmp_path, java, broker_jars
+):
+    source = replace(BOUNDED, rows_per_second=300)
+    with KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker:
+        topic = create_topic(broker.bootstrap_servers)
+        options = KafkaOptions(broker.bootstrap_servers, topic)
+        process = start(options, source)
+        try:
+            wait_until(lambda: written(options) > 100, what="rows")
+            broker.stop()
+            assert process.wait(timeout=60) not in (0, None)
+        finally:
+            end(process)
+        broker.start()
+        process = start(options, source)
+        try:
+            assert process.wait(timeout=30) == 0, process.stderr.read()
+        finally:
+            end(process)
+        assert_rows(options, BOUNDED, 1500)
 
 
 def test_a_foreign_record_in_its_topic_is_noticed(options):

@@ -1,0 +1,54 @@
+"""The changelog's sender when Kafka does not take records: what landed is always a prefix."""
+
+import threading
+
+import pytest
+from kafka.future import Future
+
+from joins.adapters import mysql_sender
+from joins.adapters.mysql_sender import ChangelogSender, has_gap
+from joins.errors import SourceUnavailableError
+from service.embedded.broker import KafkaBroker
+from tests.joins.mysql.test_binlog import captured_table
+from tests.support.topics import end_offsets
+
+OUTCOMES = {
+    "all_landed": ([(0, True), (1, True), (0, True)], False),
+    "all_failed": ([(0, False), (0, False)], False),
+    "the_end_failed": ([(0, True), (0, False), (0, None)], False),
+    "the_end_of_one_partition_failed": ([(0, True), (0, False), (1, True)], False),
+    "a_later_one_landed": ([(0, True), (0, False), (1, True), (0, True)], True),
+}
+
+
+@pytest.mark.parametrize(("outcomes", "gap"), OUTCOMES.values(), ids=OUTCOMES)
+def test_a_gap_is_a_record_that_failed_before_one_that_landed(outcomes, gap):
+    sent = [(partition, Future()) for partition, _ in outcomes]
+    for (_, future), (_, landed) in zip(sent, outcomes, strict=True):
+        if landed is not None:
+            future.success(1) if landed else future.failure(RuntimeError())
+    assert has_gap(sent) is gap
+
+
+@pytest.mark.integration
+def test_a_sender_that_gave_up_sends_nothing_later(
+    tmp_path, mariadb, java, broker_jars, monkeypatch
+):
+    monkeypatch.setattr(mysql_sender, "_ACKNOWLEDGE_S", 2.0)
+    before = set(threading.enumerate())
+    with (
+        KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,
+        captured_table(mariadb, broker.bootstrap_servers, tmp_path) as (_, config),
+    ):
+        sender = ChangelogSender(config)
+        sender.begin(1, 4)
+        sender.watermark(config.low.position, 1)
+        broker.stop()
+        sender._append("d", 0, [1, None], None)
+        with pytest.raises(SourceUnavailableError):
+            sender.flush()
+        sender.close()
+        assert set(threading.enumerate()) <= before
+        broker.start()
+        ends = end_offsets(broker.bootstrap_servers, config.kafka.topic)
+        assert set(ends.values()) == {1}

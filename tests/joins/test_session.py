@@ -1,0 +1,51 @@
+"""What the runner's JVM shows on its command line, where every user of the machine can read it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from service.jobs.runner_process import _environment
+
+pytestmark = pytest.mark.integration
+SECRETS = {
+    "spark.hadoop.fs.s3a.secret.key": "open sesame",
+    "spark.ssl.keyPassword": "hidden one",
+    "spark.myTOKEN": "hidden two",
+    "spark.credentials.x": "hidden three",
+}
+PLAIN = {"spark.sql.shuffle.partitions": "3"}
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import psutil
+from joins.session import SparkSettings, start_session
+directory, jars, java_home, extra = json.load(sys.stdin)
+settings = SparkSettings("s", [Path(j) for j in jars], Path(directory), "local[1]", "512m",
+    Path(java_home), extra)
+session = start_session(settings)
+shown = [p.cmdline() for p in psutil.Process().children(recursive=True)]
+known = {name: session.sparkContext.getConf().get(name) for name in extra}
+hadoop = session.sparkContext._jsc.hadoopConfiguration().get("fs.s3a.secret.key")
+session.stop()
+json.dump([shown, known, hadoop], open(Path(directory) / "told.json", "w"))
+"""
+
+
+def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, spark_jars):
+    given = [str(tmp_path), [str(j) for j in spark_jars], str(java.home), {**SECRETS, **PLAIN}]
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(given),
+        text=True,
+        env=_environment(),
+        check=True,
+        timeout=120,
+    )
+    shown, known, hadoop = json.loads((tmp_path / "told.json").read_text())
+    words = [word for line in shown for word in line]
+    assert known == {**SECRETS, **PLAIN}
+    assert hadoop == "open sesame"
+    assert "spark.sql.shuffle.partitions=3" in words
+    assert not [word for word in words if any(value in word for value in SECRETS.values())]

@@ -1,0 +1,74 @@
+"""Delta outputs are checked when a script is submitted, not when its job starts."""
+
+import pyarrow as pa
+import pytest
+
+from joins.adapters.delta_log import create_table
+from joins.errors import SinkError
+from joins.kernels.probe import kernel_spec
+from service.config import Settings
+from service.jobs.preflight import preflight
+from service.secrets import SecretResolver
+from service.sql.planner import plan_script
+from tests.support.rig import Rig
+from tests.support.shop import USERS, enrich_sql
+from tests.support.sql import new_schema
+from tests.support.topics import create_topic, delete_topics
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def submission(mariadb, kafka):
+    """(plan, secrets) of the README's example; its output is at `out/enriched`."""
+    rig = Rig(Settings.load(), None, kafka, mariadb)
+    topic = create_topic(kafka.bootstrap_servers)
+    with new_schema(mariadb, USERS) as schema:
+        planned = plan_script(enrich_sql(rig, schema, topic, "out/enriched"), name="shop")
+        inline = {secret.name: secret.value for secret in planned.inline_secrets}
+        yield planned.plan, inline
+    delete_topics(kafka.bootstrap_servers, topic)
+
+
+@pytest.fixture
+def check(submission, tmp_path, monkeypatch):
+    """Runs the preflight with `tmp_path`/warehouse as the warehouse."""
+    plan, inline = submission
+
+    class Inline(SecretResolver):
+        def _of_job(self, name):
+            return inline.get(name)
+
+    settings = Settings.load(data_dir=tmp_path)
+    return lambda: preflight(plan, settings, Inline(None))
+
+
+def test_an_output_that_is_not_there_yet_is_not_created(check, tmp_path):
+    check()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_with_the_outputs_columns_is_taken(check, submission, tmp_path):
+    create_table(tmp_path / "warehouse/out/enriched", kernel_spec(submission[0]).output_schema)
+    check()
+
+
+def test_a_table_with_other_columns_is_refused(check, tmp_path):
+    create_table(tmp_path / "warehouse/out/enriched", pa.schema([("user_id", pa.string())]))
+    with pytest.raises(SinkError, match="has columns"):
+        check()
+
+
+IN_THE_WAY = {
+    "at_the_path": "warehouse/out/enriched",
+    "above_the_path": "warehouse/out",
+    "at_the_warehouse": "warehouse",
+}
+
+
+@pytest.mark.parametrize("place", IN_THE_WAY.values(), ids=IN_THE_WAY)
+def test_a_file_in_the_way_is_refused(check, tmp_path, place):
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text("")
+    with pytest.raises(SinkError, match="not a directory"):
+        check()

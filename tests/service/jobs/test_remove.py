@@ -1,0 +1,70 @@
+"""What a job has made outside its directory goes with it, even when little of the job is left."""
+
+import pytest
+
+from joins.adapters.delta_log import create_table
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.kernels.probe import kernel_spec
+from joins.plan import KafkaOptions
+from service.config import Settings
+from service.errors import SecretError
+from service.jobs import plan_codec
+from service.jobs.layout import JobLayout
+from service.jobs.remove import remove_job
+from service.sql.planner import plan_script
+from service.wiring import output_path
+from tests.support.topics import create_topic, unique_name
+from tests.support.wait import wait_until
+
+SQL = """
+CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)
+WITH ('connector'='mysql-cdc', 'hostname'='127.0.0.1', 'username'='cdc',
+      'password'='${{secret:shop}}', 'database-name'='shop', 'table-name'='users');
+CREATE TABLE clicks (user_id BIGINT, proctime AS PROCTIME())
+WITH ('connector'='kafka', 'topic'='clicks', 'properties.bootstrap.servers'='{servers}',
+      'format'='json', 'scan.startup.mode'='earliest-offset'{login});
+CREATE TABLE enriched (user_id BIGINT, name STRING) WITH ('connector'='delta', 'path'='enriched');
+INSERT INTO enriched SELECT c.user_id, u.name FROM clicks AS c
+LEFT JOIN users FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
+"""
+LOGIN = (
+    ", 'properties.security.protocol'='SASL_PLAINTEXT', 'properties.sasl.mechanism'='PLAIN',"
+    " 'properties.sasl.username'='u', 'properties.sasl.password'='${secret:kafka}'"
+)
+
+
+def job_of(directory, servers, login=""):
+    plan = plan_script(SQL.format(servers=servers, login=login), name="shop").plan
+    layout = JobLayout(directory / "jobs" / unique_name("job"))
+    layout.create()
+    layout.plan.write_bytes(plan_codec.dump(plan))
+    return layout, plan
+
+
+def test_a_job_whose_plan_is_gone_has_nothing_left_outside(tmp_path):
+    layout = JobLayout(tmp_path / "jobs" / "j")
+    layout.create()
+    remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True)
+    layout.discard()
+    remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True)
+
+
+@pytest.mark.integration
+def test_topics_and_output_go_although_the_databases_password_is_gone(tmp_path, kafka):
+    layout, plan = job_of(tmp_path, kafka.bootstrap_servers)
+    settings = Settings.load(data_dir=tmp_path)
+    output = output_path(plan.sink, settings)
+    create_table(output, kernel_spec(plan).output_schema)
+    topic = create_topic(kafka.bootstrap_servers, f"sluice.{layout.job_dir.name}.users")
+    remove_job(layout.job_dir, settings, output=False)
+    assert output.exists()
+    cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""))
+    wait_until(lambda: cluster.describe(topic) is None, deadline_s=20, what="topic is gone")
+    remove_job(layout.job_dir, settings, output=True)
+    assert not output.exists()
+
+
+def test_the_clusters_own_login_is_needed(tmp_path):
+    layout, _ = job_of(tmp_path, "127.0.0.1:9", LOGIN)
+    with pytest.raises(SecretError, match="kafka"):
+        remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=False)
