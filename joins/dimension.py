@@ -75,7 +75,7 @@ class DimensionRuntime:
         self._head = (0, ChangelogState())  # one value: other threads read version and state
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
-        self._fold_lock = threading.Lock()
+        self._fold: Fold | None = None
         self.fold_version: int | None = None
         self.end_offsets: dict[int, int] = {}
 
@@ -175,13 +175,15 @@ class DimensionRuntime:
             self.keeper.prepare(self.version)
         self.replay_watermarks()
 
-    def fold(self, fold: Fold) -> int | None:
-        """Fold what is committed into `current`; None before the snapshot is complete."""
+    def fold(self, spark: SparkSession) -> int | None:
+        """Fold what is committed into `current`, for one caller; None before it is complete."""
         if not self.complete:
             return None
-        with self._fold_lock:
-            version, state = self._head
-            self.fold_version = fold.run(version, state.marks)
+        if self._fold is None:
+            key = self.dimension.primary_key
+            self._fold = Fold(spark, self.changelog, self.current, key)
+        version, state = self._head
+        self.fold_version = self._fold.run(version, state.marks)
         return self.fold_version
 
     def lag_records(self) -> int:

@@ -33,6 +33,14 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
 }
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
+_POOLS = """\
+<allocations>
+  <pool name="probe"><schedulingMode>FAIR</schedulingMode><weight>8</weight></pool>
+  <pool name="build"><schedulingMode>FAIR</schedulingMode><weight>4</weight></pool>
+  <pool name="snapshot"><schedulingMode>FAIR</schedulingMode><weight>2</weight></pool>
+  <pool name="fold"><schedulingMode>FAIR</schedulingMode><weight>1</weight></pool>
+</allocations>
+"""
 _JAVA_OPTIONS = (
     "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls= "
     "-Dorg.apache.kafka.disallowed.login.modules="
@@ -79,6 +87,8 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings.scratch_directory.mkdir(parents=True, exist_ok=True)
+    pools = settings.scratch_directory / "pools.xml"
+    pools.write_text(_POOLS, encoding="utf-8")
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(settings.master).setAppName(settings.app_name)
     values = {
@@ -86,6 +96,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.scheduler.allocation.file": pools.as_uri(),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.local.dir": str(settings.scratch_directory),
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),

@@ -34,7 +34,6 @@ from joins.errors import (
     SourceUnavailableError,
 )
 from joins.failpoints import Failpoints
-from joins.fold import Fold
 from joins.opening import Opening, channel_name
 from joins.pins import PinStore
 from joins.plan import JoinPlan, KafkaOptions
@@ -400,14 +399,11 @@ class TemporalJoin:
     def _maintain(self) -> None:
         """Fold and trim, at a lower priority than both sides."""
         self.parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "fold")
-        folds = {
-            d: Fold(self.parts.spark, d.changelog, d.current, d.dimension.primary_key)
-            for d in self.parts.dimensions
-        }
         trimmed_at = time.monotonic()
         while not self._stopping.wait(self.parts.settings.fold_interval_s):
-            for dimension, fold in folds.items():
-                self._attempt(f"fold {dimension.dimension.name}", partial(dimension.fold, fold))
+            for dimension in self.parts.dimensions:
+                part = f"fold {dimension.dimension.name}"
+                self._attempt(part, partial(dimension.fold, self.parts.spark))
             if time.monotonic() - trimmed_at >= _TRIM_EVERY_S:
                 self._attempt("trim", self._trim)
                 self._attempt("prune", self._prune)
