@@ -1,5 +1,6 @@
 """Ports: what the data path asks of the outside; `service.wiring` joins them to adapters."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -20,6 +21,6 @@ class BatchWriter(Protocol):
         """Make the output of `pin` visible; repeating a committed batch changes nothing."""
         ...
 
-    def is_committed(self, pin: Pin) -> bool:
-        """Whether the output of `pin` is already complete."""
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """What the report of `pin` counted if its output is already complete, else None."""
         ...

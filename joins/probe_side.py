@@ -33,7 +33,6 @@ class FinishedBatch:
 
     pin: Pin
     counts: Mapping[str, int]
-    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +146,9 @@ class ProbeSide:
         self._hooks.guards.failpoints.hit("C2")
         pin = self.pin(batch)
         self._hooks.guards.failpoints.hit("C3")
-        if self._writer.is_committed(pin):
-            self._hooks.on_finish(FinishedBatch(pin, {}, repeated=True))
+        committed = self._writer.committed_counts(pin)
+        if committed is not None:
+            self._hooks.on_finish(FinishedBatch(pin, committed))
             return
         self._attach(pin.versions)
         self._hooks.guards.failpoints.hit("C4")
@@ -160,5 +160,5 @@ class ProbeSide:
         self._hooks.guards.failpoints.hit("C7")
         self._writer.commit(report, pin, self._task.epoch)
         self._hooks.guards.failpoints.hit("C8")
-        self._hooks.on_finish(FinishedBatch(pin, report.counts, repeated=False))
+        self._hooks.on_finish(FinishedBatch(pin, report.counts))
         self._hooks.guards.failpoints.hit("C9")

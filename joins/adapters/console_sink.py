@@ -65,6 +65,5 @@ class ConsoleSinkWriter:
         self._stream.flush()
         self._lines = []
 
-    def is_committed(self, pin: Pin) -> bool:
+    def committed_counts(self, pin: Pin) -> None:
         """Nothing durable tells; the batch runs again."""
-        return False

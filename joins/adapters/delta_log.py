@@ -227,6 +227,16 @@ class DeltaLog:
         text = (self.path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines() if line]
 
+    def batch_metadata(self, batch: int) -> dict[str, Any] | None:
+        """The metadata of the commit of `batch`, found from the newest version backwards."""
+        transaction = {"appId": self._app_id, "version": batch}
+        for version in range(self.version(), 0, -1):
+            actions = self.commit_entry(version)
+            if any(transaction.items() <= action.get("txn", {}).items() for action in actions):
+                told = [a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a]
+                return dict(json.loads(told[0])) if told and told[0] else None
+        return None
+
     def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that commit `version` added."""
         tables = list(self.read_files(self.files_added(version, version), columns))

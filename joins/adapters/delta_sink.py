@@ -1,5 +1,6 @@
 """The `delta` sink: files staged by the workers, committed once under the batch number."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -22,10 +23,14 @@ class DeltaSinkWriter:
         return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Commit the batch's files with its pin in the commit's metadata."""
-        self._log.commit(pin.batch, epoch, report.files.get(OUTPUT, ()), pin_json(pin))
+        """Commit the batch's files with its pin and its counts in the commit's metadata."""
+        metadata = {**pin_json(pin), "counts": dict(report.counts)}
+        self._log.commit(pin.batch, epoch, report.files.get(OUTPUT, ()), metadata)
 
-    def is_committed(self, pin: Pin) -> bool:
-        """Whether the table has the batch's transaction."""
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """From the metadata of the batch's commit, if the table has its transaction."""
         last = self._log.last_batch()
-        return last is not None and last >= pin.batch
+        if last is None or last < pin.batch:
+            return None
+        metadata = self._log.batch_metadata(pin.batch) or {}
+        return dict(metadata.get("counts", {}))

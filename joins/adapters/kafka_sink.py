@@ -3,7 +3,7 @@
 A replayed batch gives the same bytes, so two records with the same source coordinates are one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -121,7 +121,8 @@ class KafkaSinkWriter:
                 self._send(self._staged)
             finally:
                 self._forget()
-        write_json_atomically(self._progress, {"batch": pin.batch, "epoch": epoch})
+        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
+        write_json_atomically(self._progress, note)
 
     def _send(self, staged: DataFrame) -> None:
         (
@@ -139,7 +140,9 @@ class KafkaSinkWriter:
             staged, self._staged = self._staged, None
             staged.unpersist()
 
-    def is_committed(self, pin: Pin) -> bool:
-        """Whether the batch was noted as sent; a crash before the note sends it again."""
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """Of the batch that was noted as sent; a crash before the note sends it again."""
         noted = read_json(self._progress)
-        return noted is not None and noted["batch"] >= pin.batch
+        if noted is None or noted["batch"] < pin.batch:
+            return None
+        return dict(noted["counts"]) if noted["batch"] == pin.batch else {}

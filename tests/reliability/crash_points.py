@@ -33,9 +33,10 @@ _USERS = 500
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the output shows: `joined` rows, and how many are lost, doubled, wrong, early."""
+    """What the output shows: `counted` by the job, `joined` rows, and how many are lost, doubled, wrong, early."""
 
     joined: int
+    counted: int
     lost: int
     duplicate: int
     wrong_value: int
@@ -45,6 +46,8 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        if self.joined != self.counted:
+            return False
         return not (self.lost or self.duplicate or self.wrong_value or self.early)
 
 
@@ -80,14 +83,19 @@ def touch_users(rig: Rig, schema: str) -> None:
 
 
 def verdict(rig: Rig, job: RunningJob, path: str) -> Outcome:
+    expected = _BATCHES * _RECORDS
+    status = job.wait_for(
+        lambda s: s["probe"]["joined_records"] >= expected and s["probe"]["lag_records"] == 0,
+        "the job has counted its output",
+    )
     rows = rig.rows(path)
     items = [row["item_id"] for row in rows]
-    expected = _BATCHES * _RECORDS
     wrong = [r for r in rows if r["name"] != f"user {r['user_id']}" or r["_topic"] is None]
     markers = job.directory / "checkpoint" / "failpoints"
     met = sorted(p.name for p in markers.iterdir()) if markers.is_dir() else []
     return Outcome(
         joined=len(rows),
+        counted=status["probe"]["joined_records"],
         lost=expected - len(set(items)),
         duplicate=len(items) - len(set(items)),
         wrong_value=len(wrong),

@@ -28,7 +28,7 @@ def test_rows_are_printed_when_the_batch_is_committed(tmp_path, frame):
     assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert len(report.files[DEAD_LETTERS]) == 1
     assert out.getvalue() == ""
-    assert not writer.is_committed(PIN)
+    assert writer.committed_counts(PIN) is None
     writer.commit(report, PIN, 2)
     lines = ["here> +I[1, r5]", "here> +I[3, null]", "here> +I[2, r5]"]
     assert out.getvalue().splitlines() == lines

@@ -48,14 +48,15 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
     writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
-    assert not writer.is_committed(PIN)
+    assert writer.committed_counts(PIN) is None
     report = writer.run(frame, task, PIN)
     assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert list(report.files) == [DEAD_LETTERS]
     assert consume(kafka.bootstrap_servers, topics[1]) == []
     writer.commit(report, PIN, 2)
-    assert writer.is_committed(PIN)
-    assert KafkaSinkWriter(sink, tmp_path / "sink.json").is_committed(PIN)
+    assert writer.committed_counts(PIN) == report.counts
+    again = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    assert again.committed_counts(PIN) == report.counts
     sent = consume(kafka.bootstrap_servers, topics[1])
     assert [(json.loads(r.key), json.loads(r.value)) for r in sent] == [
         ({"user_id": 1}, {"user_id": 1, "name": "r5"}),
@@ -81,7 +82,7 @@ def test_a_batch_that_cannot_be_sent_is_not_noted_and_keeps_no_memory(
     report = writer.run(frame, probe_task(tmp_path, missing), PIN)
     with pytest.raises(Exception, match=r"(?i)topic"):
         writer.commit(report, PIN, 2)
-    assert not writer.is_committed(PIN)
+    assert writer.committed_counts(PIN) is None
     assert nothing_is_cached(spark)
 
 
