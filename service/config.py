@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         dict, "Further Spark settings; they win over ours.", 'a JSON object {"spark.…": "…"}'
     )
     snapshot_parallelism: int = _setting(
-        2, "Snapshot chunks of a table that are read at the same time.", "1 to 256", ge=1, le=256
+        2, "A Spark job of the snapshot reads four times as many chunks.", "1 to 256", ge=1, le=256
     )
     build_trigger_ms: int = _setting(
         200, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000

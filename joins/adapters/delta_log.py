@@ -79,6 +79,11 @@ class DeltaLog:
                 f'delta table "{self.path}" is not there',
                 hint="It was removed while the job existed; restore it or submit the job anew.",
             ) from exc
+        except DeltaError as exc:
+            raise SinkError(
+                f'delta table "{self.path}" cannot be read: {exc}',
+                hint="Its log is damaged or of a newer protocol; repair it or use another path.",
+            ) from exc
 
     def version(self) -> int:
         """The newest version."""

@@ -33,7 +33,7 @@ _USERS = 500
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the output shows: `counted` by the job, `joined` rows, and how many are lost, doubled, wrong, early."""
+    """What the output shows: rows `joined` and `counted`; lost, doubled, wrong and early ones."""
 
     joined: int
     counted: int

@@ -1,0 +1,89 @@
+"""The demo as a program: what it prints, and that an interrupted one leaves nothing."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from service.jobs.layout import noted_pid
+from tests.support.rig import is_alive
+from tests.support.wait import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def scratch():
+    """The demo's temporary directory: short, for the sockets in it."""
+    directory = Path(tempfile.mkdtemp(prefix="sd-"))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def demo(scratch, java, spark_jars, broker_jars, database_home):
+    """(process, pid of its job's runner), the runner just started."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "demo", "--rows", "50000", "--json"],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+    def runner() -> int | None:
+        assert process.poll() is None, "the demo ended"
+        jobs = scratch.glob("sluice-demo-*/data/jobs/*")
+        return next((pid for job in jobs if (pid := noted_pid(job)) is not None), None)
+
+    yield process, wait_until(runner, deadline_s=90, what="runner")
+    process.kill()
+    process.wait()
+
+
+def test_the_demo_without_a_screen_ends_with_one_json_object(java, spark_jars, broker_jars):
+    """What `make -s demo ARGS="--rows R --records N --exit --json"` runs."""
+    command = [sys.executable, "-m", "service.cli", "demo", "--exit", "--json"]
+    ran = subprocess.run(
+        [*command, "--rows", "3000", "--records", "600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    shown = json.loads(ran.stdout.splitlines()[-1])
+    assert shown["phase"] == "JOIN"
+    assert shown["snapshot_rows"] == 3000
+    assert shown["joined_records"] >= 600
+    assert shown["matched"] + shown["unmatched"] == shown["joined_records"]
+    assert shown["early_records"] == 0
+    assert shown["held_records"] > 0
+    assert shown["dimension_version_at_open"] >= 0
+    assert 0 < shown["seconds_to_open"] < shown["seconds_total"]
+
+
+def test_a_sigterm_while_spark_starts_ends_everything(demo, scratch):
+    process, runner = demo
+    started = psutil.Process(process.pid).children(recursive=True)
+    wait_until(lambda: psutil.Process(runner).create_time() + 5.0 < time.time())
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=60)
+    assert not is_alive(runner)
+    wait_until(lambda: not any(is_alive(child.pid) for child in started), deadline_s=10)
+    assert list(scratch.glob("sluice-demo-*")) == []
+
+
+def test_a_kill_ends_the_runner_too(demo, scratch):
+    process, runner = demo
+    process.kill()
+    process.wait()
+    wait_until(lambda: not is_alive(runner), deadline_s=20, what="end of the runner")
