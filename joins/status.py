@@ -132,9 +132,9 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
     """The whole status; ARCHITECTURE.md names the file that it is kept in."""
     opening = join.parts.opening.view()
     fault = join.parts.stalls.first()
-    held = join.held()
+    held = join.progress.held()
     pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
-    counts = join.counts
+    counts = join.progress.counts
     return {
         "job_id": job_id,
         "pid": pid,
@@ -152,9 +152,9 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "topic": join.parts.probe_kafka.topic,
             "start_offsets": _by_partition(join.parts.meta.probe_start_offsets),
             "next_offsets": _by_partition(counts.next_offsets),
-            "end_offsets": _by_partition(join.offsets.end),
+            "end_offsets": _by_partition(join.progress.end_offsets),
             "held_records": 0 if opening.phase is Phase.JOIN else held.held_records,
-            "held_bytes": None if opening.phase is Phase.JOIN else join.offsets.held_bytes,
+            "held_bytes": None if opening.phase is Phase.JOIN else join.progress.held_bytes,
             "lag_records": held.held_records,
             "batch": counts.batch,
             "joined_records": counts.joined,

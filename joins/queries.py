@@ -1,0 +1,107 @@
+"""The streaming queries of one job: started, watched, started again with a growing delay."""
+
+import time
+from collections.abc import Callable, Collection
+
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from joins.errors import CheckpointError, FencedError, JoinError
+from joins.stalls import Stalls
+from watermark.errors import SluiceError
+
+_RETRY_MIN_S, _RETRY_MAX_S = 1.0, 20.0
+_log = structlog.get_logger(__name__)
+
+
+class Queries:
+    """Keeps the named queries running; all calls but `note_error` come from one thread."""
+
+    def __init__(self, stalls: Stalls, start: Callable[[str], StreamingQuery]) -> None:
+        self._stalls = stalls
+        self._start = start
+        self._queries: dict[str, StreamingQuery] = {}
+        self._errors: dict[str, Exception] = {}
+        self._retry_at: dict[str, float] = {}
+        self._retry_delay: dict[str, float] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._queries
+
+    def note_error(self, name: str, error: Exception) -> None:
+        """Why a batch of query `name` failed; from the query's own thread."""
+        self._errors[name] = error
+
+    def start(self, name: str) -> None:
+        """Start query `name`; it goes on from its checkpoint."""
+        self._errors.pop(name, None)
+        self._queries[name] = self._start(name)
+
+    def pause(self, name: str) -> None:
+        """Stop query `name` if it runs; `watch` starts it again once it is not paused."""
+        query = self._queries.get(name)
+        if query is not None and query.isActive:
+            query.stop()
+
+    def watch(self, *, paused: Collection[str] = ()) -> None:
+        """See which queries have ended, tell why, and start them again when it is time.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            CheckpointError: the job's durable files cannot be used.
+        """
+        now = time.monotonic()
+        for name, query in list(self._queries.items()):
+            if query.isActive:
+                self._recovered(name, query)
+            elif name in paused:
+                continue
+            elif name not in self._retry_at:
+                self._note_failure(name, query)
+                delay = min(self._retry_delay.get(name, 0.5) * 2, _RETRY_MAX_S)
+                self._retry_delay[name] = max(delay, _RETRY_MIN_S)
+                self._retry_at[name] = now + self._retry_delay[name]
+            elif now >= self._retry_at[name]:
+                self._restart(name)
+
+    def stop(self) -> None:
+        """Stop every query."""
+        for query in self._queries.values():
+            try:
+                query.stop()
+            except (PySparkException, Py4JError) as exc:
+                _log.warning("query did not stop cleanly", error=_first_line(exc))
+
+    def _recovered(self, name: str, query: StreamingQuery) -> None:
+        if name in self._retry_delay and query.lastProgress is not None:
+            self._stalls.clear(name)
+            del self._retry_delay[name]
+
+    def _restart(self, name: str) -> None:
+        del self._retry_at[name]
+        try:
+            self.start(name)
+        except (FencedError, CheckpointError):
+            raise
+        except (SluiceError, OSError) as exc:
+            self._errors[name] = exc
+
+    def _note_failure(self, name: str, query: StreamingQuery) -> None:
+        error = self._errors.get(name)
+        if isinstance(error, FencedError | CheckpointError):
+            raise error
+        if not isinstance(error, SluiceError):
+            told = error if error is not None else query.exception()
+            error = JoinError(
+                f"{name} query ended: {_first_line(told)}",
+                hint="It is started again by itself; if this stays, see the runner's log.",
+            )
+        self._stalls.note(name, error)
+        _log.warning("query ended", query=name, error=error.message, hint=error.hint)
+
+
+def _first_line(error: object) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or ["unknown cause"])[0][:300]
