@@ -25,7 +25,12 @@ directory, jars, java_home, extra = json.load(sys.stdin)
 settings = SparkSettings("s", [Path(j) for j in jars], Path(directory), "local[1]", "512m",
     Path(java_home), extra)
 session = start_session(settings)
-shown = [p.cmdline() for p in psutil.Process().children(recursive=True)]
+shown = []
+for child in psutil.Process().children(recursive=True):
+    try:
+        shown.append(child.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        pass  # a helper of Spark's scripts that has ended
 known = {name: session.sparkContext.getConf().get(name) for name in extra}
 hadoop = session.sparkContext._jsc.hadoopConfiguration().get("fs.s3a.secret.key")
 session.stop()
