@@ -62,7 +62,7 @@ class DimensionRuntime:
         task: BuildTask,
         *,
         app_id: str,
-        on_watermark: Callable[[str, int, Watermark], None],
+        on_watermark: Callable[[str, int, Watermark | None], None],
     ) -> None:
         self.dimension = dimension
         self.places = places
@@ -155,7 +155,14 @@ class DimensionRuntime:
         ready = self.keeper.ready_version
         return self.serve_index() if ready is None else ready
 
+    def _restart_channels(self, generation: int) -> None:
+        """If a newer generation than `generation` has begun, older watermarks are void."""
+        if 0 < generation < self._state.generation:
+            for partition in range(self.places.partitions):
+                self._on_watermark(self.dimension.name, partition, None)
+
     def _committed(self, batch: CommittedBatch) -> None:
+        before = self._state.generation
         self._trimmable = dict(self._state.next_offsets)
         self._head = (batch.version, batch.state)
         self.counts.records += batch.records
@@ -166,11 +173,14 @@ class DimensionRuntime:
             self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
         if self._serve_index.is_set():
             self.keeper.prepare(batch.version)
+        self._restart_channels(before)
         self._tell_watermarks(batch.marked_partitions)
 
     def _repeated(self) -> None:
         """A query that failed behind its commit, or an earlier runner, may not have told it."""
+        before = self._state.generation
         self._read_back()
+        self._restart_channels(before)
         if self._serve_index.is_set():
             self.keeper.prepare(self.version)
         self.replay_watermarks()

@@ -67,6 +67,13 @@ class Opening:
         if any(opened) and not self.is_open:
             self._on_open()
 
+    def restart(self, channel: str) -> None:
+        """The copy of `channel` starts over: before the gate opens, its promise is void."""
+        with self._lock:
+            if not self._gate.is_open:
+                self._valve.remove_channel(channel)
+                self._valve.add_channel(channel)
+
     def settle(self, *, versions: Mapping[str, int], held_records: int, at_ms: int) -> None:
         """Make the opening durable: from here on the job is in JOIN."""
         with self._lock:

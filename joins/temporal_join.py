@@ -297,11 +297,17 @@ class TemporalJoin:
         self._changelog_cluster.close()
 
 
-def watermark_sink(opening: Opening) -> Callable[[str, int, Watermark], None]:
-    """What a dimension calls after the commit that makes a channel's watermark true."""
+def watermark_sink(opening: Opening) -> Callable[[str, int, Watermark | None], None]:
+    """What a dimension calls after the commit that makes a channel's watermark true.
 
-    def receive(dimension: str, partition: int, watermark: Watermark) -> None:
-        now_ms = time.time_ns() // 1_000_000
-        opening.receive(channel_name(dimension, partition), watermark, now_ms=now_ms)
+    None instead of a watermark says that the channel is copied anew.
+    """
+
+    def receive(dimension: str, partition: int, watermark: Watermark | None) -> None:
+        channel = channel_name(dimension, partition)
+        if watermark is None:
+            opening.restart(channel)
+        else:
+            opening.receive(channel, watermark, now_ms=time.time_ns() // 1_000_000)
 
     return receive

@@ -80,10 +80,3 @@ def test_a_sigterm_while_spark_starts_ends_everything(demo, scratch):
     assert not is_alive(runner)
     wait_until(lambda: not any(is_alive(child.pid) for child in started), deadline_s=10)
     assert list(scratch.glob("sluice-demo-*")) == []
-
-
-def test_a_kill_ends_the_runner_too(demo, scratch):
-    process, runner = demo
-    process.kill()
-    process.wait()
-    wait_until(lambda: not is_alive(runner), deadline_s=20, what="end of the runner")

@@ -1,7 +1,5 @@
 """Bad input and sources that fail later: a one-line error with a hint, and nothing half-started."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from kafka import KafkaAdminClient
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
@@ -151,24 +148,3 @@ def test_a_source_that_fails_later_stalls_the_job_which_goes_on_by_itself(
         assert rows == {1: "user 1", 2: "back"}
         causes = [event["cause"] for event in job.events() if event["to"] == "STALLED"]
         assert causes
-
-
-def second_runner(directory: Path) -> int:
-    """The exit code of another runner on the checkpoint of a running job."""
-    command = [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(directory)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
-
-
-def test_rm_removes_topics_and_directory_and_the_output_only_when_asked(rig: Rig) -> None:
-    topic, path = create_topic(rig.kafka.bootstrap_servers), unique_name("rm")
-    with new_schema(rig.mariadb, USERS, fill_users(5)) as schema:
-        job = rig.submit(enrich_sql(rig, schema, topic, path))
-        produce(rig.kafka.bootstrap_servers, topic, [click(1, 1)])
-        job.wait_joining()
-        job.wait_output(path, 1)
-        assert any(job.id in name for name in topics(rig.kafka))
-        assert second_runner(job.directory) == EXIT_NOT_OWNER
-        rig.remove(job)
-        assert not any(job.id in name for name in topics(rig.kafka))
-        assert not job.directory.exists()
-        assert len(rig.rows(path)) == 1

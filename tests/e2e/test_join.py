@@ -1,11 +1,15 @@
 """The main job on real parts: Kafka, MariaDB, Spark and Delta, from submission to joined rows."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 from joins.pins import PinStore
+from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import (
     CLICKS_DDL,
@@ -203,6 +207,25 @@ def test_the_example_of_flip_326_runs_as_it_is_written(rig: Rig) -> None:
             assert all(gender == ("F" if int(user) % 2 else "M") for user, _, gender in rows)
             assert {int(user) for user, _, _ in rows} <= set(range(10))
             assert job.probe()["topic"] == f"sluice.{job.id}.probe"
+            assert second_runner(job) == EXIT_NOT_OWNER
+            assert topics_of(rig, job)
+        assert not topics_of(rig, job)
+        assert not job.directory.exists()
+
+
+def second_runner(job: RunningJob) -> int:
+    """The exit code of another runner on the checkpoint of a running job."""
+    command = [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(job.directory)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
+
+
+def topics_of(rig: Rig, job: RunningJob) -> list[str]:
+    """The topics that Sluice made for the job; `rm` deletes them."""
+    admin = KafkaAdminClient(bootstrap_servers=rig.kafka.bootstrap_servers)
+    try:
+        return [name for name in admin.list_topics() if job.id in name]
+    finally:
+        admin.close()
 
 
 def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig) -> None:
@@ -266,6 +289,7 @@ def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig
             ]
             counts = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
             assert counts["probe"]["unmatched"] == 5
+        assert len(rig.rows(path)) == 3, "rm keeps the output unless asked"
 
 
 def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_letters(

@@ -53,6 +53,26 @@ def test_it_stays_shut_until_every_channel_is_in_processing_time(tmp_path, recei
     assert job.opening.view().evidence is None
 
 
+def test_a_channel_that_is_copied_anew_has_promised_nothing(tmp_path):
+    job = Job(tmp_path)
+    job.receive(("users/0", DONE), ("items/0", DONE))
+    for channel in ("users/0", "users/1"):
+        job.opening.restart(channel)
+    job.receive(("users/1", DONE))
+    assert job.opened == 0
+    job.receive(("users/0", DONE))
+    assert job.opened == 1
+
+
+def test_a_copy_that_starts_over_does_not_close_an_open_gate(tmp_path):
+    job = Job(tmp_path)
+    job.receive(*((channel, DONE) for channel in CHANNELS))
+    job.settle()
+    job.opening.restart("users/0")
+    assert job.opening.is_open
+    assert all(c.watermark == DONE for c in job.opening.view().channels)
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(CHANNELS)), ids="-".join)
 def test_it_asks_to_open_once_whatever_the_order(tmp_path, order):
     job = Job(tmp_path)

@@ -14,7 +14,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-SMALL = ("C2=raise@1", "C3=kill@2", "C5=kill@1", "C6=enospc@1", "C7=kill@2", "C8=kill@2")
+SMALL = ("C2=raise@1", "C3=raise@2", "C5=kill@1", "C6=enospc@1", "C7=kill@2", "C8=kill@2")
 BUILD = ("C11=raise@2", "C12=kill@2")
 FULL = {
     action: tuple(
@@ -26,7 +26,7 @@ FULL = {
     )
     for action in ("kill", "raise", "enospc")
 }
-_BATCHES = 24
+_BATCHES = 12
 _RECORDS = 200
 _USERS = 500
 
@@ -66,7 +66,7 @@ def run_crash_points(
             records = range(burst * _RECORDS, (burst + 1) * _RECORDS)
             produce(kafka.bootstrap_servers, topic, [click(1 + n % _USERS, n) for n in records])
             wait_for_rows(job, path, (burst + 1) * _RECORDS)
-            if burst % 8 == 3:
+            if burst % 4 == 3:
                 touch_users(rig, schema)
         return verdict(rig, job, path)
 
