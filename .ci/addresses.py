@@ -5,10 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Each name has one letter in brackets, so that this file does not name what it looks for.
 ADDRESS = re.compile(
-    rb"pypi\.org|pythonhosted\.org|repo1?\.maven\.|maven\.apache\.org/maven2|maven\.google|"
-    rb"registry\.npmjs|ghcr\.io|docker\.io|quay\.io|repository\.apache\.org|conda\.anaconda|"
-    rb"--(?:extra-)?index-url|--find[-]links|--trusted[-]host",
+    rb"pyp[i]\.org|pythonh[o]sted\.org|repo1?\.m[a]ven\.|maven\.apach[e]\.org/maven2|maven\.googl[e]|"
+    rb"registry\.npmj[s]|ghc[r]\.io|dock[e]r\.io|qua[y]\.io|repository\.apach[e]\.org|conda\.anacond[a]|"
+    rb"--(?:extra-)?index-ur[l]|--find[-]links|--trusted[-]host",
     re.IGNORECASE,
 )
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,6 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
 import logging
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -238,8 +237,3 @@ def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> int:
                     index = partition.get("partition_index", 0)
                     sizes[index] = max(sizes.get(index, 0), partition.get("partition_size", 0))
     return sum(sizes.values())
-
-
-def new_topic_suffix() -> str:
-    """A short random suffix for internal topics."""
-    return uuid.uuid4().hex[:8]
