@@ -28,12 +28,8 @@ from joins.staging import (
     collect_reports,
     current_origin,
 )
-from watermark.model import MIN_TIMESTAMP, Watermark
 
 _TABLE = "changelog"
-
-
-PROCESSING_TIME = Watermark(MIN_TIMESTAMP, use_processing_time=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +40,13 @@ class CommittedBatch:
         version: the dimension version.
         state: the table's state after the commit.
         marked_partitions: those whose watermark record is in this commit.
-        records: appended rows.
-        streamed: changes among them.
+        streamed: changes that it appended.
         source_ts_ms: newest source time of a streamed change, 0 if there was none.
     """
 
     version: int
     state: ChangelogState
     marked_partitions: tuple[int, ...]
-    records: int
     streamed: int
     source_ts_ms: int
 
@@ -175,7 +169,6 @@ def _committed(version: int, before: ChangelogState, report: BatchReport) -> Com
         version=version,
         state=digest.state_after(before),
         marked_partitions=tuple(sorted(digest.marks)),
-        records=digest.records,
         streamed=digest.streamed,
         source_ts_ms=digest.source_ts_ms,
     )

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,7 +11,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import OWN_TABLE_PROPERTIES, DeltaLog, create_table
 from joins.build_side import (
-    PROCESSING_TIME,
     BuildHooks,
     BuildSettings,
     BuildSide,
@@ -26,7 +25,7 @@ from joins.kernels.envelope import changelog_schema
 from joins.kernels.index import IndexSpec
 from joins.plan import Dimension
 from joins.staging import QueryGuards
-from watermark.model import Watermark
+from watermark.model import PROCESSING_TIME, Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,8 @@ class DimensionPlaces:
 class DimensionCounts:
     """What the build side has committed since this runner started, for the status."""
 
-    records: int = 0
     streamed_records: int = 0
-    snapshot_rows: int = 0
     delay_ms: int | None = None
-    next_offsets: dict[int, int] = field(default_factory=dict)
 
 
 class DimensionRuntime:
@@ -85,13 +81,9 @@ class DimensionRuntime:
         return self._head[0]
 
     @property
-    def _state(self) -> ChangelogState:
+    def state(self) -> ChangelogState:
+        """What the committed changelog says."""
         return self._head[1]
-
-    @property
-    def generation(self) -> int:
-        """The newest generation of which something is committed."""
-        return self._state.generation
 
     def open(self) -> None:
         """Create the tables, fence older runners and read the committed state back."""
@@ -106,23 +98,21 @@ class DimensionRuntime:
         if version == self.version:
             return
         self._head = (version, read_changelog_state(self.changelog, version))
-        self.counts.snapshot_rows = self._state.snapshot_rows
-        self.counts.next_offsets = dict(self._state.next_offsets)
 
     def replay_watermarks(self) -> None:
         """Give the committed watermarks to the valve again, after a restart."""
-        self._tell_watermarks(tuple(self._state.marks))
+        self._tell_watermarks(tuple(self.state.marks))
 
     def _tell_watermarks(self, partitions: tuple[int, ...]) -> None:
         """A watermark of an older generation is void: its partition is being copied anew."""
         for partition in partitions:
-            if self._state.is_complete(partition):
+            if self.state.is_complete(partition):
                 self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
 
     @property
     def complete(self) -> bool:
         """Whether the newest generation's watermark of each channel is committed."""
-        return all(self._state.is_complete(p) for p in range(self.places.partitions))
+        return all(self.state.is_complete(p) for p in range(self.places.partitions))
 
     def start_build(
         self,
@@ -132,7 +122,7 @@ class DimensionRuntime:
     ) -> StreamingQuery:
         """Start the streaming query that appends to the changelog."""
         hooks = BuildHooks(
-            state=lambda: self._state,
+            state=lambda: self.state,
             on_commit=self._committed,
             on_repeat=self._repeated,
             guards=guards,
@@ -157,18 +147,15 @@ class DimensionRuntime:
 
     def _restart_channels(self, generation: int) -> None:
         """If a newer generation than `generation` has begun, older watermarks are void."""
-        if 0 < generation < self._state.generation:
+        if 0 < generation < self.state.generation:
             for partition in range(self.places.partitions):
                 self._on_watermark(self.dimension.name, partition, None)
 
     def _committed(self, batch: CommittedBatch) -> None:
-        before = self._state.generation
-        self._trimmable = dict(self._state.next_offsets)
+        before = self.state.generation
+        self._trimmable = dict(self.state.next_offsets)
         self._head = (batch.version, batch.state)
-        self.counts.records += batch.records
         self.counts.streamed_records += batch.streamed
-        self.counts.snapshot_rows = batch.state.snapshot_rows
-        self.counts.next_offsets = dict(batch.state.next_offsets)
         if batch.source_ts_ms:
             self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
         if self._serve_index.is_set():
@@ -178,7 +165,7 @@ class DimensionRuntime:
 
     def _repeated(self) -> None:
         """A query that failed behind its commit, or an earlier runner, may not have told it."""
-        before = self._state.generation
+        before = self.state.generation
         self._read_back()
         self._restart_channels(before)
         if self._serve_index.is_set():
@@ -199,7 +186,7 @@ class DimensionRuntime:
     def lag_records(self) -> int:
         """Records of the changelog topic that are not committed yet."""
         ends = self.end_offsets
-        return sum(max(0, end - self.counts.next_offsets.get(p, 0)) for p, end in ends.items())
+        return sum(max(0, end - self.state.next_offsets.get(p, 0)) for p, end in ends.items())
 
     def trimmable_offsets(self) -> dict[int, int]:
         """Partition → start of the last committed batch: nothing below is read again."""

@@ -42,7 +42,7 @@ def _reached_json(position: dict[str, int] | None) -> dict[str, int] | None:
 
 def _snapshot_json(dimension: DimensionRuntime, source: SnapshotCoordinator) -> dict[str, Any]:
     state = source.state
-    done = dimension.counts.snapshot_rows
+    done = dimension.state.snapshot_rows
     estimate = max(state.rows_estimate, done) if state is not None else 0
     chunks = -(-estimate // dimension.dimension.source.chunk_rows)
     complete = dimension.complete
@@ -59,7 +59,7 @@ def _dimension_json(
     dimension: DimensionRuntime, source: SnapshotCoordinator, opening: OpeningView
 ) -> dict[str, Any]:
     state = source.state
-    told = dimension.complete and (state is None or dimension.generation >= state.generation)
+    told = dimension.complete and (state is None or dimension.state.generation >= state.generation)
     name = dimension.dimension.name
     mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
     return {

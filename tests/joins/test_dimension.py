@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from joins.build_side import PROCESSING_TIME, BuildSettings, BuildTask, read_changelog_state
+from joins.build_side import BuildSettings, BuildTask, read_changelog_state
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import FencedError
 from joins.failpoints import FailpointError, Failpoints
@@ -16,6 +16,7 @@ from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until
+from watermark.model import PROCESSING_TIME
 
 pytestmark = pytest.mark.integration
 BY_ID = IndexSpec(("id",), ("id",), USERS.fields, partitions=2)
@@ -48,8 +49,9 @@ class Runner:
         return self.dimension.start_build(self._spark, settings, guards)
 
     def wait_for(self, offsets):
-        counts = self.dimension.counts
-        wait_until(lambda: counts.next_offsets == offsets, what=f"{offsets} of {self.errors}")
+        wait_until(
+            lambda: self.dimension.state.next_offsets == offsets, what=f"{offsets} of {self.errors}"
+        )
 
 
 @pytest.fixture
@@ -120,8 +122,8 @@ def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark,
     finally:
         query.stop()
     new = Runner(tmp_path, spark, kafka, topic, epoch=2)
-    assert new.dimension.counts.next_offsets == {0: 2}
-    assert new.dimension.counts.snapshot_rows == 1
+    assert new.dimension.state.next_offsets == {0: 2}
+    assert new.dimension.state.snapshot_rows == 1
     send(kafka, topic, 0, ("u", 2, 9), None)
     send(kafka, topic, 1, None)
     stale = old.start()
