@@ -1,6 +1,7 @@
 # Sluice. `make` alone tells what there is. Set-up is done by .ci/setup and talks on standard error,
 # so that the last line on standard output is the program's own.
 ARGS ?=
+WORKERS ?= 0
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests
@@ -18,8 +19,9 @@ setup: ## Virtual environment, Java, jars: what every other target does first
 demo: setup ## The whole system on an embedded broker and database
 	@$(RUN) service.cli demo $(ARGS)
 
+# WORKERS=2 runs two files at a time, each worker with services of its own.
 test: setup ## All tests, or those that ARGS selects
-	@$(RUN) pytest $(ARGS)
+	@$(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)

@@ -16,7 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
-from joins.kernels.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
+from joins.kernels.digest import (
+    COMPACTED_READS,
+    DIGEST_COLUMNS,
+    ChangelogDigest,
+    ChangelogState,
+)
 from joins.kernels.envelope import CapturedColumn, changelog_schema, decode
 from joins.kernels.files import ParquetStage
 from joins.plan import KafkaOptions
@@ -150,14 +155,14 @@ class BuildSide:
         before = self._hooks.state()
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
-        self._hooks.guards.failpoints.hit("C11")
+        self._hooks.guards.failpoints.hit("C11", batch)
         version = self._log.commit(
             batch,
             self._task.epoch,
             report.files.get(_TABLE, ()),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
         )
-        self._hooks.guards.failpoints.hit("C12")
+        self._hooks.guards.failpoints.hit("C12", batch)
         self._hooks.on_commit(_committed(version, before, report))
 
 
@@ -175,9 +180,10 @@ def _committed(version: int, before: ChangelogState, report: BatchReport) -> Com
 
 
 def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
-    """The state of the changelog table at `version`, from its rows alone."""
+    """The state of the changelog table at `version`: its rows, and what compaction counted."""
     digest = ChangelogDigest({})
     for table in log.read_files(log.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
             digest.count(batch)
-    return digest.state_after(ChangelogState())
+    compacted = ChangelogState(snapshot_rows=log.counter(COMPACTED_READS, version))
+    return digest.state_after(compacted)

@@ -16,6 +16,7 @@ from typing import Any
 from joins.errors import CheckpointError, CheckpointInUseError
 
 FORMAT_VERSION = 1
+_EPOCHS_KEPT = 100  # more than runners that start at the same time
 
 
 def _fsync_directory(directory: Path) -> None:
@@ -169,12 +170,27 @@ class JobMeta:
     changelog_topics: dict[str, str]
 
 
+def _meta_json(meta: JobMeta) -> dict[str, Any]:
+    return {
+        "incarnation": meta.incarnation,
+        "epoch": meta.epoch,
+        "probe_topic": meta.probe_topic,
+        "probe_topic_id": meta.probe_topic_id,
+        "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
+        "changelog_topics": meta.changelog_topics,
+    }
+
+
 class Checkpoint:
     """Typed access to the files of one `checkpoint/` directory; ARCHITECTURE.md has the table."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.lock = CheckpointLock(directory / "lock")
+
+    @property
+    def _meta_file(self) -> Path:
+        return self.directory / "meta.json"
 
     @property
     def pins_directory(self) -> Path:
@@ -195,7 +211,7 @@ class Checkpoint:
 
     def read_meta(self) -> JobMeta | None:
         """The job's meta data, or None before the first start."""
-        value = read_json(self.directory / "meta.json")
+        value = read_json(self._meta_file)
         if value is None:
             return None
         return JobMeta(
@@ -209,17 +225,37 @@ class Checkpoint:
 
     def write_meta(self, meta: JobMeta) -> None:
         """Keep `meta`, durable when this returns."""
-        write_json_atomically(
-            self.directory / "meta.json",
-            {
-                "incarnation": meta.incarnation,
-                "epoch": meta.epoch,
-                "probe_topic": meta.probe_topic,
-                "probe_topic_id": meta.probe_topic_id,
-                "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
-                "changelog_topics": meta.changelog_topics,
-            },
-        )
+        write_json_atomically(self._meta_file, _meta_json(meta))
+
+    def create_meta(self, meta: JobMeta) -> JobMeta:
+        """Keep `meta` unless another runner was first; returns what holds, durable.
+
+        Raises:
+            CheckpointError: the file vanished again.
+        """
+        create_json_once(self._meta_file, _meta_json(meta))
+        found = self.read_meta()
+        if found is None:
+            raise CheckpointError(
+                f'file "{self._meta_file}" vanished after it was written',
+                hint="Another program removes files of this job's checkpoint; stop it.",
+            )
+        return found
+
+    def claim_epoch(self, above: int) -> int:
+        """The next epoch above `above` that nobody has had: ours, also beside a second runner.
+
+        The lock keeps a second runner out on one node only.
+        """
+        directory = self.directory / "epochs"
+        names = [p.stem for p in directory.iterdir()] if directory.is_dir() else []
+        epoch = max([above, *(int(name) for name in names if name.isdecimal())]) + 1
+        while not create_json_once(directory / f"{epoch}.json", {"pid": os.getpid()}):
+            epoch += 1
+        for name in names:
+            if name.isdecimal() and int(name) < epoch - _EPOCHS_KEPT:
+                (directory / f"{name}.json").unlink(missing_ok=True)
+        return epoch
 
     def read_phase(self) -> dict[str, Any] | None:
         """The opening (`phase`, `versions`, `opened_at_ms`, …), or None before it."""

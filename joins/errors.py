@@ -6,14 +6,32 @@
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
 | `SnapshotNeededError` | the binlog cannot be followed on, a new snapshot can |
+| `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
+| `TopicIdentityChangedError` | a topic of the same name, but another one |
+| `TopicMissingError` | the stream's topic is gone |
+| `PartitionsMissingError` | a partition that was there is not there any more |
+| `OffsetsWentBackError` | a partition ends before an offset that was seen |
+| `RecordsLostError` | unread records were removed from the stream's topic |
+| `LogsDisagreeError` | Spark's offset log and the pins say different things of a batch |
+| `PinnedVersionExpiredError` | a pinned version of a dimension cannot be read any more |
+| `RequestError` | a request of the control plane cannot be carried out |
+| `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
 | `SinkError` | an output that we write is missing, refused us or does not fit |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
 | `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
+| `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
+| `UnknownBatchError` | no pin of that batch is kept |
+| `BatchNotCommittedError` | a batch was asked for whose output is not committed |
+| `NotReplayableError` | the sink keeps nothing that a replay could be compared with |
+| `UnknownTopicError` | a topic or partition was asked for that the job does not read |
+| `UnknownLetterError` | a dead letter was asked for that is not there |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
+
+from typing import ClassVar
 
 from watermark.errors import SluiceError
 
@@ -32,6 +50,54 @@ class SourceUnavailableError(SourceError):
 
 class SnapshotNeededError(SourceError):
     """What happened is not in the binlog row by row: the table must be copied again."""
+
+
+class GuardError(SourceError):
+    """Going on would lose or mix up records: the probe waits for an operator's acknowledgement.
+
+    Attributes:
+        choices: what an acknowledgement may choose; the first is the default.
+    """
+
+    choices: ClassVar[tuple[str, ...]] = ("continue",)
+
+
+class TopicIdentityChangedError(GuardError):
+    """The stream's topic was deleted and another one has its name."""
+
+
+class TopicMissingError(GuardError):
+    """The stream's topic is gone."""
+
+
+class PartitionsMissingError(GuardError):
+    """A partition that was there is not there any more."""
+
+
+class OffsetsWentBackError(GuardError):
+    """A partition ends before an offset that was seen or committed."""
+
+
+class RecordsLostError(GuardError):
+    """Retention or a deletion has removed records that were not joined yet."""
+
+
+class LogsDisagreeError(GuardError):
+    """Spark's offset log and a pin say different things of one batch."""
+
+
+class PinnedVersionExpiredError(JoinError):
+    """A version that a pin names cannot be read any more."""
+
+    choices: ClassVar[tuple[str, ...]] = ("repin",)
+
+
+class RequestError(JoinError):
+    """A request of the control plane cannot be carried out."""
+
+
+class NothingToAcknowledgeError(RequestError):
+    """The fault that was acknowledged is not there."""
 
 
 class SinkError(JoinError):
@@ -60,3 +126,27 @@ class IndexBuildError(JoinError):
 
 class ExpressionError(JoinError):
     """An expression cannot be compiled or evaluated."""
+
+
+class RecordsExpiredError(JoinError):
+    """Records of the stream are not in Kafka any more."""
+
+
+class UnknownBatchError(JoinError):
+    """The job has no batch of that number, or its pin was pruned."""
+
+
+class BatchNotCommittedError(JoinError):
+    """The batch is running, or was abandoned: there is no output to look at."""
+
+
+class NotReplayableError(JoinError):
+    """What the batch wrote cannot be read back."""
+
+
+class UnknownTopicError(JoinError):
+    """The job does not read that topic or partition."""
+
+
+class UnknownLetterError(JoinError):
+    """The job has no such dead letter."""

@@ -7,7 +7,8 @@ generation is being copied.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,12 +50,7 @@ class Fold:
 
     def folded_version(self) -> int | None:
         """The changelog version that `current` equals, None before the first fold."""
-        for version in range(self._current.version(), 0, -1):
-            for action in self._current.commit_entry(version):
-                told = action.get("commitInfo", {}).get("userMetadata") or "{}"
-                if _VERSION_KEY in told:
-                    return int(json.loads(told)[_VERSION_KEY])
-        return None
+        return folded_version(self._current)
 
     def run(self, version: int, marks: Mapping[int, tuple[int, int]]) -> int | None:
         """Fold everything up to `version`, unless a generation of it is incomplete.
@@ -103,8 +99,6 @@ class Fold:
         values: dict[str, str | Column] = {
             _quoted(name): f"s.{_quoted(name)}" for name in changes.columns
         }
-        metadata = json.dumps({_VERSION_KEY: version})
-        self._spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
         merge = (
             DeltaTable.forPath(self._spark, str(self._current.path))
             .alias("t")
@@ -115,7 +109,42 @@ class Fold:
         )
         if complete > 1:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
-        merge.execute()
+        with self._commit_settings(version):
+            merge.execute()
+
+    @contextmanager
+    def _commit_settings(self, version: int) -> Iterator[None]:
+        """What the next commit of this session carries; nothing else is written by it.
+
+        The metadata is for users; the transaction is for us and outlives the log's clean-up.
+        """
+        settings = {
+            "spark.databricks.delta.commitInfo.userMetadata": json.dumps({_VERSION_KEY: version}),
+            "spark.databricks.delta.write.txnAppId": self._current.app_id,
+            "spark.databricks.delta.write.txnVersion": str(version),
+        }
+        try:
+            for name, value in settings.items():
+                self._spark.conf.set(name, value)
+            yield
+        finally:
+            for name in settings:
+                self._spark.conf.unset(name)
+
+
+def folded_version(current: DeltaLog) -> int | None:
+    """The changelog version that `current` equals, None before the first fold.
+
+    Tables of before have it in the metadata of their commits only; their log is whole.
+    """
+    folded = current.last_batch()
+    if folded is not None:
+        return folded
+    for version in range(current.version(), current.oldest_entry() - 1, -1):
+        told = current.metadata_at(version) or {}
+        if _VERSION_KEY in told:
+            return int(told[_VERSION_KEY])
+    return None
 
 
 def _quoted(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexBuildError
+from joins.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
 from joins.kernels.index import (
     IndexSpec,
     advance,
@@ -55,10 +55,13 @@ class IndexKeeper:
             self._ready = version
 
     def restore(self, version: int) -> None:
-        """Build the indexes of an older `version` anew where they are lost: a pin names it.
+        """Read the indexes of a pinned `version` and build anew what is lost or damaged on disk.
+
+        Whoever has the old files mapped maps the new ones at its next `attach`.
 
         Raises:
             IndexBuildError: the index directory cannot be written.
+            PinnedVersionExpiredError: it must be built, and its log or files are gone.
         """
         with self._lock:
             for spec in self._specs:
@@ -67,7 +70,25 @@ class IndexKeeper:
                 except IndexBuildError:
                     home = self._directory / spec.digest
                     manifest_path(home, version).unlink(missing_ok=True)
-                    build(self._directory, version, spec, self._everything(version))
+                    build(self._directory, version, spec, pinned_rows(self._changelog, version))
+
+    def oldest_available(self, at_least: int) -> int:
+        """The oldest version from `at_least` on that can be read.
+
+        Raises:
+            PinnedVersionExpiredError: there is none.
+        """
+        newest = self._changelog.version()
+        for version in range(max(at_least, self._changelog.oldest_version()), newest + 1):
+            try:
+                if all(path.exists() for path in self._changelog.files_at(version)):
+                    return version
+            except SinkError:
+                continue  # in the middle of a clean-up that was interrupted
+        raise PinnedVersionExpiredError(
+            f'no version from {at_least} to {newest} of "{self._changelog.path}" can be read',
+            hint="Restore the table's data files from a backup, or submit the job anew.",
+        )
 
     def prune(self, pinned: int | None) -> None:
         """Remove all but the newest versions and the `pinned` one, which a batch still needs."""
@@ -86,14 +107,31 @@ class IndexKeeper:
                 changes = self._changes(known[-1] + 1, version)
                 advance(self._directory, known[-1], version, spec, changes)
                 return
-            except IndexBuildError:
-                pass  # a damaged older version: build anew
-        build(self._directory, version, spec, self._everything(version))
+            except (IndexBuildError, SinkError):
+                pass  # a damaged older version, or one from before the log's beginning
+        build(self._directory, version, spec, _everything(self._changelog, version))
 
     def _changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
         for version in range(first, last + 1):
             yield from self._changelog.read_commit(version).to_batches(_BATCH_ROWS)
 
-    def _everything(self, version: int) -> Iterator[pa.RecordBatch]:
-        for table in self._changelog.read_files(self._changelog.files_at(version)):
-            yield from table.to_batches(_BATCH_ROWS)
+
+def _everything(changelog: DeltaLog, version: int) -> Iterator[pa.RecordBatch]:
+    for table in changelog.read_files(changelog.files_at(version)):
+        yield from table.to_batches(_BATCH_ROWS)
+
+
+def pinned_rows(changelog: DeltaLog, version: int) -> Iterator[pa.RecordBatch]:
+    """All rows of an older `version` of a changelog that a pin names.
+
+    Raises:
+        PinnedVersionExpiredError: the log or a file of this version is gone.
+    """
+    try:
+        yield from _everything(changelog, version)
+    except SinkError as exc:
+        raise PinnedVersionExpiredError(
+            f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
+            hint="Restore the table's files from a backup; or acknowledge "
+            '"pinned-version-expired" with the choice "repin", or stop the job.',
+        ) from exc

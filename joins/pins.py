@@ -43,11 +43,13 @@ class Pin:
         return ",".join(f"{name}={version}" for name, version in sorted(self.versions.items()))
 
 
-def _offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
+def offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
+    """Partition → offset as JSON has it, in the order of the partitions."""
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
-def _offsets_value(value: Mapping[str, int]) -> dict[int, int]:
+def offsets_value(value: Mapping[str, int]) -> dict[int, int]:
+    """What `offsets_text` wrote."""
     return {int(partition): offset for partition, offset in value.items()}
 
 
@@ -72,8 +74,8 @@ class PinStore:
         return Pin(
             batch=value["batch"],
             topic=value["topic"],
-            start_offsets=_offsets_value(value["start_offsets"]),
-            end_offsets=_offsets_value(value["end_offsets"]),
+            start_offsets=offsets_value(value["start_offsets"]),
+            end_offsets=offsets_value(value["end_offsets"]),
             versions=value["versions"],
             batch_timestamp_ms=value["batch_timestamp_ms"],
             epoch=value["epoch"],
@@ -100,6 +102,15 @@ class PinStore:
         for name in names[:-keep]:
             (self._directory / name).unlink(missing_ok=True)
 
+    def abandon(self, batch: int) -> None:
+        """Put the pin of a batch that is never committed aside, into `abandoned/`."""
+        aside = self._directory / "abandoned" / self._path(batch).name
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path(batch).replace(aside)
+        except FileNotFoundError:
+            return
+
     def newest(self) -> Pin | None:
         """The pin of the greatest batch, or None."""
         names = [p.name for p in self._directory.glob("*.json")] if self._directory.is_dir() else []
@@ -111,8 +122,8 @@ def pin_json(pin: Pin) -> dict[str, Any]:
     return {
         "batch": pin.batch,
         "topic": pin.topic,
-        "start_offsets": _offsets_text(pin.start_offsets),
-        "end_offsets": _offsets_text(pin.end_offsets),
+        "start_offsets": offsets_text(pin.start_offsets),
+        "end_offsets": offsets_text(pin.end_offsets),
         "versions": dict(sorted(pin.versions.items())),
         "batch_timestamp_ms": pin.batch_timestamp_ms,
         "epoch": pin.epoch,
@@ -143,10 +154,39 @@ def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBat
         if lines[0] != "v1" or len(lines) != 3:
             raise ValueError(lines[0])
         timestamp = int(json.loads(lines[1])["batchTimestampMs"])
-        offsets = _offsets_value(json.loads(lines[2])[topic])
+        offsets = offsets_value(json.loads(lines[2])[topic])
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
         raise CheckpointError(
             f'offset log entry "{path}" cannot be read: {exc!r}',
             hint="It was damaged or written by another Spark version; restore it from a backup.",
         ) from exc
     return LoggedBatch(offsets, timestamp)
+
+
+def restore_offset_log(spark_checkpoint: Path, batch: int, pin: Pin) -> None:
+    """Give Spark's offset log the entry of `batch` back, as `pin` has it, if it has none.
+
+    Spark does not fsync its logs: a power failure may take an entry whose pin is durable.
+    """
+    directory = spark_checkpoint / "offsets"
+    if (directory / str(batch)).exists():
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f".{batch}.crc").unlink(missing_ok=True)
+    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": pin.batch_timestamp_ms, "conf": {}}
+    before = directory / str(batch - 1)
+    if before.exists():
+        lines = before.read_text(encoding="utf-8").splitlines()
+        metadata["conf"] = json.loads(lines[1]).get("conf", {})
+    offsets = {pin.topic: offsets_text(pin.end_offsets)}
+    text = "\n".join(("v1", json.dumps(metadata), json.dumps(offsets)))
+    aside = directory / f".{batch}.restored.tmp"
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(directory / str(batch))
+
+
+def newest_logged(spark_checkpoint: Path, log: str) -> int | None:
+    """The greatest batch in Spark's log `offsets` or `commits`, None if it is empty."""
+    directory = spark_checkpoint / log
+    names = [p.name for p in directory.iterdir()] if directory.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=None)

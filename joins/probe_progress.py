@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from joins.adapters.kafka_cluster import KafkaCluster
-from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
-from joins.errors import SourceError
+from joins.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.guards import Reach, TopicView, look_at
+from joins.pins import Pin
 from joins.plan import KafkaOptions
+from joins.probe_lives import ProbeLives
 from joins.probe_side import FinishedBatch
+from joins.retention import RetentionWatch, warning_json
 from watermark.gate import HeldOffsets
 
 _LOOK_EVERY_S = 1.0
@@ -45,15 +48,17 @@ class ProbeCounts:
 class ProbeProgress:
     """Counts and offsets of one job's probe.
 
-    `record` comes from Spark's batch thread, everything else from the main loop.
+    `record` and `begins` come from Spark's batch thread, everything else from the main loop.
     """
 
-    def __init__(self, checkpoint: Checkpoint, meta: JobMeta, kafka: KafkaOptions) -> None:
+    def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
         self._file: Path = checkpoint.directory / "progress.json"
-        self._meta = meta
+        self._lives = lives
         self._topic = kafka.topic
         self._cluster = KafkaCluster(kafka, keep_open=True)
-        self._looked_at = 0.0
+        self._looked_at = float("-inf")
+        self._pinned: Pin | None = None
+        self.retention = RetentionWatch(self._cluster, kafka.topic)
         self.counts = self._read_counts()
         self.end_offsets: dict[int, int] = {}
         self.begin_offsets: dict[int, int] = {}
@@ -62,24 +67,45 @@ class ProbeProgress:
     def _read_counts(self) -> ProbeCounts:
         value = read_json(self._file)
         if value is None:
-            return ProbeCounts(next_offsets=dict(self._meta.probe_start_offsets))
+            return ProbeCounts()
         del value["format_version"]
         offsets = {int(p): o for p, o in value.pop("next_offsets").items()}
         return ProbeCounts(**value, next_offsets=offsets)
+
+    def begins(self, pin: Pin) -> None:
+        """A batch begins under `pin`."""
+        self._pinned = pin
 
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
         self.counts.add(batch)
         write_json_atomically(self._file, self.counts.as_json())
 
+    @property
+    def next_offsets(self) -> dict[int, int]:
+        """Where the committed output ends, or the life begins if it has no output yet."""
+        life = self._lives.current
+        if self.counts.batch is None or self.counts.batch < life.first_batch:
+            return dict(life.start_offsets)
+        return {**life.start_offsets, **self.counts.next_offsets}
+
+    def reach(self, *, running: bool) -> Reach:
+        """How far the probe is; `running` if a batch may have read more than is committed."""
+        committed, pinned = self.next_offsets, self._pinned
+        done = -1 if self.counts.batch is None else self.counts.batch
+        done = max(done, self._lives.current.first_batch - 1)
+        if not running or pinned is None or pinned.batch <= done:
+            return Reach(committed, committed)
+        return Reach(committed, {**committed, **pinned.end_offsets})
+
     def start_offsets(self) -> dict[int, int]:
-        """As kept at submission; a partition that was added while records are held starts at 0."""
-        added = dict.fromkeys(self.end_offsets, 0)
-        return {**added, **self._meta.probe_start_offsets}
+        """Where the life begins in each partition that is there; added ones start at 0."""
+        start = self._lives.current.start_offsets
+        return {p: start.get(p, 0) for p in self.end_offsets or start}
 
     def held(self) -> HeldOffsets:
         """What waits in the topic, by the newest look."""
-        start = dict(self.counts.next_offsets)
+        start = self.next_offsets
         for partition in self.end_offsets:
             start.setdefault(partition, 0)
         return HeldOffsets.of(start=start, end=self.end_offsets, retention_begin=self.begin_offsets)
@@ -88,30 +114,32 @@ class ProbeProgress:
         """Whether the last look is a second old."""
         return time.monotonic() - self._looked_at >= _LOOK_EVERY_S
 
-    def look(self, *, holding: bool) -> None:
-        """Look at the topic's offsets.
+    def look_soon(self) -> None:
+        """The next `is_due` says yes."""
+        self._looked_at = float("-inf")
+
+    def look(self, *, holding: bool) -> TopicView:
+        """Look at the topic's offsets; what they mean is for `joins.guards` to say.
 
         Args:
-            holding: records wait for the gate; in JOIN Spark sees a loss by itself, exactly.
+            holding: records wait for the gate, and their size is asked for, too.
 
         Raises:
             SourceUnavailableError: no broker answers.
-            SourceError: the topic is gone, or another one of its name is there.
-            LostRecordsError: retention has removed a held record.
         """
         self._looked_at = time.monotonic()
-        found = self._cluster.require(self._topic)
-        if found.topic_id != self._meta.probe_topic_id:
-            raise SourceError(
-                f'topic "{self._topic}" has id {found.topic_id}, '
-                f"expected {self._meta.probe_topic_id}",
-                hint="The topic was deleted and created again; submit the job anew.",
-            )
-        self.end_offsets = self._cluster.end_offsets(self._topic)
-        self.begin_offsets = self._cluster.beginning_offsets(self._topic)
-        if holding:
-            self.held_bytes = self._cluster.size_bytes(self._topic)
-            self.held().check(self._topic)
+        view = look_at(self._cluster, self._topic)
+        if view.topic_id is None:
+            return view
+        self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
+        if view.topic_id == self._lives.current.topic_id:
+            self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
+            self.retention.look(self.held())
+        return view
+
+    def warnings(self) -> list[dict[str, object]]:
+        """What may become a loss, for the status."""
+        return [warning_json(self._topic, warning) for warning in self.retention.warnings]
 
     def close(self) -> None:
         """Close the connection to the cluster."""

@@ -1,11 +1,12 @@
 """The probe side: one micro-batch is a pure function of (Kafka offsets, pin).
 
-Order: Spark's offset log, the pin, the join on the workers, the dead letters' commit, the output's
-    commit. A
-retry reads the same pin, completes what is missing and repeats nothing.
+Order: Spark's offset log, the pin, the join on the workers, the look at the topic's identity, the
+dead letters' commit, the output's commit. A retry reads the same pin, completes what is missing and
+repeats nothing.
 """
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,20 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
-from joins.errors import CheckpointError, IndexBuildError
-from joins.pins import Pin, PinStore, pin_json, read_offset_log
+from joins.errors import (
+    CheckpointError,
+    IndexBuildError,
+    LogsDisagreeError,
+    OffsetsWentBackError,
+    StoppingError,
+)
+from joins.guards import partitions_missing
+from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
+from joins.probe_lives import Life
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import QueryGuards
+from joins.staging import BatchReport, QueryGuards
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +46,16 @@ class FinishedBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """Settings of the probe query."""
+    """Settings of the probe query.
+
+    Attributes:
+        checkpoint: Spark's directory of the life.
+        start_offsets: where the life begins, for the partitions that are there.
+    """
 
     kafka: KafkaOptions
     checkpoint: Path
+    life: Life
     start_offsets: Mapping[int, int]
     trigger_ms: int = 100
     max_records_per_batch: int = 500_000
@@ -53,15 +68,21 @@ class ProbeHooks:
     Attributes:
         versions: dimension → newest version with a usable index.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
+        on_pin: a batch begins under this pin.
+        check: see, once a batch has read, that it read what it was meant to.
         on_finish: a batch whose output is committed.
+        turn: held while a batch runs, also one whose query Spark has given up.
     """
 
     pins: PinStore
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
     restore: Callable[[Mapping[str, int]], None]
+    on_pin: Callable[[Pin], None]
+    check: Callable[[Pin], None]
     on_finish: Callable[[FinishedBatch], None]
     guards: QueryGuards
+    turn: threading.Lock
 
 
 class ProbeSide:
@@ -80,6 +101,7 @@ class ProbeSide:
         self._settings = settings
         self._writer = writer
         self._hooks = hooks
+        self._ended = False
 
     def start(self) -> StreamingQuery:
         """Start the query from the held offsets, or where its checkpoint stands."""
@@ -103,36 +125,71 @@ class ProbeSide:
             .start()
         )
 
-    def pin(self, batch: int) -> Pin:
-        """The pin of `batch`: the one that is there, else a new one, durable when this returns.
+    def pin(self, spark_batch: int) -> Pin:
+        """The pin of a batch: the one that is there, else a new one, durable when this returns.
 
         Raises:
             CheckpointError: Spark's offset log has no entry for the batch, or an older pin is
                 newer.
+            GuardError: Spark has planned what would repeat or lose records.
         """
-        found = self._hooks.pins.read(batch)
+        logged = self._logged(spark_batch)
+        number = self._settings.life.first_batch + spark_batch
+        found = self._hooks.pins.read(number)
         if found is not None:
+            if dict(found.end_offsets) != dict(logged.end_offsets):
+                raise logs_disagree(number)
             return found
-        topic, checkpoint = self._task.topic, self._settings.checkpoint
-        logged = read_offset_log(checkpoint, batch, topic)
-        if logged is None:
-            raise CheckpointError(
-                f'offset log of "{checkpoint}" has no entry for batch {batch}',
-                hint="The checkpoint was changed from outside; restore it from a backup.",
-            )
-        before = read_offset_log(checkpoint, batch - 1, topic) if batch > 0 else None
-        start = dict(self._settings.start_offsets) if before is None else dict(before.end_offsets)
+        start = self._start_of(spark_batch, logged)
+        first = self._settings.life.versions if spark_batch == 0 else None
+        self._hooks.dead_letters.check_epoch(self._task.epoch)  # a pin binds newer runners, too
         return self._hooks.pins.create(
             Pin(
-                batch=batch,
-                topic=topic,
-                start_offsets={p: start.get(p, 0) for p in logged.end_offsets},
+                batch=number,
+                topic=self._task.topic,
+                start_offsets=start,
                 end_offsets=logged.end_offsets,
-                versions=dict(self._hooks.versions()),
+                versions=dict(self._hooks.versions() if first is None else first),
                 batch_timestamp_ms=logged.batch_timestamp_ms,
                 epoch=self._task.epoch,
             )
         )
+
+    def _logged(self, spark_batch: int) -> LoggedBatch:
+        checkpoint = self._settings.checkpoint
+        logged = read_offset_log(checkpoint, spark_batch, self._task.topic)
+        if logged is None:
+            raise CheckpointError(
+                f'offset log of "{checkpoint}" has no entry for batch {spark_batch}',
+                hint="The checkpoint was changed from outside; restore it from a backup.",
+            )
+        return logged
+
+    def _start_of(self, spark_batch: int, logged: LoggedBatch) -> dict[int, int]:
+        """Where the batch begins: where the one before it ended, by Spark's log and by its pin."""
+        topic, checkpoint, life = self._task.topic, self._settings.checkpoint, self._settings.life
+        if spark_batch == 0:
+            before = dict(self._settings.start_offsets)
+        else:
+            before = dict(self._logged(spark_batch - 1).end_offsets)
+            pinned = self._hooks.pins.read(life.first_batch + spark_batch - 1)
+            if pinned is None or dict(pinned.end_offsets) != before:
+                raise logs_disagree(life.first_batch + spark_batch - 1)
+        missing = sorted(set(before) - set(logged.end_offsets))
+        if missing:
+            raise partitions_missing(topic, missing)
+        start = {p: before.get(p, life.start_offsets.get(p, 0)) for p in logged.end_offsets}
+        back = [p for p, end in logged.end_offsets.items() if end < start[p]]
+        if back:
+            raise OffsetsWentBackError(
+                f'topic "{topic}" partition {back[0]} ends at offset '
+                f"{logged.end_offsets[back[0]]} in the plan of batch {spark_batch} of "
+                f'"{checkpoint}", expected {start[back[0]]} or more',
+                hint="The broker has lost records. Acknowledge it to go on from where it ended.",
+            )
+        if any(p not in before and offset > 0 for p, offset in start.items()):
+            raise logs_disagree(life.first_batch + spark_batch)
+        return start
 
     def _attach(self, versions: Mapping[str, int]) -> None:
         """See that the pinned indexes can be used; the index directory is a cache."""
@@ -142,23 +199,57 @@ class ProbeSide:
             self._hooks.restore(versions)
             self._task.attach(versions)
 
-    def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        self._hooks.guards.failpoints.hit("C2")
-        pin = self.pin(batch)
-        self._hooks.guards.failpoints.hit("C3")
+    def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
+        """Join on the workers; where they fail, see that the index files are not the reason."""
+        try:
+            return self._writer.run(frame, self._task, pin)
+        except Exception:
+            self._hooks.restore(pin.versions)
+            raise
+
+    def end(self) -> None:
+        """No batch of this query commits anything any more, not even one that Spark gave up."""
+        self._ended = True
+
+    def _run_batch(self, frame: DataFrame, spark_batch: int) -> None:
+        with self._hooks.turn:
+            if self._ended:
+                raise StoppingError(
+                    f"batch {spark_batch} of an ended query does not start",
+                    hint="The query was started again.",
+                )
+            self._run(frame, spark_batch)
+
+    def _run(self, frame: DataFrame, spark_batch: int) -> None:
+        hit = self._hooks.guards.failpoints.hit
+        number = self._settings.life.first_batch + spark_batch
+        hit("C2", number)
+        pin = self.pin(spark_batch)
+        hit("C3", number)
+        self._hooks.on_pin(pin)
         committed = self._writer.committed_counts(pin)
         if committed is not None:
             self._hooks.on_finish(FinishedBatch(pin, committed))
             return
         self._attach(pin.versions)
-        self._hooks.guards.failpoints.hit("C4")
-        report = self._writer.run(frame, self._task, pin)
-        self._hooks.guards.failpoints.hit("C6")
+        hit("C4", number)
+        report = self._join(frame, pin)
+        self._hooks.check(pin)
+        hit("C6", number)
         self._hooks.dead_letters.commit(
-            batch, self._task.epoch, report.files.get(DEAD_LETTERS, ()), pin_json(pin)
+            number, self._task.epoch, report.files.get(DEAD_LETTERS, ()), pin_json(pin)
         )
-        self._hooks.guards.failpoints.hit("C7")
+        hit("C7", number)
         self._writer.commit(report, pin, self._task.epoch)
-        self._hooks.guards.failpoints.hit("C8")
+        hit("C8", number)
         self._hooks.on_finish(FinishedBatch(pin, report.counts))
-        self._hooks.guards.failpoints.hit("C9")
+        hit("C9", number)
+
+
+def logs_disagree(batch: int) -> LogsDisagreeError:
+    """What Spark has planned for `batch`, or before it, is not what its pin says."""
+    return LogsDisagreeError(
+        f"pin of batch {batch} and spark's offset log have different offsets",
+        hint="Files of the checkpoint were lost or changed. Acknowledge it to go on where the "
+        "committed output ends.",
+    )

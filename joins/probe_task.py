@@ -59,7 +59,7 @@ def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iter
         batch_id=pin.batch,
         versions=tuple(sorted(pin.versions.items())),
     )
-    task.failpoints.hit("C5")
+    task.failpoints.hit("C5", pin.batch)
     for records in batches:
         yield join_batch(task.kernel, records, indexes, context)
 

@@ -1,7 +1,7 @@
 """The streaming queries of one job: started, watched, started again with a growing delay."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import structlog
 from py4j.protocol import Py4JError
@@ -17,11 +17,21 @@ _log = structlog.get_logger(__name__)
 
 
 class Queries:
-    """Keeps the named queries running; all calls but `note_error` come from one thread."""
+    """Keeps the named queries running; all calls but `note_error` come from one thread.
 
-    def __init__(self, stalls: Stalls, start: Callable[[str], StreamingQuery]) -> None:
+    Args:
+        explain: what an error of Spark's means for a query, None if it means nothing special.
+    """
+
+    def __init__(
+        self,
+        stalls: Stalls,
+        start: Callable[[str], StreamingQuery],
+        explain: Callable[[str, object], SluiceError | None],
+    ) -> None:
         self._stalls = stalls
         self._start = start
+        self._explain = explain
         self._queries: dict[str, StreamingQuery] = {}
         self._errors: dict[str, Exception] = {}
         self._retry_at: dict[str, float] = {}
@@ -39,13 +49,21 @@ class Queries:
         self._errors.pop(name, None)
         self._queries[name] = self._start(name)
 
-    def pause(self, name: str) -> None:
-        """Stop query `name` if it runs; `watch` starts it again once it is not paused."""
+    def is_active(self, name: str) -> bool:
+        """Whether query `name` runs."""
         query = self._queries.get(name)
-        if query is not None and query.isActive:
-            query.stop()
+        return query is not None and bool(query.isActive)
 
-    def watch(self, *, paused: Collection[str] = ()) -> None:
+    def drop(self, name: str) -> None:
+        """Stop query `name` and forget it, until it is started again."""
+        query = self._queries.pop(name, None)
+        self._retry_at.pop(name, None)
+        self._retry_delay.pop(name, None)
+        self._stalls.clear(name)
+        if query is not None:
+            _stop(query)
+
+    def watch(self) -> None:
         """See which queries have ended, tell why, and start them again when it is time.
 
         Raises:
@@ -56,8 +74,6 @@ class Queries:
         for name, query in list(self._queries.items()):
             if query.isActive:
                 self._recovered(name, query)
-            elif name in paused:
-                continue
             elif name not in self._retry_at:
                 self._note_failure(name, query)
                 delay = min(self._retry_delay.get(name, 0.5) * 2, _RETRY_MAX_S)
@@ -69,10 +85,7 @@ class Queries:
     def stop(self) -> None:
         """Stop every query."""
         for query in self._queries.values():
-            try:
-                query.stop()
-            except (PySparkException, Py4JError) as exc:
-                _log.warning("query did not stop cleanly", error=_first_line(exc))
+            _stop(query)
 
     def _recovered(self, name: str, query: StreamingQuery) -> None:
         if name in self._retry_delay and query.lastProgress is not None:
@@ -94,12 +107,19 @@ class Queries:
             raise error
         if not isinstance(error, SluiceError):
             told = error if error is not None else query.exception()
-            error = JoinError(
+            error = self._explain(name, told) or JoinError(
                 f"{name} query ended: {_first_line(told)}",
                 hint="It is started again by itself; if this stays, see the runner's log.",
             )
         self._stalls.note(name, error)
         _log.warning("query ended", query=name, error=error.message, hint=error.hint)
+
+
+def _stop(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except (PySparkException, Py4JError) as exc:
+        _log.warning("query did not stop cleanly", error=_first_line(exc))
 
 
 def _first_line(error: object) -> str:

@@ -2,8 +2,9 @@
 
 The binlog is streamed from LOW while the chunks are read. HIGH is taken after the last chunk's
 records are acknowledged; the CDC process then writes the watermark into every partition, again
-after each restart. Where the binlog from LOW is no longer there, or the server's history is another
-one, a new generation starts over.
+after each restart. Where the binlog from LOW is no longer there, the server's history is another
+one, or something happened that cannot be followed, a new generation starts over, as soon as the
+table fits its declaration.
 """
 
 import json
@@ -30,73 +31,29 @@ from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_position import (
     BinlogMark,
     binlog_still_has,
+    require_server,
     same_history,
     server_identity,
     take_high,
     take_low,
 )
 from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.mysql_table import CapturedTable, definitions_that_differ, fits
 from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import SnapshotNeededError, SourceError
+from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan import Dimension, KafkaOptions
+from joins.source_state import SourceState
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
+_GOOD_RUN_S = 60.0
 _POLL_S = 0.2
 _RECORDS_DDL = "key binary, value binary, partition int"
+_ERRORS: dict[str, type[SourceError]] = {
+    error.__name__: error for error in (SnapshotNeededError, SourceUnavailableError)
+}
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """What is durable of a source; see ARCHITECTURE.md.
-
-    Attributes:
-        server_uid: of the server that LOW was taken from.
-        after: upper bound of the last chunk whose records are acknowledged, None before the first.
-        high: None until every chunk is read.
-    """
-
-    epoch: int
-    generation: int
-    low: BinlogMark
-    server_uid: str
-    rows_estimate: int
-    after: tuple[str, ...] | None = None
-    chunks_done: int = 0
-    chunks_complete: bool = False
-    high: BinlogMark | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """For the state file."""
-        return {
-            "epoch": self.epoch,
-            "generation": self.generation,
-            "low": self.low.as_json(),
-            "server_uid": self.server_uid,
-            "rows_estimate": self.rows_estimate,
-            "after": list(self.after) if self.after is not None else None,
-            "chunks_done": self.chunks_done,
-            "chunks_complete": self.chunks_complete,
-            "high": self.high.as_json() if self.high is not None else None,
-        }
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> "SourceState":
-        """From the state file."""
-        return SourceState(
-            epoch=value["epoch"],
-            generation=value["generation"],
-            low=BinlogMark.from_json(value["low"]),
-            server_uid=value["server_uid"],
-            rows_estimate=value["rows_estimate"],
-            after=tuple(value["after"]) if value["after"] is not None else None,
-            chunks_done=value["chunks_done"],
-            chunks_complete=value["chunks_complete"],
-            high=BinlogMark.from_json(value["high"]) if value["high"] is not None else None,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +102,8 @@ class SnapshotCoordinator:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
         self._process: CdcProcess | None = None
-        self._snapshot_needed = False
+        self._keeping = threading.Lock()
+        self._is_following = False
         self.state: SourceState | None = None
         self.progress: dict[str, Any] = {}
 
@@ -162,12 +120,12 @@ class SnapshotCoordinator:
     def _run(self) -> None:
         delay = _RETRY_MIN_S
         while not self._stopping.is_set():
-            started = time.monotonic()
+            started, self._is_following = time.monotonic(), False
             try:
                 self._run_once()
             except SluiceError as exc:
                 self._note(exc)
-            except (OSError, PySparkException, Py4JError) as exc:
+            except Exception as exc:  # whatever it is: without this thread nobody reads the source
                 self._note(
                     SourceError(
                         f'source "{self._dimension.name}" failed: {_last_line(exc)}',
@@ -176,38 +134,67 @@ class SnapshotCoordinator:
                 )
             finally:
                 self._end_process()
-            delay = (
-                _RETRY_MIN_S if time.monotonic() - started > 60 else min(delay * 2, _RETRY_MAX_S)
-            )
+            was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
+            delay = _RETRY_MIN_S if was_good else min(delay * 2, _RETRY_MAX_S)
             self._stopping.wait(delay)
 
     def _note(self, error: SluiceError) -> None:
+        if isinstance(error, SnapshotNeededError) and self.state is not None:
+            self._keep(replace(self.state, needed=error.message))
         if not self._stopping.is_set():
             self._stalls.note(self._part, error)
             _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
 
     def _run_once(self) -> None:
-        connection = self._settings.connection
-        check_source(connection, self._dimension.fields, self._dimension.primary_key)
-        self.state = self._load_state()
-        self._start_process(self.state)
-        if not self.state.chunks_complete:
-            self._read_snapshot(self.state)
+        state = self._load_state()
+        self._start_process(state)
+        if not state.chunks_complete:
+            self._read_snapshot(state)
         if self._stopping.is_set():
             return
-        if self.state.high is None:
-            self._keep(replace(self.state, high=take_high(connection, self.state.epoch)))
-        self._follow(self.state)
+        if self._require_state().high is None:
+            self._take_high()
+        self._follow(self._require_state())
 
     def _load_state(self) -> SourceState:
         value = read_json(self._settings.state_file)
-        if value is None:
+        kept = None if value is None else SourceState.from_json(value)
+        self.state = kept
+        self._checked_table(kept)
+        if kept is None:
             return self._new_state(0, 1)
-        state = SourceState.from_json(value)
-        if not self._snapshot_needed and self._is_continuous(state):
-            return state
-        self._snapshot_needed = False
-        return self._new_state(state.epoch + 1, state.generation + 1)
+        if kept.needed is None and self._is_continuous(kept):
+            return kept
+        return self._new_state(kept.epoch + 1, kept.generation + 1)
+
+    def _checked_table(self, kept: SourceState | None = None) -> CapturedTable:
+        """The table as it is now, if records of it can follow those that we have written.
+
+        Raises:
+            SourceUnavailableError: the server cannot be reached.
+            SourceError: it does not fit; `kept` tells what happened to it.
+        """
+        dimension = self._dimension
+        try:
+            now = check_source(self._settings.connection, dimension.fields, dimension.primary_key)
+            if not fits(self._table, now):
+                was, is_now = definitions_that_differ(self._table, now)
+                raise SourceError(
+                    f'table "{now.database}.{now.table}" has {is_now}, and had {was} when the job '
+                    "was submitted",
+                    hint=f"Make it {was} again.",
+                )
+        except SourceUnavailableError:
+            raise
+        except SourceError as exc:
+            if kept is None or kept.needed is None:
+                raise
+            raise SourceError(
+                f"{kept.needed}; now {exc.message}",
+                hint=f"{exc.hint} The table is then copied again by itself. Or submit the job "
+                "again with the new definition.",
+            ) from exc
+        return now
 
     def _is_continuous(self, state: SourceState) -> bool:
         """Whether the binlog from where we stopped is there, on the same server's same history.
@@ -216,7 +203,7 @@ class SnapshotCoordinator:
         older than one that was met before.
         """
         connection = self._settings.connection
-        if server_identity(connection).server_uid != state.server_uid:
+        if not server_identity(connection).same_server(state.server):
             return False
         low_is_there = binlog_still_has(connection, state.low)
         if low_is_there and not same_history(connection, state.low):
@@ -234,29 +221,59 @@ class SnapshotCoordinator:
         return replace(state.low, position=kept.position, gtid=None)
 
     def _new_state(self, epoch: int, generation: int) -> SourceState:
+        """LOW; what changed the table or the server around it is found here or in the binlog."""
         connection = self._settings.connection
+        server = server_identity(connection)
         low = take_low(connection, epoch)
+        table = self._checked_table(self.state)
+        require_server(connection, server)
         state = SourceState(
             epoch=epoch,
             generation=generation,
             low=low,
-            server_uid=server_identity(connection).server_uid,
+            server=server,
+            table=table,
             rows_estimate=estimate_rows(connection),
         )
         self._keep(state)
         _log.info("snapshot starts", part=self._part, generation=generation, low=low.as_json())
         return state
 
+    def _take_high(self) -> None:
+        """HIGH says nothing unless it is of the server and the history that LOW is of."""
+        state = self._require_state()
+        high = take_high(self._settings.connection, state.epoch)
+        if high.position < state.low.position or not self._is_continuous(state):
+            raise SnapshotNeededError(
+                f'database server "{self._settings.connection.server}" was replaced, restored or '
+                "reset while the table was copied",
+                hint="Nothing is to be done: the table is copied again by itself.",
+            )
+        self._keep(replace(self._require_state(), high=high))
+
+    def _require_state(self) -> SourceState:
+        assert self.state is not None
+        return self.state
+
     def _keep(self, state: SourceState) -> None:
-        write_json_atomically(self._settings.state_file, state.as_json())
-        self.state = state
+        """Make `state` durable; that a copy is needed is not forgotten before there is a new one.
+
+        The CDC process says so on another thread.
+        """
+        with self._keeping:
+            known = self.state
+            if known is not None and known.generation == state.generation:
+                state = replace(state, needed=state.needed or known.needed)
+            write_json_atomically(self._settings.state_file, state.as_json())
+            self.state = state
 
     def _start_process(self, state: SourceState) -> None:
         settings = self._settings
         server_id = self._dimension.source.server_id or choose_server_id(settings.connection)
         config = CdcConfig(
             connection=settings.connection,
-            table=self._table,
+            table=state.table,
+            server=state.server,
             server_id=server_id,
             low=state.low,
             generation=state.generation,
@@ -264,21 +281,22 @@ class SnapshotCoordinator:
             partitions=settings.partitions,
             offset_file=settings.offset_file,
         )
-        self._process = CdcProcess(config, self._on_event)
+        self._process = CdcProcess(config, partial(self._on_event, state.generation))
 
     def _end_process(self) -> None:
         if self._process is not None:
             self._process.stop()
             self._process = None
 
-    def _on_event(self, event: dict[str, Any]) -> None:
+    def _on_event(self, generation: int, event: dict[str, Any]) -> None:
+        if generation != self._require_state().generation:
+            return  # the last words of the process before
         if event["event"] == "error":
-            self._snapshot_needed |= event["type"] == SnapshotNeededError.__name__
-            error = SourceError(event["message"], hint=event["hint"])
-            self._stalls.note(self._part, error)
-            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
+            kind = _ERRORS.get(event["type"], SourceError)
+            self._note(kind(event["message"], hint=event["hint"]))
             return
         self._stalls.clear(self._part)
+        self._is_following |= event["event"] == "watermark"
         self.progress = {**self.progress, **event}
 
     def _living_process(self) -> CdcProcess:
@@ -298,7 +316,7 @@ class SnapshotCoordinator:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
         source = self._dimension.source
         bounds = chunk_bounds(
-            self._settings.connection, self._table, rows_each=source.chunk_rows, after=state.after
+            self._settings.connection, state.table, rows_each=source.chunk_rows, after=state.after
         )
         while not self._stopping.is_set():
             chunks = tuple(islice(bounds, self._settings.chunks_per_job))
@@ -318,7 +336,8 @@ class SnapshotCoordinator:
         settings = self._settings
         task = SnapshotTask(
             settings.connection,
-            self._table,
+            state.table,
+            state.server,
             state.low.position,
             state.generation,
             settings.partitions,
@@ -330,7 +349,7 @@ class SnapshotCoordinator:
                 "topic", settings.topic
             ).save()
         except (PySparkException, Py4JError) as exc:
-            check_source(settings.connection, self._dimension.fields, self._dimension.primary_key)
+            self._checked_table()
             raise SourceError(
                 f'snapshot of "{self._dimension.name}" failed: {_last_line(exc)}',
                 hint="The chunk is read again; if this stays, see the runner's log.",

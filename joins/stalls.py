@@ -12,18 +12,25 @@ class Fault:
 
     Attributes:
         type: stable name, kebab case of the error's class without `Error`.
+        choices: what an operator's acknowledgement may choose; empty if none is needed.
     """
 
     type: str
     message: str
     hint: str
+    choices: tuple[str, ...] = ()
 
     @staticmethod
     def of(error: SluiceError) -> "Fault":
         """The fault that `error` describes."""
-        name = type(error).__name__.removesuffix("Error")
-        kebab = "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
-        return Fault(kebab, error.message, error.hint)
+        choices = tuple(getattr(error, "choices", ()))
+        return Fault(type_name(type(error)), error.message, error.hint, choices)
+
+
+def type_name(error: type[SluiceError]) -> str:
+    """The stable name of a class of errors."""
+    name = error.__name__.removesuffix("Error")
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
 class Stalls:
@@ -44,6 +51,10 @@ class Stalls:
             self._faults.pop(part, None)
 
     def first(self) -> tuple[str, Fault] | None:
-        """The oldest fault and its part."""
+        """The oldest fault and its part; one that waits for an acknowledgement goes first."""
+        return next(iter(self.all()), None)
+
+    def all(self) -> list[tuple[str, Fault]]:
+        """Every fault and its part, in the order of `first`."""
         with self._lock:
-            return next(iter(self._faults.items()), None)
+            return sorted(self._faults.items(), key=lambda item: not item[1].choices)

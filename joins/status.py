@@ -7,6 +7,7 @@ from joins.adapters.mysql_position import BinlogMark
 from joins.dimension import DimensionRuntime
 from joins.opening import OpeningView
 from joins.snapshot import SnapshotCoordinator
+from joins.stalls import Fault
 from joins.temporal_join import TemporalJoin
 from watermark.model import Watermark
 from watermark.phase import Phase
@@ -150,8 +151,10 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
         "combined_watermark": watermark_json(opening.combined),
         "probe": {
             "topic": join.parts.probe_kafka.topic,
+            "topic_id": join.control.lives.current.topic_id,
+            "life": join.control.lives.current.directory,
             "start_offsets": _by_partition(join.parts.meta.probe_start_offsets),
-            "next_offsets": _by_partition(counts.next_offsets),
+            "next_offsets": _by_partition(join.progress.next_offsets),
             "end_offsets": _by_partition(join.progress.end_offsets),
             "held_records": 0 if opening.phase is Phase.JOIN else held.held_records,
             "held_bytes": None if opening.phase is Phase.JOIN else join.progress.held_bytes,
@@ -167,7 +170,16 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
         "error": None
         if fault is None
         else {"type": fault[1].type, "message": fault[1].message, "hint": fault[1].hint},
+        "stalls": [_stall_json(part, told) for part, told in join.parts.stalls.all()],
+        "warnings": join.progress.warnings(),
+        "acknowledgements": join.control.lives.acknowledgements(),
     }
+
+
+def _stall_json(part: str, fault: Fault) -> dict[str, Any]:
+    """A fault; `choices` is empty unless it waits for an acknowledgement."""
+    told = {"part": part, "type": fault.type, "message": fault.message, "hint": fault.hint}
+    return {**told, "choices": list(fault.choices)}
 
 
 def _by_partition(offsets: dict[int, int]) -> dict[str, int]:

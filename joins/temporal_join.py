@@ -1,17 +1,18 @@
 """One job: it owns both sides, the opening between them and the faults of each part.
 
 LOAD: sources copy, build queries append, the valve waits; the probe consumes nothing. When the
-    valve says that
-every channel is in processing time, the index of the committed versions is built, the opening is
-made durable and the probe query starts from the held offsets. JOIN: both sides go on until the job
-is stopped.
+valve says that every channel is in processing time, the index of the committed versions is built,
+the opening is made durable and the probe query starts from the held offsets. JOIN: both sides go on
+until the job is stopped. A fault of the stream pauses the probe only, until it is acknowledged.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
@@ -22,21 +23,18 @@ from joins.adapters.kafka_cluster import KafkaCluster
 from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
-from joins.errors import (
-    CheckpointError,
-    FencedError,
-    JoinError,
-    SourceUnavailableError,
-)
+from joins.errors import CheckpointError, FencedError, JoinError, StoppingError
 from joins.failpoints import Failpoints
+from joins.leases import oldest_leased
+from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
-from joins.pins import PinStore
 from joins.plan import JoinPlan, KafkaOptions
 from joins.ports import BatchWriter
-from joins.probe_progress import ProbeProgress
+from joins.probe_control import ControlParts, ProbeControl
 from joins.probe_side import ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
 from joins.queries import Queries
+from joins.requests import Handler, Request, Requests
 from joins.snapshot import SnapshotCoordinator
 from joins.staging import BatchTurns, QueryGuards
 from joins.stalls import Stalls
@@ -48,16 +46,26 @@ _PROBE = "probe"
 _TICK_S = 0.25
 _TRIM_EVERY_S = 20.0
 _STOP_BATCH_S = 20.0
+_PAUSE_BATCH_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """Pace and limits of one job."""
+    """Pace and limits of one job.
+
+    Attributes:
+        replay_batches: how many of the newest batches can be replayed; their pins are kept.
+        maintenance_interval_s: least time between two rounds of compaction and clean-up.
+        current_retention_hours: how long files that `current` no longer needs are kept.
+    """
 
     build_trigger_ms: int = 200
     probe_trigger_ms: int = 100
     max_records_per_batch: int = 500_000
     fold_interval_s: float = 30.0
+    replay_batches: int = 10_000
+    maintenance_interval_s: float = 300.0
+    current_retention_hours: float = 168.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class JobParts:
     Attributes:
         changelog_kafka: the cluster of the changelog topics.
         probe_kafka: the cluster and topic of the probe.
+        requests: where the control plane's requests lie.
+        handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
     """
 
@@ -87,6 +97,8 @@ class JobParts:
     stalls: Stalls
     failpoints: Failpoints
     settings: JobSettings
+    requests: Path
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
     generator: Callable[[], None] | None = None
 
 
@@ -98,13 +110,38 @@ class TemporalJoin:
         self._on_tick = on_tick
         self._stopping = threading.Event()
         self._open_requested = threading.Event()
-        self._queries = Queries(parts.stalls, self._start_query)
+        self._queries = Queries(parts.stalls, self._start_query, self._explain)
         self._turns = BatchTurns()
-        self._pins = PinStore(parts.checkpoint.pins_directory)
+        self.control = ProbeControl(
+            ControlParts(
+                checkpoint=parts.checkpoint,
+                meta=parts.meta,
+                kafka=parts.probe_kafka,
+                writer=parts.writer,
+                dead_letters=parts.dead_letters,
+                stalls=parts.stalls,
+                available=self._available_versions,
+            )
+        )
+        self.progress = self.control.progress
+        self._pins = self.control.pins
+        self._probe: ProbeSide | None = None
+        self._requests = Requests(
+            parts.requests,
+            {
+                "acknowledge": self._acknowledge,
+                **{kind: self._between_batches(do) for kind, do in parts.handlers.items()},
+            },
+            slow=parts.handlers,
+        )
+        self._upkeep = Maintenance(
+            parts.dimensions,
+            parts.outputs,
+            parts.meta.epoch,
+            UpkeepSettings(current_retention_hours=parts.settings.current_retention_hours),
+        )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
-        self.progress = ProbeProgress(parts.checkpoint, parts.meta, parts.probe_kafka)
-        self._topic_is_lost = False
 
     def request_open(self) -> None:
         """The valve opened; the main loop does the rest."""
@@ -124,6 +161,7 @@ class TemporalJoin:
         try:
             for output in self.parts.outputs:
                 output.commit_epoch(self.parts.meta.epoch)
+            self.control.open()
             for dimension in self.parts.dimensions:
                 dimension.open()
                 self._queries.start(f"build {dimension.dimension.name}")
@@ -142,12 +180,12 @@ class TemporalJoin:
         if self.parts.generator is not None:
             self.parts.generator()
         self._look_at_offsets()
-        if self._topic_is_lost:
-            self._queries.pause(_PROBE)
-            self._queries.watch(paused=(_PROBE,))
-        else:
-            self._queries.watch()
+        if not self.control.may_run():
+            self._end_probe()
+        self._queries.watch()
+        if self.control.may_run():
             self._advance()
+        self._requests.serve()
         self._on_tick(self)
 
     def _advance(self) -> None:
@@ -189,8 +227,15 @@ class TemporalJoin:
         return QueryGuards(
             failpoints=self.parts.failpoints,
             turns=self._turns,
-            on_error=partial(self._queries.note_error, query),
+            on_error=partial(self._note_error, query),
         )
+
+    def _note_error(self, query: str, error: Exception) -> None:
+        if isinstance(error, StoppingError):
+            return
+        self._queries.note_error(query, error)
+        if query == _PROBE:
+            self.control.report(error)
 
     def _start_build(self, query: str) -> StreamingQuery:
         dimension = query.removeprefix("build ")
@@ -203,13 +248,15 @@ class TemporalJoin:
         return runtime.start_build(self.parts.spark, settings, self._guards(query))
 
     def _start_probe(self) -> StreamingQuery:
+        self._prepare_probe()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         source = self.parts.plan.probe.source
         limit = getattr(source, "max_records_per_batch", None)
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
-            checkpoint=self.parts.checkpoint.spark_directory("probe"),
+            checkpoint=self.control.lives.spark_directory,
+            life=self.control.lives.current,
             start_offsets=self.progress.start_offsets(),
             trigger_ms=self.parts.settings.probe_trigger_ms,
             max_records_per_batch=limit or self.parts.settings.max_records_per_batch,
@@ -219,13 +266,36 @@ class TemporalJoin:
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             restore=self._restore_indexes,
+            on_pin=self.progress.begins,
+            check=self.control.check_batch,
             on_finish=self.progress.record,
             guards=self._guards(_PROBE),
+            turn=self.control.turn,
         )
-        side = ProbeSide(
+        self._probe = ProbeSide(
             self.parts.spark, self.parts.probe_task, settings, self.parts.writer, hooks
         )
-        return side.start()
+        return self._probe.start()
+
+    def _prepare_probe(self) -> None:
+        if self._probe is not None:
+            self._probe.end()
+        try:
+            self.control.prepare_start()
+        except SluiceError as exc:
+            self.control.report(exc)
+            raise
+
+    def _end_probe(self) -> None:
+        """Stop the probe's query until it may run again."""
+        if self._probe is not None:
+            self._probe.end()
+            self.control.wait_for_batch(_PAUSE_BATCH_S)
+            self._probe = None
+        self._queries.drop(_PROBE)
+
+    def _explain(self, query: str, error: object) -> SluiceError | None:
+        return self.control.explain(error) if query == _PROBE else None
 
     def _ready_versions(self) -> Mapping[str, int]:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
@@ -234,35 +304,86 @@ class TemporalJoin:
         for dimension in self.parts.dimensions:
             dimension.keeper.restore(versions[dimension.dimension.name])
 
+    def _available_versions(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
+        keepers = {d.dimension.name: d.keeper for d in self.parts.dimensions}
+        return {name: keepers[name].oldest_available(v) for name, v in wanted.items()}
+
     def _look_at_offsets(self) -> None:
         if not self.progress.is_due():
             return
+        self._look_at_fence()
         try:
-            self.progress.look(holding=not self.parts.opening.is_open)
+            self.control.look(
+                holding=not self.parts.opening.is_open, running=self._queries.is_active(_PROBE)
+            )
             for dimension in self.parts.dimensions:
                 ends = self._changelog_cluster.end_offsets(dimension.places.topic)
                 dimension.end_offsets = ends
             self.parts.stalls.clear("kafka")
-            self._topic_is_lost = False
+        except (FencedError, CheckpointError):
+            raise
         except SluiceError as exc:
             self.parts.stalls.note("kafka", exc)
-            self._topic_is_lost |= not isinstance(exc, SourceUnavailableError)
+
+    def _look_at_fence(self) -> None:
+        """A runner that was paused learns here that a newer one has taken over, if not before."""
+        try:
+            self.parts.dead_letters.check_epoch(self.parts.meta.epoch)
+            self.parts.stalls.clear("fence")
+        except FencedError:
+            raise
+        except SluiceError as exc:
+            self.parts.stalls.note("fence", exc)
+
+    # Requests
+    # ----------------------------------------------------------------------------------------
+
+    def _acknowledge(self, request: Request) -> Mapping[str, Any]:
+        if not self.control.may_run():
+            self._end_probe()
+        return self.control.acknowledge(request)
+
+    def _between_batches(self, handler: Handler) -> Handler:
+        """`handler` while no batch runs: both commit to the same tables."""
+
+        def handle(request: Request) -> Mapping[str, Any]:
+            with self.control.turn:
+                return handler(request)
+
+        return handle
 
     # Background
     # --------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Fold and trim, at a lower priority than both sides."""
+        """Fold, trim and keep the tables small, at a lower priority than both sides."""
         self.parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "fold")
-        trimmed_at = time.monotonic()
-        while not self._stopping.wait(self.parts.settings.fold_interval_s):
+        settings = self.parts.settings
+        trimmed_at = maintained_at = time.monotonic()
+        interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)
+        while not self._stopping.wait(interval_s):
             for dimension in self.parts.dimensions:
                 part = f"fold {dimension.dimension.name}"
                 self._attempt(part, partial(dimension.fold, self.parts.spark))
-            if time.monotonic() - trimmed_at >= _TRIM_EVERY_S:
+            if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
                 self._attempt("trim", self._trim)
                 self._attempt("prune", self._prune)
                 trimmed_at = time.monotonic()
+            if time.monotonic() - maintained_at >= settings.maintenance_interval_s:
+                self._attempt("upkeep", self._keep_up)
+                maintained_at = time.monotonic()
+
+    def _keep_up(self) -> None:
+        """Compaction and clean-up of every table, below what is leased."""
+        leased = oldest_leased(
+            self.parts.checkpoint.pins_directory,
+            self.parts.settings.replay_batches,
+            self.parts.opening.view().versions_at_open,
+            {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
+        )
+        for part, work in self._upkeep.steps(leased):
+            if not self._stopping.is_set():
+                self._attempt(part, work)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         try:
@@ -277,7 +398,7 @@ class TemporalJoin:
         needed = {} if pin is None or (done is not None and done >= pin.batch) else pin.versions
         for dimension in self.parts.dimensions:
             dimension.keeper.prune(needed.get(dimension.dimension.name))
-        self._pins.prune()
+        self._pins.prune(self.parts.settings.replay_batches)
 
     def _trim(self) -> None:
         """Changelog topics keep nothing below the last committed batch of the build side."""
@@ -291,9 +412,10 @@ class TemporalJoin:
         for source in self.parts.sources:
             source.stop()
         self._queries.stop()
+        self._requests.finish(timeout_s=_STOP_BATCH_S)
         if self._maintenance.is_alive():
             self._maintenance.join(timeout=15)
-        self.progress.close()
+        self.control.close()
         self._changelog_cluster.close()
 
 

@@ -1,4 +1,4 @@
-"""The command line: `sluice serve | submit | status | stop | start | rm | logs | validate | demo`.
+"""The command line, `sluice`: driving jobs; `cli_inspect` and `cli_dlq` have the other commands.
 
 Exit codes: 0 done; 1 it could not be done (two lines on standard error: what happened, what to do);
 2 the command line is wrong. 130 interrupted. Data goes to standard output, talk to standard error.
@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import Abort, TyperException
 
+from service import cli_dlq, cli_inspect
+from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
 from service.client import Client, RefusedError
 from service.config import Settings, unknown_variables
@@ -43,13 +45,7 @@ class Wait(StrEnum):
     JOINING = "joining"
 
 
-Server = Annotated[
-    str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
-]
-Form = Annotated[Output, typer.Option("--output", help="Form of the data on standard output.")]
-Job = Annotated[str, typer.Argument(help="Id, unique beginning of an id, or name.")]
 Script = Annotated[Path, typer.Argument(help="The SQL script, - for standard input.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait at the most.", min=0.0)]
 
 
 @app.command()
@@ -90,10 +86,10 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
 ) -> None:
     """Read the script, submit it, and wait if asked to."""
     sql = _read(script)
-    with _client(server) as client:
+    with open_client(server) as client:
         job = client.submit(sql, name, idempotency_key=key)
         for warning in job["warnings"]:
-            say(f"warning: {warning}")
+            say(f"warning: {warning['message']}")
         if wait is Wait.JOINING:
             job = _wait(client, job["id"], timeout, lambda found: found["state"] == "JOINING")
     if output is Output.JSON:
@@ -109,7 +105,7 @@ def status(
     output: Form = Output.TEXT,
 ) -> None:
     """Show one job with its tables and its probe, or all jobs."""
-    with _client(server) as client:
+    with open_client(server) as client:
         if job is None:
             jobs = client.jobs()
             show_json(jobs) if output is Output.JSON else show_jobs(jobs)
@@ -126,7 +122,7 @@ def stop(
     server: Server = None,
 ) -> None:
     """Stop a job after its batch; it keeps its place."""
-    with _client(server) as client:
+    with open_client(server) as client:
         job_id = client.find(job)
         client.stop(job_id)
         if wait:
@@ -137,7 +133,7 @@ def stop(
 @app.command()
 def start(job: Job, server: Server = None) -> None:
     """Start a stopped or failed job where it left off."""
-    with _client(server) as client:
+    with open_client(server) as client:
         job_id = client.find(job)
         client.start(job_id)
     say(f"job {job_id} is starting")
@@ -153,7 +149,7 @@ def remove(
     server: Server = None,
 ) -> None:
     """Stop a job and delete its topics, tables, index and checkpoint."""
-    with _client(server) as client:
+    with open_client(server) as client:
         job_id = client.find(job)
         found = client.remove(job_id, output=with_output)
         deadline = time.monotonic() + timeout
@@ -179,7 +175,7 @@ def logs(
     server: Server = None,
 ) -> None:
     """Print the log of a job's runner."""
-    with _client(server) as client:
+    with open_client(server) as client:
         job_id = client.find(job)
         text, offset = client.log(job_id)
         while text or follow:
@@ -238,6 +234,10 @@ def demo(
     run(DemoOptions(rows=rows, records=wanted, plain=as_json, port=port))
 
 
+cli_inspect.register(app)
+app.add_typer(cli_dlq.app, name="dlq")
+
+
 def main() -> None:
     """Entry of the program; turns every error of ours into two lines and an exit code."""
     try:
@@ -257,14 +257,6 @@ def _fail(message: str, hint: str, *, code: int = 1) -> None:
     for label, text in (("error", message), ("hint", hint)):
         say(f"{label}: {' '.join(text.split())}")
     sys.exit(code)
-
-
-def _client(server: str | None) -> Client:
-    if server is not None:
-        return Client(server)
-    settings = Settings.load()
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return Client(f"http://{host}:{settings.port}")
 
 
 def _read(script: Path) -> str:

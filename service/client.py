@@ -1,6 +1,7 @@
 """A client of the control plane, used by the command line and the demo."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +12,8 @@ from service.errors import ControlPlaneError, JobNotFoundError
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+_INSPECTION_TIMEOUT = httpx.Timeout(330.0, connect=5.0)
+_POLL_S = 0.5
 
 
 class RefusedError(ControlPlaneError):
@@ -66,14 +69,7 @@ class Client:
 
     def jobs(self) -> list[dict[str, Any]]:
         """All jobs, the newest first."""
-        found: list[dict[str, Any]] = []
-        query: dict[str, str] = {}
-        while True:
-            page = self._json("GET", "/v1/jobs", params=query)
-            found += page["items"]
-            if page["next_cursor"] is None:
-                return found
-            query = {"cursor": page["next_cursor"]}
+        return self._all_items("/v1/jobs")
 
     def find(self, reference: str) -> str:
         """The id that `reference` means: an id, the unique beginning of one, or a name.
@@ -128,6 +124,67 @@ class Client:
         """Each channel's watermark and the combined one."""
         return self._json("GET", f"/v1/jobs/{job_id}/watermarks")
 
+    def acknowledge(
+        self, job_id: str, decision: Mapping[str, Any], *, idempotency_key: str, timeout_s: float
+    ) -> dict[str, Any]:
+        """Acknowledge a cause; waits for the runner. `decision` is the body of the request.
+
+        Raises:
+            RefusedError: there is nothing to acknowledge, or no runner.
+            ControlPlaneError: the runner has not answered in time; the request stays.
+        """
+        return self._asked(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
+
+    def acknowledgements(self, job_id: str) -> list[dict[str, Any]]:
+        """Everything that was acknowledged, the oldest first."""
+        return self._all_items(f"/v1/jobs/{job_id}/acknowledgements")
+
+    def dead_letters(
+        self, job_id: str, *, cursor: str | None = None, limit: int = 100, pending: bool = False
+    ) -> dict[str, Any]:
+        """A page of dead letters."""
+        query: dict[str, Any] = {"limit": limit, "pending": str(pending).lower()}
+        if cursor is not None:
+            query["cursor"] = cursor
+        path = f"/v1/jobs/{job_id}/dead-letters"
+        return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
+
+    def dead_letter(self, job_id: str, place: str, **query: int) -> dict[str, Any]:
+        """One dead letter; `place` is `partition/offset`."""
+        path = f"/v1/jobs/{job_id}/dead-letters/{place}"
+        return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
+
+    def replay_dead_letters(
+        self, job_id: str, wanted: Mapping[str, Any], *, idempotency_key: str, timeout_s: float
+    ) -> dict[str, Any]:
+        """Join dead letters again; waits for the runner. `wanted` is the body of the request.
+
+        Raises:
+            RefusedError: they cannot be replayed, or there is no runner.
+            ControlPlaneError: the runner has not answered in time; the request stays.
+        """
+        return self._asked(job_id, "/dead-letters:replay", wanted, idempotency_key, timeout_s)
+
+    def batch(self, job_id: str, number: int) -> dict[str, Any]:
+        """A batch: its pin and what it has committed."""
+        path = f"/v1/jobs/{job_id}/batches/{number}"
+        return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
+
+    def replay_batch(self, job_id: str, number: int, *, diff: bool = False) -> dict[str, Any]:
+        """Repeat a batch and compare; nothing is written."""
+        path, query = f"/v1/jobs/{job_id}/batches/{number}:replay", {"diff": str(diff).lower()}
+        return self._json("POST", path, params=query, timeout=_INSPECTION_TIMEOUT)
+
+    def explain_row(self, job_id: str, coordinates: str) -> dict[str, Any]:
+        """What became of a record; `coordinates` are `topic/partition/offset`."""
+        path = f"/v1/jobs/{job_id}/rows/{coordinates}"
+        return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
+
+    def doctor(self, job_id: str | None = None) -> dict[str, Any]:
+        """Examine a job, or the control plane's machine."""
+        path = "/v1/doctor" if job_id is None else f"/v1/jobs/{job_id}/doctor"
+        return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
+
     def log(self, job_id: str, offset: int | None = None) -> tuple[str, int]:
         """A block of the runner's log (the end without an offset) and where the next one starts."""
         query = {} if offset is None else {"offset": offset}
@@ -140,6 +197,40 @@ class Client:
         while text:
             yield text
             text, offset = self.log(job_id, offset)
+
+    def _all_items(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        query: dict[str, Any] = {}
+        while True:
+            page = self._json("GET", path, params=query)
+            found += page["items"]
+            if page["next_cursor"] is None:
+                return found
+            query = {"cursor": page["next_cursor"]}
+
+    def _asked(
+        self, job_id: str, path: str, body: Mapping[str, Any], key: str, timeout_s: float
+    ) -> dict[str, Any]:
+        """Send a request to a runner and follow it to its end."""
+        deadline = time.monotonic() + timeout_s
+        headers = {"Idempotency-Key": key}
+        answer = self._request("POST", f"/v1/jobs/{job_id}{path}", json=body, headers=headers)
+        found = dict(answer.json())
+        if answer.status_code != httpx.codes.ACCEPTED:
+            return found
+        request_id = found["id"]
+        while found["status"] == "waiting":
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(
+                    f'runner has not answered request "{request_id}" yet',
+                    hint="It is kept and carried out; look again with sluice status.",
+                )
+            time.sleep(_POLL_S)
+            found = self._json("GET", f"/v1/jobs/{job_id}/requests/{request_id}")
+        if found["status"] == "refused":
+            error = found["error"]
+            raise RefusedError(error["message"], hint=error["hint"], problem=error)
+        return dict(found["result"])
 
     def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 (httpx's)
         return dict(self._request(method, path, **options).json())

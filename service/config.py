@@ -130,6 +130,27 @@ class Settings(BaseSettings):
     fold_interval_s: float = _setting(
         30.0, "Time between two folds of changelog into current.", "1 to 86400", ge=1, le=86_400
     )
+    maintenance_interval_s: float = _setting(
+        300.0,
+        "Least time between two rounds of compaction and clean-up of a job's own tables.",
+        "1 to 86400",
+        ge=1,
+        le=86_400,
+    )
+    current_retention_hours: float = _setting(
+        168.0,
+        "How long files that current no longer needs are kept for reads of older versions.",
+        "0 to 87600",
+        ge=0,
+        le=87_600,
+    )
+    replay_batches: int = _setting(
+        10_000,
+        "Newest batches whose pins and dimension versions are kept, so that they can be replayed.",
+        "10 to 10000000",
+        ge=10,
+        le=10_000_000,
+    )
     restart_backoff_min_s: float = _setting(
         0.5, "Wait before the first restart of a crashed runner.", "0 to 3600", ge=0, le=3600
     )
@@ -146,12 +167,19 @@ class Settings(BaseSettings):
     stop_timeout_s: float = _setting(
         45.0, "Time from SIGTERM to SIGKILL when a job is stopped.", "1 to 3600", ge=1, le=3600
     )
-    status_timeout_s: float = _setting(
-        20.0,
-        "A runner that has not reported for this long is shown as STALLED.",
+    runner_hang_report_s: float = _setting(
+        15.0,
+        "A living runner that has not reported for this long is shown as STALLED.",
         "2 to 3600",
         ge=2,
         le=3600,
+    )
+    runner_hang_kill_s: float = _setting(
+        120.0,
+        "A living runner that has not reported for this long is killed and started again.",
+        "2 to 86400",
+        ge=2,
+        le=86_400,
     )
     stop_with_parent: bool = _setting(
         False,
@@ -159,7 +187,9 @@ class Settings(BaseSettings):
         "true or false",
     )
     failpoints: str = _setting(
-        "", "Planted faults, for tests only.", "<point>=kill|stop|raise|enospc[@<n>][;…], or empty"
+        "",
+        "Planted faults, for tests only.",
+        "<point>=kill|stop|raise|enospc[@<n>|#<batch>][;…], or empty",
     )
 
     @field_validator("host")

@@ -8,6 +8,10 @@
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
 | `JobConflictError` | the request does not fit the job's state or an earlier request |
+| `RunnerAbsentError` | the request needs a runner that lives, and there is none |
+| `BusyError` | too much of the same is going on; later it can be done |
+| `InspectionError` | the process that reads a job's files ended without an answer |
+| `AnsweredError` | what a runner or an inspection refused; type, message and hint are theirs |
 | `StoreError` | the job store cannot be opened or is newer than this program |
 | `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
 """
@@ -37,6 +41,30 @@ class JobNotFoundError(ServiceError):
 
 class JobConflictError(ServiceError):
     """The request contradicts the job's state or an earlier request."""
+
+
+class RunnerAbsentError(JobConflictError):
+    """The request needs a runner, and none is alive."""
+
+
+class BusyError(ServiceError):
+    """Too much is asked at once; asking again later helps."""
+
+
+class InspectionError(ServiceError):
+    """A job's files could not be looked at."""
+
+
+class AnsweredError(ServiceError):
+    """Another process of ours refused, in its own words.
+
+    Attributes:
+        kind: what is wrong, in kebab case, such as `pinned-version-expired`.
+    """
+
+    def __init__(self, message: str, *, hint: str, kind: str) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
 
 
 class StoreError(ServiceError):

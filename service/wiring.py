@@ -7,22 +7,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from joins.adapters.console_sink import ConsoleSinkWriter
+from pyspark.sql import SparkSession
+
+from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
 from joins.adapters.datagen_process import DatagenProcess
 from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.adapters.delta_sink import DeltaLetterWriter, DeltaSinkWriter
 from joins.adapters.kafka_cluster import KafkaCluster
-from joins.adapters.kafka_sink import KafkaSinkWriter
+from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
+from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
+from joins.dead_letters import DeadLetters
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
+from joins.history import History, HistoryPlaces
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
+from joins.letter_replays import LetterReplays
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
@@ -38,6 +44,7 @@ from joins.plan import (
 )
 from joins.ports import BatchWriter
 from joins.probe_task import IndexPlace, ProbeTask
+from joins.requests import Handler
 from joins.session import SparkSettings, start_session
 from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.stalls import Stalls
@@ -229,7 +236,12 @@ class _Assembly:
                 probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
                 max_records_per_batch=self._max_records_per_batch(),
                 fold_interval_s=self.settings.fold_interval_s,
+                replay_batches=self.settings.replay_batches,
+                maintenance_interval_s=self.settings.maintenance_interval_s,
+                current_retention_hours=self.settings.current_retention_hours,
             ),
+            requests=self.layout.requests,
+            handlers={"replay-dead-letters": self._letter_replay(spark)},
             generator=self._generator(),
         )
         join = TemporalJoin(parts, on_tick)
@@ -244,8 +256,8 @@ class _Assembly:
     # ------------------------------------------------------------------------------
 
     def _meta(self) -> JobMeta:
-        kept = self.checkpoint.read_meta()
-        meta = self._first_meta() if kept is None else replace(kept, epoch=kept.epoch + 1)
+        kept = self.checkpoint.read_meta() or self.checkpoint.create_meta(self._first_meta())
+        meta = replace(kept, epoch=self.checkpoint.claim_epoch(kept.epoch))
         self.checkpoint.write_meta(meta)
         return meta
 
@@ -271,7 +283,7 @@ class _Assembly:
             described = KafkaCluster(source.kafka).require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
-            epoch=1,
+            epoch=0,
             probe_topic=described.name,
             probe_topic_id=described.topic_id,
             probe_start_offsets=offsets,
@@ -394,6 +406,48 @@ class _Assembly:
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
             return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
         return _console_writer(sink), ()
+
+    # Replays of dead letters
+    # ------------------------------------------------------------------------
+
+    def _letter_replay(self, spark: SparkSession) -> Handler:
+        places = self._history_places()
+        replays = LetterReplays(places.replays)
+        parts = ReplayParts(
+            letters=DeadLetters(places.dead_letters, replays),
+            replays=replays,
+            history=History(places),
+            epoch=self.meta.epoch,
+            writer=self._letter_writer(places.output, spark),
+        )
+        return DeadLetterReplay(parts).handle
+
+    def _history_places(self) -> HistoryPlaces:
+        sink, task = self.plan.sink, self._probe_task()
+        return HistoryPlaces(
+            app_id=self.app_id,
+            checkpoint=self.checkpoint,
+            kernel=task.kernel,
+            roles=task.indexes,
+            tables={d.name: self.layout.tables / d.name for d in self.plan.dimensions},
+            dimensions={d.name: d for d in self.plan.dimensions},
+            dead_letters=self.layout.dead_letters,
+            replays=self.checkpoint.directory / "replays",
+            output=output_path(sink, self.settings) if isinstance(sink, DeltaSink) else None,
+            probe_kafka=self._probe_kafka(),
+            sink=sink,
+        )
+
+    def _letter_writer(self, output: Path | None, spark: SparkSession) -> LetterWriter:
+        sink, kernel = self.plan.sink, self._kernel()
+        if output is not None:
+            log = DeltaLog(output, f"{self.app_id}:replay")
+            log.commit_epoch(self.meta.epoch)
+            return DeltaLetterWriter(log, kernel.output_schema)
+        if isinstance(sink, KafkaSink):
+            return KafkaLetterWriter(sink, kernel.output, spark)
+        identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
+        return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

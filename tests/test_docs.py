@@ -28,6 +28,7 @@ from service.config import PREFIX, Settings
 from service.demo.run import DemoResult
 from service.jobs.job import JobState
 from service.jobs.layout import JobLayout
+from service.jobs.requests import CHOICES
 from service.sql.explain import explain
 from service.sql.options import CONNECTORS
 from service.sql.planner import plan_script
@@ -35,10 +36,17 @@ from service.sql.settings import SETTINGS
 from watermark.errors import SluiceError
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "deploy/README.md",
+    "deploy/RUNBOOK.md",
+)
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
 README, ARCHITECTURE = TEXTS["README.md"], TEXTS["ARCHITECTURE.md"]
-RUNBOOK, CONTRIBUTING = TEXTS["deploy/README.md"], TEXTS["CONTRIBUTING.md"]
+RUNBOOK, CONTRIBUTING = TEXTS["deploy/RUNBOOK.md"], TEXTS["CONTRIBUTING.md"]
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CLIENTS = {"kafka", "pymysql", "pymysqlreplication", "deltalake"}
 PLAYS_THE_OUTSIDE = {"service/embedded/database.py", "service/demo/shop.py"}
@@ -137,16 +145,25 @@ def test_each_command_is_documented_with_options_that_it_has(verb: str) -> None:
     found = [row for name, row in rows.items() if name.split(" ")[:2] == ["sluice", verb]]
     assert len(found) == 1
     named = set(re.findall(r"--[a-z-]+", " ".join(found[0])))
+    commands = [COMMANDS[verb], *getattr(COMMANDS[verb], "commands", {}).values()]
     known = {
         option
-        for parameter in COMMANDS[verb].params
+        for command in commands
+        for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     assert named <= known
 
 
+def test_the_runbook_has_an_entry_for_each_cause_that_may_be_acknowledged() -> None:
+    entries = section(RUNBOOK, "## Stalls that wait for you")
+    for cause in CHOICES:
+        assert f"sluice acknowledge JOB {cause} " in entries or cause == "topic-missing", cause
+        assert f"\n### {cause}\n" in entries
+
+
 def test_the_readme_names_no_command_that_does_not_exist() -> None:
-    named = re.findall(r"(?:`|bin/)sluice ([a-z]+)", "".join(TEXTS.values()))
+    named = re.findall(r"(?:`|bin/|^    )sluice ([a-z-]+)", "".join(TEXTS.values()), re.MULTILINE)
     assert named
     assert set(named) <= set(COMMANDS)
 
@@ -185,7 +202,7 @@ def test_the_readme_names_what_the_output_has(name: str) -> None:
 def test_addresses_that_documents_name_exist() -> None:
     openapi = json.loads((ROOT / "service/api/openapi.json").read_text(encoding="utf-8"))
     known = {path.replace("{job_id}", "{id}") for path in openapi["paths"]}
-    named = set(re.findall(r"/v1/[a-z/{}]*[a-z}]", "".join(TEXTS.values())))
+    named = set(re.findall(r"/v1/[a-z/{}:-]*[a-z}]", "".join(TEXTS.values())))
     assert named
     assert named <= known
 

@@ -1,46 +1,35 @@
 """The `print` and `blackhole` sinks: for looking and measuring, nothing durable."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from joins.kernels.files import ParquetStage
-from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
+from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import render_rows, with_text_times
 from joins.pins import Pin
-from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
-from joins.staging import (
-    BatchReport,
-    TaskReport,
-    current_origin,
-    merge_reports,
-)
+from joins.plan import OutputColumn
+from joins.probe_task import ProbeTask
+from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
+from joins.staging import BatchReport, merge_reports
 
-_LINES = pa.schema([("line", pa.string()), ("report", pa.string())])
-_LINES_DDL = "line string, report string"
+_LINES = pa.schema([("line", pa.string())])
+_LINES_DDL = f"line string, {REPORT_COLUMN_DDL}"
 
 
-def _stage(
-    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, identifier: str | None
-) -> Iterator[pa.RecordBatch]:
-    """Emit the rendered rows (none when `identifier` is None) and, last, the task's report."""
-    counts = TaskCounts()
-    with ParquetStage(
-        task.dead_letters, DEAD_LETTER_SCHEMA, current_origin(task.epoch, pin.batch)
-    ) as dead:
-        for batch in joined(batches, task, pin):
-            dead.write(batch.dead_letters)
-            counts.add(batch)
-            if identifier is not None:
-                lines = render_rows(with_text_times(batch.rows, task.kernel.output), identifier)
-                yield pa.record_batch([lines, pa.nulls(len(lines), pa.string())], schema=_LINES)
-        staged = dead.finish()
-    files = {} if staged is None else {DEAD_LETTERS: staged}
-    report = TaskReport(files=files, counts=counts.values).to_batch().column(0)
-    yield pa.record_batch([pa.nulls(1, pa.string()), report], schema=_LINES)
+@dataclass(frozen=True, slots=True)
+class _Rendering:
+    """Rows as the lines that are printed; picklable."""
+
+    output: tuple[OutputColumn, ...]
+    identifier: str
+
+    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+        lines = render_rows(with_text_times(batch.rows, self.output), self.identifier)
+        return pa.record_batch([lines], schema=_LINES)
 
 
 class ConsoleSinkWriter:
@@ -53,10 +42,14 @@ class ConsoleSinkWriter:
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers and bring the rendered rows to the driver, in partition order."""
-        stage = partial(_stage, task=task, pin=pin, identifier=self._identifier)
+        encode = self._encode(task.kernel.output)
+        stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)
         rows = frame.mapInArrow(stage, _LINES_DDL).collect()
         self._lines = [row.line for row in rows if row.line is not None]
         return merge_reports(row.report for row in rows if row.report is not None)
+
+    def _encode(self, output: tuple[OutputColumn, ...]) -> _Rendering | None:
+        return None if self._identifier is None else _Rendering(output, self._identifier)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Print the rows."""
@@ -67,3 +60,30 @@ class ConsoleSinkWriter:
 
     def committed_counts(self, pin: Pin) -> None:
         """Nothing durable tells; the batch runs again."""
+
+
+class ConsoleLetterWriter:
+    """Prints the rows of replayed dead letters; a retried replay may be printed twice."""
+
+    def __init__(
+        self, stream: TextIO, identifier: str | None, output: tuple[OutputColumn, ...]
+    ) -> None:
+        self._stream = stream
+        self._encode = None if identifier is None else _Rendering(output, identifier)
+
+    def committed(self, number: int) -> None:
+        """Nothing durable tells; the replay runs again."""
+
+    def write(
+        self,
+        parts: Iterable[tuple[JoinedBatch, Pin]],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Print the rows."""
+        for batch, pin in parts:
+            if self._encode is not None:
+                for line in self._encode(batch, pin).column(0).to_pylist():
+                    self._stream.write(line + "\n")
+        self._stream.flush()

@@ -2,18 +2,25 @@
 
 Each commit of a batch carries two application transactions: the batch number under the job's app id
 and the runner's epoch under `<app id>:fence`. Check and commit use one loaded table, never reloaded
-in between, so a stale runner's commit conflicts instead of repeating the number.
+in between, so a stale runner's commit conflicts instead of repeating the number. After it the log
+is read back: the commit must be there with our transactions, our files and their rows.
+
+A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
+in application transactions, which checkpoints have.
 """
 
 import json
+import re
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -25,6 +32,9 @@ _ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "chan
 _ALLOWED_PROPERTIES = frozenset(
     {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
 )
+_HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_LOG_FILE = re.compile(r"\.?(\d{20})\.")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 def create_table(
@@ -51,35 +61,81 @@ def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Files in place of others with the same meaning: no row of any later version changes.
+
+    Attributes:
+        added: complete files below the table's root.
+        removed: paths of files of the newest version, relative to the root.
+        counters: name → value that `counter` gives from this commit on.
+    """
+
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What one commit says, and what must be found in the log after it."""
+
+    transactions: tuple[Transaction, ...]
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    data_change: bool = True
+
+    def actions(self) -> list[AddAction | RemoveAction]:
+        now_ms = int(time.time() * 1000)
+        changed = self.data_change
+        return [
+            *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
+            *(RemoveAction(path, changed, now_ms, None, {}) for path in self.removed),
+        ]
+
+    def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the actions of a commit have all our transactions."""
+        told = {(a["txn"]["appId"], a["txn"]["version"]) for a in entry if "txn" in a}
+        return all((one.app_id, one.version) in told for one in self.transactions)
+
+
 class DeltaLog:
-    """The commits of one table under one app id; not thread-safe."""
+    """The commits of one table under one app id; threads may share it."""
 
     def __init__(self, path: Path, app_id: str) -> None:
         self.path = path
-        self._app_id = app_id
+        self.app_id = app_id
         self._fence_id = f"{app_id}:fence"
         self._kept: DeltaTable | None = None
+        self._lock = threading.RLock()  # one commit at a time: two threads are no conflict
 
     def _fresh(self) -> DeltaTable:
         """The table as it is now; from the second call on only what is new in its log is read."""
-        if self._kept is not None:
-            try:
-                self._kept.update_incremental()
-            except DeltaError:
-                self._kept = None
-        if self._kept is None:
-            self._kept = self._load()
-        return self._kept
+        with self._lock:
+            if self._kept is not None:
+                try:
+                    self._kept.update_incremental()
+                except DeltaError:
+                    self._kept = None
+            if self._kept is None:
+                self._kept = self._load()
+            return self._kept
 
     def _load(self, version: int | None = None) -> DeltaTable:
         try:
             return DeltaTable(str(self.path), version=version)
-        except TableNotFoundError as exc:
-            raise SinkError(
-                f'delta table "{self.path}" is not there',
-                hint="It was removed while the job existed; restore it or submit the job anew.",
-            ) from exc
         except DeltaError as exc:
+            if version is not None:
+                raise SinkError(
+                    f'version {version} of delta table "{self.path}" cannot be read: {exc}',
+                    hint="Maintenance removes versions that no pin needs; take a newer one.",
+                ) from exc
+            if isinstance(exc, TableNotFoundError):
+                raise SinkError(
+                    f'delta table "{self.path}" is not there',
+                    hint="It was removed while the job existed; restore it or submit the job anew.",
+                ) from exc
             raise SinkError(
                 f'delta table "{self.path}" cannot be read: {exc}',
                 hint="Its log is damaged or of a newer protocol; repair it or use another path.",
@@ -87,11 +143,17 @@ class DeltaLog:
 
     def version(self) -> int:
         """The newest version."""
-        return int(self._fresh().version())
+        with self._lock:
+            return int(self._fresh().version())
 
     def last_batch(self) -> int | None:
         """The newest batch number committed under the app id, None before the first."""
-        return self._fresh().transaction_version(self._app_id)
+        with self._lock:
+            return self._fresh().transaction_version(self.app_id)
+
+    def counter(self, name: str, version: int) -> int:
+        """The value that a `Rewrite` gave counter `name`, as of `version`; 0 before the first."""
+        return self._load(version).transaction_version(f"{self.app_id}:{name}") or 0
 
     def check_writable(self, schema: pa.Schema) -> None:
         """See that this writer may append rows of `schema` to the table.
@@ -128,47 +190,123 @@ class DeltaLog:
                 f'delta table "{self.path}" uses {reason}, which is not supported', hint=hint
             )
 
+    # Commits
+    # -----------------------------------------------------------------------------------------
+
     def commit_epoch(self, epoch: int) -> None:
         """Fence every older runner: commit `epoch`, empty.
 
         Raises:
             FencedError: a newer epoch is there already.
         """
-        table = self._fresh()
-        self._check_epoch(table, epoch)
-        if table.transaction_version(self._fence_id) == epoch:
-            return
-        self._write(table, (), (Transaction(self._fence_id, epoch),), {"sluice.epoch": epoch})
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            if table.transaction_version(self._fence_id) == epoch:
+                return
+            fence = (Transaction(self._fence_id, epoch),)
+            self._write(table, _Commit(fence, metadata={"sluice.epoch": epoch}))
 
     def commit(
         self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
     ) -> int:
-        """Commit `files` as `batch`, once.
+        """Commit `files` as `batch`, once, and see afterwards that the log says so.
 
         Returns:
             The version after the commit; if the batch was there already, the newest version.
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: a staged file is missing or has another size, or the commit failed.
+            SinkError: a staged file is missing or has another size or number of rows, the commit
+                failed, or the log does not show it as it was made.
         """
-        table = self._fresh()
-        self._check_epoch(table, epoch)
-        last = table.transaction_version(self._app_id)
-        if last is not None and last >= batch:
-            return int(table.version())
-        for file in files:
-            self._check_file(file)
-        transactions = (Transaction(self._app_id, batch), Transaction(self._fence_id, epoch))
-        self._write(table, files, transactions, metadata)
-        table = self._fresh()
-        committed = table.transaction_version(self._app_id)
-        if committed != batch:
-            raise SinkError(
-                f'delta table "{self.path}" shows batch {committed} after the commit of {batch}',
-                hint="Another program writes under this job's app id; stop it.",
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            last = table.transaction_version(self.app_id)
+            if last is not None and last >= batch:
+                return int(table.version())
+            for file in files:
+                self._check_file(file)
+            transactions = (Transaction(self.app_id, batch), Transaction(self._fence_id, epoch))
+            version = self._write(table, _Commit(transactions, added=files, metadata=metadata))
+            committed = (self._kept or table).transaction_version(self.app_id)
+            if committed != batch:
+                raise SinkError(
+                    f'delta table "{self.path}" shows batch {committed} after the commit of '
+                    f"{batch}",
+                    hint="Another program writes under this job's app id; stop it.",
+                )
+            return version
+
+    def rewrite(self, change: Rewrite, epoch: int, metadata: Mapping[str, Any]) -> int:
+        """Put files in the place of others that say the same (`dataChange` is false).
+
+        Returns:
+            The version of the commit.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: a file to remove is not in the newest version, or as `commit`.
+        """
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            missing = set(change.removed) - set(_paths(table))
+            if missing:
+                raise SinkError(
+                    f'delta table "{self.path}" has no file "{min(missing)}" to replace',
+                    hint="Another program changed the table; the step is done again.",
+                )
+            for file in change.added:
+                self._check_file(file)
+            counters = (
+                Transaction(f"{self.app_id}:{name}", value)
+                for name, value in sorted(change.counters.items())
             )
-        return int(table.version())
+            return self._write(
+                table,
+                _Commit(
+                    (*counters, Transaction(self._fence_id, epoch)),
+                    added=change.added,
+                    removed=change.removed,
+                    metadata=metadata,
+                    data_change=False,
+                ),
+            )
+
+    def retract(self, batch: int, epoch: int) -> int | None:
+        """Remove from the table what the commit of `batch` added; the number stays used.
+
+        Returns:
+            The version of the removal, None if there is nothing (more) to remove.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: the commit failed.
+        """
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            version = self.version_of(batch)
+            if version is None:
+                return None
+            added = {action["path"] for action in _added(self.commit_entry(version))}
+            removed = sorted(added & set(_paths(table)))
+            if not removed:
+                return None
+            fence = (Transaction(self._fence_id, epoch),)
+            told = {"sluice.retracted": batch, "sluice.epoch": epoch}
+            return self._write(table, _Commit(fence, removed=removed, metadata=told))
+
+    def check_epoch(self, epoch: int) -> None:
+        """See that no newer runner has taken over.
+
+        Raises:
+            FencedError: one has.
+        """
+        with self._lock:
+            self._check_epoch(self._fresh(), epoch)
 
     def _check_epoch(self, table: DeltaTable, epoch: int) -> None:
         newest = table.transaction_version(self._fence_id)
@@ -186,33 +324,57 @@ class DeltaLog:
                 f'staged file "{path}" has {size} bytes, expected {file.size_bytes}',
                 hint="The file was changed from outside; the batch is run again.",
             )
+        rows = pq.read_metadata(path).num_rows
+        if rows != file.rows:
+            raise SinkError(
+                f'staged file "{path}" has {rows} rows, its task counted {file.rows}',
+                hint="The file was changed from outside; the batch is run again.",
+            )
 
-    def _write(
-        self,
-        table: DeltaTable,
-        files: Sequence[StagedFile],
-        transactions: Sequence[Transaction],
-        metadata: Mapping[str, Any],
-    ) -> None:
-        now_ms = int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(f.path, f.size_bytes, {}, now_ms, True, f.stats) for f in files
-        ]
+    def _write(self, table: DeltaTable, commit: _Commit) -> int:
+        """Write `commit` and find it in the log; returns its version."""
+        before = int(table.version())
+        text = json.dumps(dict(commit.metadata), separators=(",", ":"))
         properties = CommitProperties(
-            custom_metadata={"userMetadata": json.dumps(dict(metadata), separators=(",", ":"))},
-            app_transactions=list(transactions),
+            custom_metadata={"userMetadata": text}, app_transactions=list(commit.transactions)
         )
         try:
             table.create_write_transaction(
-                actions, "append", table.schema(), commit_properties=properties
+                commit.actions(),
+                "append",
+                table.schema(),
+                commit_properties=properties,
+                post_commithook_properties=_HOOKS,
             )
         except CommitFailedError as exc:
-            raise self._conflict(transactions[-1].version, exc) from exc
+            raise self._conflict(commit.transactions[-1].version, exc) from exc
         except DeltaError as exc:
             raise SinkError(
                 f'commit to delta table "{self.path}" failed: {exc}',
                 hint="Check space and permissions of the table's directory.",
             ) from exc
+        return self._verified(commit, range(before + 1, self.version() + 1))
+
+    def _verified(self, commit: _Commit, versions: range) -> int:
+        """The version of `commit`, which must be in the log, whole, as one of `versions`."""
+        for version in reversed(versions):
+            entry = self.commit_entry(version)
+            if not commit.is_in(entry):
+                continue
+            rows = sum(json.loads(a["stats"])["numRecords"] for a in _added(entry))
+            removed = sorted(a["remove"]["path"] for a in entry if "remove" in a)
+            expected = sum(file.rows for file in commit.added)
+            if rows == expected and removed == sorted(commit.removed):
+                return version
+            raise SinkError(
+                f'version {version} of delta table "{self.path}" adds {rows} rows and removes '
+                f"{len(removed)} files, expected {expected} and {len(commit.removed)}",
+                hint="The log was changed from outside; compare it with the runner's log.",
+            )
+        raise SinkError(
+            f'delta table "{self.path}" does not show a commit that succeeded',
+            hint="Another program removes entries of its log; stop it.",
+        )
 
     def _conflict(self, epoch: int, exc: CommitFailedError) -> SinkError | FencedError:
         """What a refused commit means: a newer runner, or somebody else's change of the table."""
@@ -227,20 +389,76 @@ class DeltaLog:
             hint="The batch is tried again; let nobody else change the table while the job runs.",
         )
 
+    # Reading the log
+    # -----------------------------------------------------------------------------------------
+
+    @property
+    def _log(self) -> Path:
+        return self.path / "_delta_log"
+
+    def _entry_path(self, version: int) -> Path:
+        return self._log / f"{version:020d}.json"
+
     def commit_entry(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one commit, from the log's JSON."""
-        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
+        """The actions of one commit, from the log's JSON.
+
+        Raises:
+            SinkError: the log does not have it, or not any more.
+        """
+        try:
+            text = self._entry_path(version).read_text(encoding="utf-8")
+        except FileNotFoundError as exc:
+            raise SinkError(
+                f'commit {version} is not in the log of delta table "{self.path}"',
+                hint="Maintenance removes entries that a checkpoint covers and no pin needs.",
+            ) from exc
         return [json.loads(line) for line in text.splitlines() if line]
 
-    def batch_metadata(self, batch: int) -> dict[str, Any] | None:
-        """The metadata of the commit of `batch`, found from the newest version backwards."""
-        transaction = {"appId": self._app_id, "version": batch}
-        for version in range(self.version(), 0, -1):
-            actions = self.commit_entry(version)
-            if any(transaction.items() <= action.get("txn", {}).items() for action in actions):
-                told = [a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a]
-                return dict(json.loads(told[0])) if told and told[0] else None
+    def oldest_entry(self) -> int:
+        """The oldest commit whose JSON is in the log."""
+        if self._entry_path(0).exists():
+            return 0
+        found = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdigit())
+        return min(found, default=self.version() + 1)
+
+    def oldest_version(self) -> int:
+        """The oldest version that the log can tell."""
+        if self._entry_path(0).exists():
+            return 0
+        return min(self.checkpoints(), default=self.version())
+
+    def version_of(self, batch: int) -> int | None:
+        """The version whose commit carries `batch`; None if there is none, or not any more."""
+        low, high = self.oldest_entry(), self.version()
+        while low <= high:
+            middle = (low + high) // 2
+            at, found = self._next_batch(middle, high)
+            if found is None or found > batch:
+                high = middle - 1
+            elif found < batch:
+                low = at + 1
+            else:
+                return at
         return None
+
+    def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
+        """The first commit of `first` to `last` with a batch of ours, and that batch."""
+        for version in range(first, last + 1):
+            for action in self.commit_entry(version):
+                if action.get("txn", {}).get("appId") == self.app_id:
+                    return version, int(action["txn"]["version"])
+        return last, None
+
+    def metadata_at(self, version: int) -> dict[str, Any] | None:
+        """The metadata of one commit."""
+        entry = self.commit_entry(version)
+        told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
+        return dict(json.loads(told[0])) if told and told[0] else None
+
+    def batch_metadata(self, batch: int) -> dict[str, Any] | None:
+        """The metadata of the commit of `batch`; None if the log does not have it (any more)."""
+        version = self.version_of(batch)
+        return None if version is None else self.metadata_at(version)
 
     def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that commit `version` added."""
@@ -250,25 +468,132 @@ class DeltaLog:
     def read_files(
         self, files: Sequence[Path], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file."""
+        """The rows of data files, one table a file.
+
+        Raises:
+            SinkError: a file is gone.
+        """
         names = list(columns) if columns is not None else None
         for file in files:
-            yield pq.read_table(file, columns=names, partitioning=None)
+            try:
+                yield pq.read_table(file, columns=names, partitioning=None)
+            except FileNotFoundError as exc:
+                raise SinkError(
+                    f'data file "{file}" is gone',
+                    hint="Maintenance removes files of versions that no pin needs; if a needed "
+                    "one is gone, restore it from a backup.",
+                ) from exc
 
     def files_added(self, first: int, last: int) -> list[Path]:
-        """The data files that commits `first` to `last` added, in commit order."""
+        """The data files with the changes of commits `first` to `last`, in commit order.
+
+        Files that only say anew what was there (`dataChange` is false) are no changes.
+
+        Raises:
+            SinkError: the log has one of the commits no more.
+        """
         return [
-            self.path / action["add"]["path"]
+            self.path / action["path"]
             for version in range(first, last + 1)
-            for action in self.commit_entry(version)
-            if "add" in action
+            for action in _added(self.commit_entry(version))
+            if action.get("dataChange", True)
         ]
 
+    def files_named(self, first: int, last: int) -> set[str]:
+        """The paths of all files that commits `first` to `last` added, whatever for."""
+        return {
+            action["path"]
+            for version in range(first, last + 1)
+            for action in _added(self.commit_entry(version))
+        }
+
     def files_at(self, version: int) -> list[Path]:
-        """The data files of `version`, in no order."""
-        table = self._load(version)
-        actions = pa.table(table.get_add_actions())
-        return [self.path / path for path in actions.column("path").to_pylist()]
+        """The data files of `version`, in no order.
+
+        Raises:
+            SinkError: the version cannot be read (any more).
+        """
+        return [self.path / path for path in _paths(self._load(version))]
+
+    def rows_at(self, version: int) -> dict[str, int]:
+        """Path → rows of the data files of `version`."""
+        actions = pa.table(self._load(version).get_add_actions())
+        names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+        return dict(zip(names, rows, strict=True))
+
+    # Upkeep
+    # -----------------------------------------------------------------------------------------
+
+    def checkpoints(self) -> list[int]:
+        """The versions that have a Delta checkpoint, ascending."""
+        found = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
+        return sorted(int(match.group(1)) for match in found if match)
+
+    def make_checkpoint(self, version: int) -> None:
+        """Write the Delta checkpoint of `version`."""
+        try:
+            self._load(version).create_checkpoint()
+        except DeltaError as exc:
+            raise SinkError(
+                f'checkpoint {version} of delta table "{self.path}" cannot be written: {exc}',
+                hint="Check space and permissions of the table's directory.",
+            ) from exc
+
+    def remove_log_before(self, version: int) -> int:
+        """Remove what the log has of versions before `version`, which must have a checkpoint.
+
+        Checkpoints go first, then entries, the oldest first: what is left after a crash is not
+        taken for more than it is.
+
+        Returns:
+            How many files are gone.
+        """
+        old = [
+            (path.suffix == ".json", int(match.group(1)), path)
+            for path in self._log.iterdir()
+            if (match := _LOG_FILE.match(path.name)) and int(match.group(1)) < version
+        ]
+        for _, _, path in sorted(old):
+            path.unlink(missing_ok=True)
+        return len(old)
+
+    def newest_before(self, second: float) -> int:
+        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
+        entries = {int(p.stem): p for p in self._log.glob("*.json") if p.stem.isdigit()}
+        found = -1
+        for version in sorted(entries):
+            if entries[version].stat().st_mtime >= second:
+                break
+            found = version
+        return found
+
+    def vacuum(self, retention_hours: int) -> int:
+        """Remove the files that no version younger than `retention_hours` needs; returns how many.
+
+        For tables whose only writer is the caller.
+        """
+        table = self._load()
+        if not table.vacuum(
+            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+        ):
+            return 0
+        gone = table.vacuum(
+            retention_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            post_commithook_properties=_HOOKS,
+            full=True,
+        )
+        return len(gone)
+
+
+def _added(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(action["add"]) for action in entry if "add" in action]
+
+
+def _paths(table: DeltaTable) -> list[str]:
+    found: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
+    return found
 
 
 def _describe(schema: pa.Schema) -> str:

@@ -1,14 +1,21 @@
 """The `delta` sink: files staged by the workers, committed once under the batch number."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from joins.adapters.delta_log import DeltaLog
+from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin, pin_json
 from joins.probe_task import OUTPUT, ProbeTask, stage_delta
 from joins.staging import REPORT_DDL, BatchReport, collect_reports
+
+# In names of files, where it stands above every batch: only a newer epoch makes them orphans.
+_FIRST_REPLAY = 9_000_000_000
 
 
 class DeltaSinkWriter:
@@ -34,3 +41,46 @@ class DeltaSinkWriter:
             return None
         metadata = self._log.batch_metadata(pin.batch) or {}
         return dict(metadata.get("counts", {}))
+
+
+class DeltaLetterWriter:
+    """Writes the rows of replayed dead letters exactly once: one commit a replay.
+
+    Args:
+        log: the output under the app id of its own, `<app id>:replay`; the number is the replay's.
+        schema: of the output's rows.
+    """
+
+    def __init__(self, log: DeltaLog, schema: pa.Schema) -> None:
+        self._log = log
+        self._schema = schema
+
+    def committed(self, number: int) -> Mapping[str, Any] | None:
+        """The outcome of replay `number` if its rows are in the table."""
+        last = self._log.last_batch()
+        if last is None or last < number:
+            return None
+        metadata = self._log.batch_metadata(number) or {}
+        return metadata.get("outcome")
+
+    def write(
+        self,
+        parts: Iterable[tuple[JoinedBatch, Pin]],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Stage the rows and commit them with `outcome`, which is asked for after the last part.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: the commit failed.
+        """
+        origin = FileOrigin(epoch, _FIRST_REPLAY + number, 0, 0)
+        with ParquetStage(self._log.path, self._schema, origin) as stage:
+            for batch, _ in parts:
+                stage.write(batch.rows)
+            staged = stage.finish()
+        files = () if staged is None else (staged,)
+        metadata = {"replay": number, "outcome": dict(outcome())}
+        self._log.commit(number, epoch, files, metadata)

@@ -8,12 +8,14 @@ from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
-from kafka.admin import OffsetSpec
+from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, OffsetSpec
 
 from joins.errors import SourceError, SourceUnavailableError
 from joins.plan import KafkaOptions
+from watermark.gate import Retention
 
 _TIMEOUT_MS = 10_000
+_MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
 _CLIENT_NAMES = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
@@ -219,6 +221,11 @@ class KafkaCluster:
 
     def size_bytes(self, topic: str) -> int | None:
         """Bytes of the topic's partitions on one replica, None if the cluster does not tell."""
+        sizes = self.partition_bytes(topic)
+        return None if sizes is None else sum(sizes.values())
+
+    def partition_bytes(self, topic: str) -> dict[int, int] | None:
+        """Bytes of each partition on its largest replica, None if the cluster does not tell."""
         partitions = list(self.require(topic).partitions)
         with self._admin() as admin:
             try:
@@ -227,8 +234,39 @@ class KafkaCluster:
                 return None
         return _largest_replica_bytes(brokers)
 
+    def retention(self, topic: str) -> Retention:
+        """What the topic keeps; unlimited where the cluster does not tell."""
+        resource = ConfigResource(
+            ConfigResourceType.TOPIC, topic, dict.fromkeys((_MAX_AGE, _MAX_BYTES, _POLICY), "")
+        )
+        with self._admin() as admin:
+            try:
+                found = admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+            except kafka_errors.KafkaError:
+                return Retention()
+        values = found.get("topic", {}).get(topic, {})
+        if "delete" not in str(values.get(_POLICY, {}).get("value", "delete")):
+            return Retention()
+        age, size = (int(values.get(k, {}).get("value") or -1) for k in (_MAX_AGE, _MAX_BYTES))
+        return Retention(None if age < 0 else age, None if size < 0 else size)
 
-def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> int:
+    def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Partition → offset and timestamp of its first record that is not older than its time.
+
+        A partition whose records are all older is left out.
+        """
+        with self._admin() as admin:
+            found = admin.list_partition_offsets(
+                {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
+            )
+        return {
+            tp.partition: (value.offset, value.timestamp)
+            for tp, value in found.items()
+            if value.offset >= 0
+        }
+
+
+def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for broker in brokers:
         for directory in broker.get("log_dirs", broker.get("results", ())):
@@ -236,4 +274,4 @@ def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> int:
                 for partition in topic.get("partitions", ()):
                     index = partition.get("partition_index", 0)
                     sizes[index] = max(sizes.get(index, 0), partition.get("partition_size", 0))
-    return sum(sizes.values())
+    return sizes

@@ -3,37 +3,33 @@
 A replayed batch gives the same bytes, so two records with the same source coordinates are one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from joins.adapters.kafka_cluster import spark_options
 from joins.checkpoint import read_json, write_json_atomically
-from joins.kernels.files import ParquetStage
+from joins.errors import SinkError
 from joins.kernels.json_encode import encode_objects
-from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
-from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
-from joins.staging import BatchReport, TaskReport, current_origin, merge_reports
+from joins.probe_task import ProbeTask
+from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
+from joins.staging import BatchReport, merge_reports
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(_HEADER)),
-        ("report", pa.string()),
-    ]
-)
-_DDL = "key binary, value binary, headers array<struct<key:string,value:binary>>, report string"
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
+_RECORDS_DDL = "key binary, value binary, headers array<struct<key:string,value:binary>>"
+_DDL = f"{_RECORDS_DDL}, {REPORT_COLUMN_DDL}"
 HEADER_NAMES = (
     "sluice-batch",
     "sluice-src-topic",
@@ -61,36 +57,32 @@ def _headers(batch: JoinedBatch, pin: Pin) -> pa.Array:
     )
 
 
-def _records(
-    batch: JoinedBatch, pin: Pin, output: tuple[OutputColumn, ...], key_fields: tuple[str, ...]
-) -> pa.RecordBatch:
-    count = batch.rows.num_rows
-    rows = with_text_times(batch.rows, output)
-    keys = pa.nulls(count, pa.binary())
-    if key_fields:
-        keys = encode_objects(rows.select(list(key_fields))).cast(pa.binary())
-    values = encode_objects(rows).cast(pa.binary())
-    return pa.record_batch(
-        [keys, values, _headers(batch, pin), pa.nulls(count, pa.string())], schema=_SCHEMA
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    """Rows as records of a topic; picklable."""
+
+    output: tuple[OutputColumn, ...]
+    key_fields: tuple[str, ...]
+
+    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
+        rows = with_text_times(batch.rows, self.output)
+        keys = pa.nulls(rows.num_rows, pa.binary())
+        if self.key_fields:
+            keys = encode_objects(rows.select(list(self.key_fields))).cast(pa.binary())
+        values = encode_objects(rows).cast(pa.binary())
+        return pa.record_batch([keys, values, _headers(batch, pin)], schema=_SCHEMA)
+
+
+def _send(records: DataFrame, sink: KafkaSink) -> None:
+    """Write `key`, `value` and `headers`; all are acknowledged when this returns."""
+    (
+        records.select("key", "value", "headers")
+        .write.format("kafka")
+        .options(**spark_options(sink.kafka))
+        .option("topic", sink.kafka.topic)
+        .option("includeHeaders", "true")
+        .save()
     )
-
-
-def _stage(
-    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, key_fields: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
-    counts = TaskCounts()
-    with ParquetStage(
-        task.dead_letters, DEAD_LETTER_SCHEMA, current_origin(task.epoch, pin.batch)
-    ) as dead:
-        for batch in joined(batches, task, pin):
-            dead.write(batch.dead_letters)
-            counts.add(batch)
-            yield _records(batch, pin, task.kernel.output, key_fields)
-        staged = dead.finish()
-    files = {} if staged is None else {DEAD_LETTERS: staged}
-    report = TaskReport(files=files, counts=counts.values).to_batch().column(0)
-    empty = [pa.nulls(1, field.type) for field in _SCHEMA][:-1]
-    yield pa.record_batch([*empty, report], schema=_SCHEMA)
 
 
 class KafkaSinkWriter:
@@ -104,7 +96,8 @@ class KafkaSinkWriter:
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         self._forget()  # what a failed attempt has left
-        stage = partial(_stage, task=task, pin=pin, key_fields=self._sink.key_fields)
+        encode = _Encoding(task.kernel.output, self._sink.key_fields)
+        stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
         staged = frame.mapInArrow(stage, _DDL).persist()
         self._staged = staged
         try:
@@ -118,22 +111,11 @@ class KafkaSinkWriter:
         """Send the records; all are acknowledged when this returns."""
         if self._staged is not None:
             try:
-                self._send(self._staged)
+                _send(self._staged.filter("report is null"), self._sink)
             finally:
                 self._forget()
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
-
-    def _send(self, staged: DataFrame) -> None:
-        (
-            staged.filter("report is null")
-            .select("key", "value", "headers")
-            .write.format("kafka")
-            .options(**spark_options(self._sink.kafka))
-            .option("topic", self._sink.kafka.topic)
-            .option("includeHeaders", "true")
-            .save()
-        )
 
     def _forget(self) -> None:
         if self._staged is not None:
@@ -146,3 +128,41 @@ class KafkaSinkWriter:
         if noted is None or noted["batch"] < pin.batch:
             return None
         return dict(noted["counts"]) if noted["batch"] == pin.batch else {}
+
+
+class KafkaLetterWriter:
+    """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
+
+    def __init__(
+        self, sink: KafkaSink, output: tuple[OutputColumn, ...], spark: SparkSession
+    ) -> None:
+        self._sink = sink
+        self._encode = _Encoding(output, sink.key_fields)
+        self._spark = spark
+
+    def committed(self, number: int) -> None:
+        """The topic does not tell; the replay runs again."""
+
+    def write(
+        self,
+        parts: Iterable[tuple[JoinedBatch, Pin]],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Send the rows; all are acknowledged when this returns.
+
+        Raises:
+            SinkError: the cluster did not take them; some may be there.
+        """
+        records = pa.Table.from_batches([self._encode(b, p) for b, p in parts], _SCHEMA)
+        if records.num_rows == 0:
+            return
+        try:
+            # One task: the rows keep their order.
+            _send(self._spark.createDataFrame(records).coalesce(1), self._sink)
+        except (PySparkException, Py4JError) as exc:
+            raise SinkError(
+                f'replayed rows cannot be sent to topic "{self._sink.kafka.topic}": {exc}',
+                hint="Repair what the message names, and replay the dead letters again.",
+            ) from exc

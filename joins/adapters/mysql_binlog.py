@@ -25,9 +25,10 @@ from joins.adapters.mysql_cdc_config import (
     read_boundary,
     write_boundary,
 )
+from joins.adapters.mysql_position import require_server
 from joins.adapters.mysql_sender import ChangelogSender
 from joins.adapters.mysql_source import check_source
-from joins.adapters.mysql_statements import Effect, effect_of
+from joins.adapters.mysql_statements import Effect, Target, effect_of
 from joins.adapters.mysql_stream import (
     Begin,
     BinlogStream,
@@ -38,10 +39,9 @@ from joins.adapters.mysql_stream import (
     Statement,
     StreamStart,
 )
-from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.mysql_table import fits
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import BinlogPosition
-from joins.kernels.wire import Encoding
 from joins.plan import Field
 from watermark.errors import SluiceError
 
@@ -127,9 +127,9 @@ class _Pump:
             self._put(error)
         except Exception as exc:  # whatever ends this thread must end the session
             self._put(
-                SourceError(
+                SnapshotNeededError(
                     f"the binlog cannot be decoded: {exc!r}",
-                    hint="Report it with the table's definition; a new snapshot gets past it.",
+                    hint="Report it with the table's definition; the table is copied again.",
                 )
             )
 
@@ -170,7 +170,8 @@ class Session:
         kept = _kept(config)
         start = kept.position if kept else config.low.position
         self._boundary = self._acknowledged = (start.file, start.pos)
-        self._kept = self._acknowledged if kept else None
+        self._kept = kept
+        self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
         self._told_at_s = self._kept_at_s = 0.0
         self._high: _High | None = None
@@ -188,6 +189,7 @@ class Session:
 
         Raises:
             SourceUnavailableError: database or Kafka cannot be reached; another session may.
+            SnapshotNeededError: what happened cannot be followed.
             SourceError: the stream cannot go on.
         """
         self._high = high
@@ -196,7 +198,6 @@ class Session:
             stream = BinlogStream(self._config.connection, self._config.table, self._stream_start)
             pump = _Pump(stream)
             try:
-                self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
                 while not self._protocol.stopped.is_set():
                     self._step(pump, sender)
                 self._persist()
@@ -220,7 +221,7 @@ class Session:
         if sender.age_s() > _BATCH_AGE_S:
             self._flush(sender)
         self._high = self._protocol.next_high() or self._high
-        if self._high is not None and self._is_reached(self._high.position):
+        if self._high is not None and self._is_verified and self._is_reached(self._high.position):
             self._write_watermark(sender, self._high)
         self._report(sender)
 
@@ -243,13 +244,14 @@ class Session:
             self._persist()
 
     def _persist(self) -> None:
-        if self._acknowledged == self._kept:
+        if not self._is_verified:
             return
         position = BinlogPosition(self._epoch, *self._acknowledged)
         created_at_s = self._created.get(position.file, 0)
         boundary = AcknowledgedBoundary(position, created_at_s, self._config.generation)
-        write_boundary(self._config.offset_file, boundary)
-        self._kept, self._kept_at_s = self._acknowledged, time.monotonic()
+        if boundary != self._kept:
+            write_boundary(self._config.offset_file, boundary)
+            self._kept, self._kept_at_s = boundary, time.monotonic()
 
     def _is_reached(self, high: BinlogPosition) -> bool:
         return BinlogPosition(self._epoch, *self._boundary) >= high
@@ -262,7 +264,7 @@ class Session:
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
 
     def _report(self, sender: ChangelogSender) -> None:
-        if time.monotonic() - self._told_at_s < _PROGRESS_S:
+        if not self._is_verified or time.monotonic() - self._told_at_s < _PROGRESS_S:
             return
         self._told_at_s = time.monotonic()
         self._protocol.tell(
@@ -287,34 +289,49 @@ class Session:
                 hint="The binlog was reset or the server restored; the table is copied again.",
             )
         self._created[opened.file] = opened.created_at_s
+        if not self._is_verified:  # the server behind this connection, before it says anything
+            require_server(self._config.connection, self._config.server)
+            self._is_verified = True
+            self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
 
     def _require_harmless(self, statement: Statement) -> None:
         table = self._config.table
-        effect = effect_of(
-            statement.schema, statement.text, database=table.database, table=table.table
-        )
-        if effect is Effect.NONE:
+        columns = tuple(column.server.name for column in table.columns)
+        target = Target(table.database, table.table, columns)
+        effect = effect_of(statement.schema, statement.text, target, strict=statement.strict)
+        if effect is Effect.NONE or (effect is Effect.ALTERED and self._still_fits()):
             return
-        fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
-        now = check_source(self._config.connection, fields, table.primary_key)
-        told = (
+        raise SnapshotNeededError(
             f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
-            f'by "{statement.text[:80]}"'
+            f'by "{statement.text[:120]}"',
+            hint=_HINTS[effect],
         )
-        if now.primary_key != table.primary_key or _encodings(now) != _encodings(table):
-            raise SourceError(
-                told, hint="Undo the change, or submit the job again with the new columns."
-            )
-        if effect is not Effect.ALTERED:
-            raise SnapshotNeededError(
-                told,
-                hint="The table is copied again; delete rows by DELETE instead of TRUNCATE, and "
-                "let writers use binlog_format=ROW, to avoid it.",
-            )
+
+    def _still_fits(self) -> bool:
+        """Whether the table is one that we can follow, with the columns that we know."""
+        table = self._config.table
+        fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+        try:
+            return fits(table, check_source(self._config.connection, fields, table.primary_key))
+        except SourceUnavailableError:
+            raise
+        except SourceError:
+            return False
 
 
-def _encodings(table: CapturedTable) -> list[Encoding]:
-    return [column.encoding for column in table.captured]
+_UNDO = (
+    "Undo the change and the table is copied again by itself, or submit the job again with the "
+    "new definition."
+)
+_HINTS = {
+    Effect.ALTERED: _UNDO,
+    Effect.CONVERTED: "The table is copied again by itself once its columns fit the declaration: "
+    "undo the change if they do not, or submit the job again with the new definition.",
+    Effect.REPLACED: "The table is copied again by itself, once it is there; delete rows by DELETE "
+    "instead of TRUNCATE to avoid it.",
+    Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
+    "avoid it.",
+}
 
 
 def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:

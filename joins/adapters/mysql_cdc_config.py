@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import BinlogMark
+from joins.adapters.mysql_position import BinlogMark, ServerIdentity
 from joins.adapters.mysql_table import CapturedTable
 from joins.checkpoint import read_json, write_json_atomically
 from joins.kernels.envelope import BinlogPosition
@@ -18,6 +18,7 @@ class CdcConfig:
     """Everything that a CDC process needs.
 
     Attributes:
+        server: the one that LOW was taken from.
         server_id: of the binlog client, used by nobody else.
         low: where to begin, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
@@ -27,6 +28,7 @@ class CdcConfig:
 
     connection: MysqlConnectionConfig
     table: CapturedTable
+    server: ServerIdentity
     server_id: int
     low: BinlogMark
     generation: int
@@ -39,6 +41,7 @@ class CdcConfig:
         return {
             "connection": asdict(self.connection),
             "table": self.table.as_json(),
+            "server": self.server.as_json(),
             "server_id": self.server_id,
             "low": self.low.as_json(),
             "generation": self.generation,
@@ -55,6 +58,7 @@ class CdcConfig:
         return cls(
             connection=MysqlConnectionConfig(**value["connection"]),
             table=CapturedTable.from_json(value["table"]),
+            server=ServerIdentity.from_json(value["server"]),
             server_id=value["server_id"],
             low=BinlogMark.from_json(value["low"]),
             generation=value["generation"],

@@ -70,6 +70,9 @@ class CdcProcess:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
+        self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts
+        if self._child.stdout is not None and not self._reader.is_alive():
+            self._child.stdout.close()
 
     def _read(self) -> None:
         assert self._child.stdout is not None

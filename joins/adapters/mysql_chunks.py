@@ -14,6 +14,7 @@ from joins.adapters.mysql_connection import (
     quoted,
     rows,
 )
+from joins.adapters.mysql_position import ServerIdentity, identity_of, require_identity
 from joins.adapters.mysql_table import CapturedTable, MysqlColumn
 from joins.adapters.mysql_text import select_expression, wire_column
 from joins.kernels.envelope import BinlogPosition, encode_snapshot
@@ -44,10 +45,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """What a worker needs to read chunks of one snapshot; picklable."""
+    """What a worker needs to read chunks of one snapshot; picklable.
+
+    Attributes:
+        server: the one that LOW was taken from; rows of another one do not belong to it.
+    """
 
     config: MysqlConnectionConfig
     table: CapturedTable
+    server: ServerIdentity
     low: BinlogPosition
     generation: int
     partitions: int
@@ -85,9 +91,10 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
 
     Raises:
         SourceUnavailableError: the server cannot be reached; the chunk may be read again.
+        SnapshotNeededError: another server answers.
         SourceError: the server refused us or the statement.
     """
-    for wire in read_chunk(task.config, task.table, chunk):
+    for wire in read_chunk(task.config, task.table, chunk, server=task.server):
         yield encode_snapshot(
             wire,
             task.table.primary_key,
@@ -98,12 +105,23 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
 
 
 def read_chunk(
-    config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
+    config: MysqlConnectionConfig,
+    table: CapturedTable,
+    chunk: Chunk,
+    *,
+    server: ServerIdentity | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one chunk as wire columns, through a server-side cursor.
 
+    Args:
+        config: how to reach the table.
+        table: its columns and key.
+        chunk: which rows.
+        server: who must answer, None for anybody.
+
     Raises:
         SourceUnavailableError: the server cannot be reached.
+        SnapshotNeededError: another server answers.
         SourceError: the server refused us or the statement.
     """
     selected = ", ".join(select_expression(column) for column in table.columns)
@@ -114,6 +132,8 @@ def read_chunk(
     where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
     with connected(config, SSCursor) as connection:
+        if server is not None:
+            require_identity(config, identity_of(connection), server)
         connection.use_unicode = False
         connection.decoders = {}
         with connection.cursor() as cursor:

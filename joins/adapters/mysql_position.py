@@ -17,7 +17,7 @@ from joins.adapters.mysql_connection import (
     rows,
     variables,
 )
-from joins.errors import SourceError
+from joins.errors import SnapshotNeededError, SourceError
 from joins.kernels.envelope import BinlogPosition
 
 
@@ -92,14 +92,48 @@ def server_identity(config: MysqlConnectionConfig) -> ServerIdentity:
         SourceError: it cannot be reached or refuses us.
     """
     with connected(config) as connection:
-        names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
-        found = variables(connection, *names)
-        return ServerIdentity(
-            server_uid=found.get("server_uuid") or found.get("server_uid", ""),
-            server_id=int(found["server_id"]),
-            gtid_domain_id=int(found.get("gtid_domain_id", 0)),
-            version=found["version"],
-            is_mariadb=is_mariadb(connection),
+        return identity_of(connection)
+
+
+def identity_of(connection: "Connection[Any]") -> ServerIdentity:
+    """Who the server behind `connection` is; PyMySQL's own errors."""
+    names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
+    found = variables(connection, *names)
+    return ServerIdentity(
+        server_uid=found.get("server_uuid") or found.get("server_uid", ""),
+        server_id=int(found["server_id"]),
+        gtid_domain_id=int(found.get("gtid_domain_id", 0)),
+        version=found["version"],
+        is_mariadb=is_mariadb(connection),
+    )
+
+
+def require_server(config: MysqlConnectionConfig, expected: ServerIdentity) -> None:
+    """Make sure that the server is still `expected`.
+
+    Raises:
+        SnapshotNeededError: another server answers.
+        SourceError: it cannot be reached or refuses us.
+    """
+    with connected(config) as connection:
+        require_identity(config, identity_of(connection), expected)
+
+
+def require_identity(
+    config: MysqlConnectionConfig, found: ServerIdentity, expected: ServerIdentity
+) -> None:
+    """Make sure that `found` is `expected`.
+
+    Raises:
+        SnapshotNeededError: it is another server.
+    """
+    if not found.same_server(expected):
+        raise SnapshotNeededError(
+            f'database server "{config.server}" is another one (server id {found.server_id}, '
+            f"{found.server_uid}) than the one that we read (server id {expected.server_id}, "
+            f"{expected.server_uid})",
+            hint="Nothing is to be done after a failover: positions of two servers do not compare, "
+            "so the table is copied again by itself.",
         )
 
 

@@ -16,7 +16,7 @@ from pymysqlreplication.constants import FIELD_TYPE
 
 from joins.adapters.mysql_json import json_text
 from joins.adapters.mysql_table import CODECS, CapturedTable, MysqlColumn, ServerColumn
-from joins.errors import SourceError
+from joins.errors import SnapshotNeededError, SourceError
 from joins.kernels.wire import WIRE_TYPES, Encoding
 
 Value = int | float | bool | str | bytes | None
@@ -53,7 +53,7 @@ class RowDecoder:
     """Decodes the row images of one table map to the captured columns, in their order.
 
     Raises:
-        SourceError: at construction, if a captured column is gone or has become another type.
+        SnapshotNeededError: at construction, if a captured column is gone or another type now.
     """
 
     def __init__(self, columns: Sequence[BinlogColumn], table: CapturedTable) -> None:
@@ -97,10 +97,11 @@ def _require_same(where: str, captured: MysqlColumn, now: BinlogColumn | None) -
         raise _redefined(where, f'column "{name}" is no longer {captured.server.column_type}')
 
 
-def _redefined(where: str, what: str) -> SourceError:
-    return SourceError(
+def _redefined(where: str, what: str) -> SnapshotNeededError:
+    return SnapshotNeededError(
         f"{where} was changed while we read it: {what}",
-        hint="Undo the change, or submit the job again with the new definition.",
+        hint="Undo the change and the table is copied again by itself, or submit the job again "
+        "with the new definition.",
     )
 
 

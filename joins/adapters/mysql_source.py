@@ -1,6 +1,7 @@
 """A MySQL or MariaDB table as a source: everything that is checked before a snapshot starts."""
 
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from joins.adapters.mysql_connection import (
     variables,
 )
 from joins.adapters.mysql_position import binlog_status
-from joins.adapters.mysql_stream import require_replication
+from joins.adapters.mysql_replication import require_replication
 from joins.adapters.mysql_table import CapturedTable, MysqlColumn, ServerColumn, capture
 from joins.errors import SourceError
 from joins.plan import Field
@@ -53,6 +54,13 @@ _KEY = (
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX"
 )
 
+# A line of SHOW CREATE TABLE; information_schema hides foreign keys from users that may only read.
+_CASCADE = re.compile(
+    r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* ON (DELETE|UPDATE)"
+    r" (CASCADE|SET NULL|SET DEFAULT)\b",
+    re.MULTILINE,
+)
+
 
 def check_source(
     config: MysqlConnectionConfig,
@@ -80,6 +88,7 @@ def check_source(
         _check_table(connection, config)
         found = _server_columns(connection, config)
         _check_storage(config, found)
+        _check_cascades(connection, config)
         columns = capture(_table_name(config), fields, found)
         key = _check_key(connection, config, columns, primary_key)
         _check_readable(connection, config)
@@ -177,6 +186,20 @@ def _check_storage(config: MysqlConnectionConfig, found: list[ServerColumn]) -> 
             f'{_table_name(config)} has compressed column "{compressed[0]}", '
             "whose binlog format cannot be read",
             hint="Store the column without COMPRESSED.",
+        )
+
+
+def _check_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    """What a foreign key changes by itself happens inside the storage engine, without a record."""
+    table = f"{quoted(config.database)}.{quoted(config.table)}"
+    found = _CASCADE.search(str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1]))
+    if found is not None:
+        name, event, rule = found.groups()
+        raise SourceError(
+            f'{_table_name(config)} has foreign key "{name}" with ON {event} {rule}, '
+            "whose changes the server does not write to its binlog",
+            hint=f"Make it ON {event} RESTRICT, and let the application or a trigger change the "
+            "rows.",
         )
 
 

@@ -1,7 +1,10 @@
 """What a statement in the binlog means for the captured table."""
 
 import re
+from dataclasses import dataclass
 from enum import Enum
+
+from joins.adapters.mysql_alter import keeps_values
 
 _COMMENT = re.compile(r"/\*(?![!M]).*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
 _CHANGES = re.compile(r"^(?:INSERT|REPLACE|UPDATE|DELETE|LOAD|MERGE)\b", re.IGNORECASE)
@@ -19,37 +22,71 @@ _ALTERS_ROWS = re.compile(
 _DROPS_DATABASE = re.compile(r"^DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 
 
+_DROPS_KEY = re.compile(r"^DROP\s+INDEX\b.*\bPRIMARY\b", re.IGNORECASE | re.DOTALL)
+
+
 class Effect(Enum):
     """What the statement does to the captured table."""
 
     NONE = "nothing"
     UNLOGGED = "its rows were changed without row events"
     REPLACED = "it was emptied, removed or replaced"
+    CONVERTED = "the definition of captured columns was changed"
     ALTERED = "its definition was changed"
 
 
-def effect_of(schema: str, text: str, *, database: str, table: str) -> Effect:
-    """The effect of `text`, run with default database `schema`, on `database.table`."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that we follow.
+
+    Attributes:
+        columns: the server's names of the captured ones.
+    """
+
+    database: str
+    table: str
+    columns: tuple[str, ...]
+
+
+def effect_of(schema: str, text: str, target: Target, *, strict: bool = True) -> Effect:
+    """What a statement did to our table.
+
+    Names are compared without case: a server may fold them, and a needless copy does no harm.
+
+    Args:
+        schema: its default database.
+        text: the statement.
+        target: our table.
+        strict: whether its session refused values that do not fit.
+    """
     statement = _COMMENT.sub(" ", text).strip()
     if _DROPS_DATABASE.match(statement):
-        named = re.search(_name(database), statement)
+        named = re.search(_name(target.database), statement, re.IGNORECASE)
         return Effect.REPLACED if named else Effect.NONE
-    if _TEMPORARY.match(statement) or not _mentions(statement, schema, database, table):
+    if _TEMPORARY.match(statement) or not _mentions(statement, schema, target):
         return Effect.NONE
     if _REMOVES.match(statement):
         return Effect.REPLACED
     if _CHANGES.match(statement):
         return Effect.UNLOGGED
     if _ALTERS.match(statement):
-        return Effect.REPLACED if _ALTERS_ROWS.search(statement) else Effect.ALTERED
-    return Effect.NONE
+        return _effect_of_alter(statement, target, strict)
+    return Effect.ALTERED if _DROPS_KEY.match(statement) else Effect.NONE
 
 
-def _mentions(statement: str, schema: str, database: str, table: str) -> bool:
-    qualified = rf"{_name(database)}\s*\.\s*{_name(table)}"
-    if re.search(qualified, statement):
+def _effect_of_alter(statement: str, target: Target, strict: bool) -> Effect:
+    if _ALTERS_ROWS.search(statement):
+        return Effect.REPLACED
+    kept = keeps_values(statement, target.columns, strict=strict)
+    return Effect.ALTERED if kept else Effect.CONVERTED
+
+
+def _mentions(statement: str, schema: str, target: Target) -> bool:
+    table = _name(target.table)
+    if re.search(rf"{_name(target.database)}\s*\.\s*{table}", statement, re.IGNORECASE):
         return True
-    return schema == database and bool(re.search(rf"(?<!\.){_name(table)}(?!\s*\.)", statement))
+    here = schema.casefold() == target.database.casefold()
+    return here and bool(re.search(rf"(?<!\.){table}(?!\s*\.)", statement, re.IGNORECASE))
 
 
 def _name(name: str) -> str:

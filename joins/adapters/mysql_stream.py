@@ -23,11 +23,11 @@ from joins.adapters.mysql_connection import (
     is_mariadb,
     open_connection,
     rows,
-    translated,
 )
+from joins.adapters.mysql_replication import lost, stream_error
 from joins.adapters.mysql_rows import BinlogColumn, RowDecoder
 from joins.adapters.mysql_table import CapturedTable
-from joins.errors import SourceError, SourceUnavailableError
+from joins.errors import SnapshotNeededError
 
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's insides, which have no types
 
@@ -36,23 +36,20 @@ _READ_TIMEOUT_S = 30
 _STANDALONE = 1
 _PREPARED_XA = 64
 _ANONYMOUS_GTID = 34
+_COPIED_AGAIN = "; the table is copied again by itself"
 _UNREADABLE = {
-    26: ("an incident: changes were lost", "Submit the job again for a new snapshot."),
-    39: (
-        "partial JSON updates",
-        "Set binlog_row_value_options to nothing and submit the job again.",
-    ),
+    26: ("an incident: changes were lost", "Nothing is to be done" + _COPIED_AGAIN + "."),
+    39: ("partial JSON updates", "Set binlog_row_value_options to nothing" + _COPIED_AGAIN + "."),
     40: (
         "compressed transactions",
-        "Set binlog_transaction_compression=OFF and submit the job again.",
+        "Set binlog_transaction_compression=OFF" + _COPIED_AGAIN + ".",
     ),
     **dict.fromkeys(
         range(165, 172),
-        ("compressed events", "Set log_bin_compress=OFF and submit the job again."),
+        ("compressed events", "Set log_bin_compress=OFF" + _COPIED_AGAIN + "."),
     ),
 }
-_BINLOG_GONE = 1236
-_ACCESS_DENIED = (1227, 1045)
+_STRICT_MODES = 3 << 21  # STRICT_TRANS_TABLES and STRICT_ALL_TABLES
 _OPS = {
     row_event.WriteRowsEvent: "c",
     row_event.UpdateRowsEvent: "u",
@@ -71,6 +68,7 @@ _EVENTS = [
     binlog_event.MariadbGtidListEvent,
     binlog_event.MariadbBinLogCheckPointEvent,
     binlog_event.PreviousGtidsEvent,
+    binlog_event.ExecuteLoadQueryEvent,
     binlog_event.NotImplementedEvent,
     row_event.TableMapEvent,
     row_event.PartialUpdateRowsEvent,
@@ -115,26 +113,31 @@ class RowImages:
         """Each image as wire values.
 
         Raises:
-            SourceError: an image cannot be read.
+            SnapshotNeededError: an image cannot be read.
         """
         at = 0
         while at < len(self.images):
             try:
                 row, at = self.decoder.row(self.images, at)
             except (ValueError, LookupError, struct.error) as exc:
-                raise SourceError(
+                raise SnapshotNeededError(
                     f"a row in the binlog cannot be decoded: {exc}",
-                    hint="Correct the value in the table, then submit the job again.",
+                    hint=f"Correct the value in the table{_COPIED_AGAIN}.",
                 ) from exc
             yield row
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that the binlog has as text: DDL, or a change that was not logged as rows."""
+    """A statement that the binlog has as text: DDL, or a change that was not logged as rows.
+
+    Attributes:
+        strict: whether its session refused values that do not fit, instead of changing them.
+    """
 
     schema: str
     text: str
+    strict: bool
 
 
 Event = Boundary | FileOpened | Begin | RowImages | Statement
@@ -163,6 +166,8 @@ class BinlogStream:
         self._in_transaction = False
         self._standalone = False
         self._xa = False
+        self._xa_is_ours = False
+        self._prepared: dict[str, bool] = {}
         self._connections: list[_Foreign] = []
         self._reader = BinLogStreamReader(
             connection_settings={"read_timeout": _READ_TIMEOUT_S},
@@ -186,21 +191,22 @@ class BinlogStream:
 
         Raises:
             SourceUnavailableError: the connection was lost.
-            SourceError: the binlog is gone, refused, or has what we cannot read.
+            SnapshotNeededError: the binlog is gone, or has what cannot be followed row by row.
+            SourceError: it is refused.
         """
         try:
             for found in self._reader:
                 yield from self._events_of(found)
         except pymysql.err.MySQLError as exc:
-            raise _stream_error(self._config, exc) from exc
+            raise stream_error(self._config, exc) from exc
         except OSError as exc:
-            raise _lost(self._config, str(exc)) from exc
+            raise lost(self._config, str(exc)) from exc
         except (StatusVariableMismatch, MalformedBinLogEvent) as exc:
-            raise SourceError(
+            raise SnapshotNeededError(
                 f"the binlog has an event that cannot be read: {exc!r}",
-                hint="Report it with the server's version; a new snapshot gets past it.",
+                hint="Report it with the server's version; the table is copied again.",
             ) from exc
-        raise _lost(self._config, "the server ended the stream")
+        raise lost(self._config, "the server ended the stream")
 
     def close(self) -> None:
         """Close the connection; another thread may call this to end a blocked `events`."""
@@ -211,7 +217,7 @@ class BinlogStream:
 
     def _connect(self, **settings: object) -> _Foreign:
         if len(self._connections) == 2:  # the stream and the library's control connection
-            raise _lost(self._config, "the stream was cut")
+            raise lost(self._config, "the stream was cut")
         settings.pop("charset", None)
         settings.pop("db", None)
         connection = open_connection(self._config, **settings)
@@ -222,7 +228,7 @@ class BinlogStream:
         packet = found.packet
         if packet.event_type in _UNREADABLE:
             what, hint = _UNREADABLE[packet.event_type]
-            raise SourceError(f"the binlog has {what}, which cannot be read", hint=hint)
+            raise SnapshotNeededError(f"the binlog has {what}, which cannot be read", hint=hint)
         if isinstance(found, binlog_event.RotateEvent):
             yield self._rotated(found.next_binlog, found.position)
         elif isinstance(found, binlog_event.FormatDescriptionEvent):
@@ -231,7 +237,7 @@ class BinlogStream:
         elif isinstance(found, row_event.TableMapEvent):
             self._table_mapped(found)
         elif type(found) in _OPS:
-            yield self._rows(found)
+            yield from self._rows(found)
         else:
             yield from self._control(found, packet)
 
@@ -246,11 +252,16 @@ class BinlogStream:
         if is_gtid or packet.event_type == _ANONYMOUS_GTID:
             flags = found.flags if isinstance(found, binlog_event.MariadbGtidEvent) else 0
             self._in_transaction, self._xa = True, bool(flags & _PREPARED_XA)
+            self._xa_is_ours = False
             self._standalone = bool(flags & _STANDALONE) or not self._mariadb(found)
             yield Begin(self._file, packet.log_pos - packet.event_size)
         elif isinstance(found, binlog_event.QueryEvent):
             yield from self._query(found, packet)
+        elif isinstance(found, binlog_event.ExecuteLoadQueryEvent):
+            yield _load_statement(found, packet)
         elif isinstance(found, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
+            if getattr(found, "one_phase", False) and self._xa_is_ours:
+                raise self._changed_by_xa("one phase")
             yield from self._ended(packet)
         elif not self._in_transaction and packet.log_pos:
             yield Boundary(self._file, packet.log_pos)
@@ -264,16 +275,37 @@ class BinlogStream:
         word = text[:16].upper()
         if word == "BEGIN":
             self._standalone = False
-        elif word.startswith("XA START"):
-            self._standalone, self._xa = False, True
+        elif word.startswith("XA "):
+            yield from self._distributed(text, packet)
         elif word in ("COMMIT", "ROLLBACK"):
             yield from self._ended(packet)
-        elif not word.startswith(("SAVEPOINT", "ROLLBACK TO", "XA ")):
-            yield Statement(found.schema.decode("utf-8", "replace"), text)
+        elif not word.startswith(("SAVEPOINT", "ROLLBACK TO")):
+            strict = bool(getattr(found, "sql_mode", 0) & _STRICT_MODES)
+            yield Statement(found.schema.decode("utf-8", "replace"), text, strict)
             if self._standalone:
                 yield from self._ended(packet)
-        elif word.startswith(("XA COMMIT", "XA ROLLBACK")):
+
+    def _distributed(self, text: str, packet: _Foreign) -> Iterator[Event]:
+        """XA: rows are in the binlog when they are prepared, and count when they are committed."""
+        _, verb, xid = text.split(None, 2)
+        verb = verb.upper()
+        if verb == "START":
+            self._standalone, self._xa = False, True
+        elif verb == "END":
+            self._prepared[xid] = self._xa_is_ours
+        else:
+            is_ours = self._prepared.pop(xid, True)
+            if verb == "COMMIT" and is_ours:
+                raise self._changed_by_xa(xid)
             yield from self._ended(packet)
+
+    def _changed_by_xa(self, xid: str) -> SnapshotNeededError:
+        return SnapshotNeededError(
+            f'table "{self._table.database}.{self._table.table}" was, or may have been, changed '
+            f"by distributed (XA) transaction {xid}, whose rows came before it was decided",
+            hint="The table is copied again by itself; change it by ordinary transactions to avoid "
+            "it.",
+        )
 
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
@@ -285,24 +317,28 @@ class BinlogStream:
             columns = binlog_columns(found, self._charsets)
             self._decoders[found.table_id] = RowDecoder(columns, self._table)
 
-    def _rows(self, found: _Foreign) -> RowImages:
+    def _rows(self, found: _Foreign) -> Iterator[RowImages]:
         if self._xa:
-            raise SourceError(
-                f'table "{self._table.database}.{self._table.table}" was changed by a distributed '
-                "(XA) transaction, which is in the binlog before it is decided",
-                hint="Change captured tables by ordinary transactions, then submit the job again.",
-            )
+            self._xa_is_ours = True
+            return
         packet = found.packet
         images = packet.read(found.event_size - packet.read_bytes)
         decoder = self._decoders[found.table_id]
         present = int.from_bytes(found.columns_present_bitmap, "little")
         if present.bit_count() < decoder.column_count:
-            raise SourceError(
+            raise SnapshotNeededError(
                 "the binlog has row events without all columns: a session wrote with "
                 'setting "binlog_row_image" other than FULL',
-                hint="Set binlog_row_image=FULL for all sessions and submit the job again.",
+                hint=f"Set binlog_row_image=FULL for all sessions{_COPIED_AGAIN}.",
             )
-        return RowImages(_OPS[type(found)], decoder, images, found.timestamp)
+        yield RowImages(_OPS[type(found)], decoder, images, found.timestamp)
+
+
+def _load_statement(found: _Foreign, packet: _Foreign) -> Statement:
+    """The text of a LOAD DATA that was not logged as rows."""
+    rest = packet.read(found.event_size - packet.read_bytes)[found.status_vars_length :]
+    schema, text = rest[: found.schema_length], rest[found.schema_length + 1 :]
+    return Statement(schema.decode("utf-8", "replace"), text.decode("utf-8", "replace"), True)
 
 
 def binlog_columns(table_map: _Foreign, charsets: dict[int, str]) -> list[BinlogColumn]:
@@ -313,10 +349,10 @@ def binlog_columns(table_map: _Foreign, charsets: dict[int, str]) -> list[Binlog
         has_text = table_map._is_character_column(column.type, dbms=table_map.dbms)
         collation = next(collations, None) if has_text else None
         if column.name is None:
-            raise SourceError(
+            raise SnapshotNeededError(
                 "the binlog has row events without column names: a session wrote with "
                 'setting "binlog_row_metadata" other than FULL',
-                hint="Set binlog_row_metadata=FULL for all sessions and submit the job again.",
+                hint=f"Set binlog_row_metadata=FULL for all sessions{_COPIED_AGAIN}.",
             )
         charset = None if collation is None else charsets.get(int(collation))
         meta = column.__dict__
@@ -340,57 +376,6 @@ def collation_charsets(config: MysqlConnectionConfig) -> dict[int, str]:
                     " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY",
                 )
     return {int(number): str(name) for number, name in found if number is not None and name}
-
-
-def require_replication(config: MysqlConnectionConfig, *, server_id: int) -> None:
-    """Ask for the binlog from its oldest event on, and give up at once.
-
-    Raises:
-        SourceError: the user may not read the binlog.
-        SourceUnavailableError: the server cannot be reached.
-    """
-    reader = BinLogStreamReader(
-        connection_settings={},
-        server_id=server_id,
-        pymysql_wrapper=lambda **settings: open_connection(
-            config, **{k: v for k, v in settings.items() if k not in ("charset", "db")}
-        ),
-        only_events=[binlog_event.RotateEvent],
-        enable_logging=False,
-    )
-    try:
-        reader.fetchone()
-    except pymysql.err.MySQLError as exc:
-        raise _stream_error(config, exc) from exc
-    except OSError as exc:
-        raise _lost(config, str(exc)) from exc
-    finally:
-        with contextlib.suppress(pymysql.err.MySQLError, OSError):
-            reader.close()
-
-
-def _stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
-    code = exc.args[0] if exc.args else 0
-    if code == _BINLOG_GONE:
-        return SourceError(
-            f'database server "{config.server}" cannot give the binlog from our position: '
-            f"{exc.args[1]}",
-            hint="The binlog was purged or reset; submit the job again, and keep the binlog longer "
-            "(binlog_expire_logs_seconds).",
-        )
-    if code in _ACCESS_DENIED and code != _ACCESS_DENIED[1]:
-        return SourceError(
-            f'user "{config.username}" lacks REPLICATION SLAVE on *.* of server "{config.server}"',
-            hint="Run GRANT REPLICATION SLAVE ON *.* TO that user.",
-        )
-    return translated(config, exc)
-
-
-def _lost(config: MysqlConnectionConfig, why: str) -> SourceUnavailableError:
-    return SourceUnavailableError(
-        f'the binlog connection to database server "{config.server}" was lost: {why}',
-        hint="Wait for the server, or restart it; we connect again by ourselves.",
-    )
 
 
 def _number(file_name: str) -> int:

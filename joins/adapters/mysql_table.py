@@ -178,6 +178,27 @@ class CapturedTable:
         return cls(value["database"], value["table"], columns, tuple(value["primary_key"]))
 
 
+def fits(table: CapturedTable, now: CapturedTable) -> bool:
+    """Whether records of `now` can follow those of `table`: same key, values written the same."""
+    encodings = ([column.captured.encoding for column in one.columns] for one in (table, now))
+    return table.primary_key == now.primary_key and next(encodings) == next(encodings)
+
+
+def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
+    """What `fits` refuses, as definitions: those of `before` and those of `now`."""
+    pairs = [
+        (old.server, new.server)
+        for old, new in zip(before.columns, now.columns, strict=True)
+        if old.captured.encoding is not new.captured.encoding
+    ]
+    was = [f"{old.name} {old.column_type}" for old, _ in pairs]
+    is_now = [f"{new.name} {new.column_type}" for _, new in pairs]
+    if before.primary_key != now.primary_key:
+        was.append(f"PRIMARY KEY ({', '.join(before.primary_key)})")
+        is_now.append(f"PRIMARY KEY ({', '.join(now.primary_key)})")
+    return ", ".join(was), ", ".join(is_now)
+
+
 def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
     captured = value["captured"]
     kind = captured["sql_type"]

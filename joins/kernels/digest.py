@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 Position = tuple[int, int, int, int]
 POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
 DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
+COMPACTED_READS = "compacted-reads"  # counter of a changelog: `r` records that compaction dropped
 _STREAMED = pa.array(["c", "u", "d"])
 
 

@@ -6,6 +6,7 @@ duplicate.
 
 import json
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +17,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+_FILE_NAME = re.compile(r"part-(\d{5,})-(\d{10,})-(\d{5,})-(\d+)-[0-9a-f]{32}\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,12 @@ class FileOrigin:
             f"part-{self.epoch:05d}-{self.batch:010d}-{self.task:05d}-{self.attempt}"
             f"-{uuid.uuid4().hex}.parquet"
         )
+
+    @classmethod
+    def of_name(cls, name: str) -> Self | None:
+        """Who wrote the file of this name, None if it is none of ours."""
+        match = _FILE_NAME.fullmatch(name)
+        return cls(*map(int, match.groups())) if match else None
 
 
 @dataclass(frozen=True, slots=True)

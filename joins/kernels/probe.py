@@ -41,7 +41,14 @@ from joins.types import TypeName, arrow_type
 Rows = npt.NDArray[np.int64]
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
-DEAD_LETTERS = pa.schema([*COORDINATES, ("reason", pa.string()), ("value", pa.binary())])
+DEAD_LETTERS = pa.schema(
+    [
+        *COORDINATES,
+        ("reason", pa.string()),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
 ROW_METADATA = pa.schema(
     [
         ("_topic", pa.string()),
@@ -254,7 +261,7 @@ class _Batch:
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array([self.dead[row] for row in rows], pa.string())
         columns = [letters.column(name) for name in COORDINATES.names]
-        columns = [*columns, reasons, letters.column("value")]
+        columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
@@ -359,6 +366,13 @@ def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
     if key == "timestamp" and pa.types.is_integer(values.type):
         return values.cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
     return values
+
+
+def _timestamps(records: pa.RecordBatch) -> pa.Array:
+    """When each record was written, NULL where the records do not tell."""
+    if "timestamp" in records.schema.names:
+        return _metadata(records, "timestamp")
+    return pa.nulls(records.num_rows, DEAD_LETTERS.field("timestamp").type)
 
 
 def _with_topic(records: pa.RecordBatch, topic: str) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -19,9 +19,11 @@ from service.api.views import event_view, job_detail, job_summary, watermark_rep
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs import submission
+from service.jobs.inspector import Inspector
 from service.jobs.job import DesiredState, Job
 from service.jobs.layout import JobLayout
-from service.jobs.reports import read_status
+from service.jobs.reports import read_acknowledgements, read_status
+from service.jobs.requests import RequestBox
 from service.jobs.store import JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
@@ -29,6 +31,7 @@ from service.jobs.supervisor import Supervisor
 _LOG_BLOCK_BYTES = 256 * 1024
 _REMOVAL_WAIT_S = 10.0
 _POLL_S = 0.05
+_SHOWN_ACKNOWLEDGEMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +42,22 @@ class Services:
     store: JobStore
     supervisor: Supervisor
     submissions: Submissions
+    inspector: Inspector = field(default_factory=Inspector)
 
     def detail(self, job: Job) -> JobDetail:
         """The job with its runner and the runner's newest report."""
-        status = read_status(self.layout(job.id).job_dir)
-        return job_detail(job, status, self.supervisor.runner_of(job.id))
+        job_dir = self.layout(job.id).job_dir
+        acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
+        runner = self.supervisor.runner_of(job.id)
+        return job_detail(job, read_status(job_dir), runner, acknowledged)
 
     def layout(self, job_id: str) -> JobLayout:
         """The job's directory."""
         return JobLayout(self.settings.jobs_dir / job_id)
+
+    def requests(self, job_id: str) -> RequestBox:
+        """What is asked of the job's runner."""
+        return RequestBox(self.layout(job_id).requests)
 
     def want(self, job_id: str, desired: DesiredState) -> JobDetail:
         """Note what is wanted and let the supervisor see to it."""
@@ -136,7 +146,9 @@ def remove_job(
         if job.reason.startswith("removal failed"):
             break
         time.sleep(_POLL_S)
-    return JSONResponse(services.detail(job).model_dump(mode="json"), status_code=202)
+    return JSONResponse(
+        services.detail(job).model_dump(mode="json", by_alias=True), status_code=202
+    )
 
 
 @router.post("/{job_id}:stop", status_code=202, summary="Stop a job")

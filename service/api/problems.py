@@ -4,16 +4,16 @@
 |---|---|
 | 400 | the body is not JSON, or a parameter has the wrong form |
 | 403 | another web site asks, or the Host header is not ours |
-| 404, 405 | there is no such address, job or method |
-| 409 | the job's state, or an idempotency key that was used for another request |
+| 404, 405 | there is no such address, job, batch, record or method |
+| 409 | the job's state, an idempotency key of another request, or what a runner has refused |
+| 410 | a record or a version of a table that was there is not kept any more |
 | 413 | the body is larger than 1 MiB |
 | 415 | the body is not declared as JSON |
 | 422 | the script or the outside that it names cannot be used |
 | 500 | a fault of ours; details are in the log |
-| 503 | the job store cannot be used |
+| 503 | the job store cannot be used, or too much is asked at once |
 """
 
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +24,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from service.errors import JobConflictError, JobNotFoundError, StoreError
+from joins.stalls import type_name
+from service.errors import (
+    AnsweredError,
+    BusyError,
+    InspectionError,
+    JobConflictError,
+    JobNotFoundError,
+    StoreError,
+)
 from watermark.errors import SluiceError
 
 MEDIA_TYPE = "application/problem+json"
@@ -33,7 +41,18 @@ _STATUS: dict[type[SluiceError], int] = {
     JobNotFoundError: 404,
     JobConflictError: 409,
     StoreError: 503,
+    BusyError: 503,
+    InspectionError: 503,
 }
+_STATUS_OF_ANSWER = {
+    **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(
+        ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
+    ),
+    **dict.fromkeys(("pinned-version-expired", "records-expired"), 410),
+    "source-unavailable": 503,
+}
+_RETRY_AFTER_S = "5"
 _EXTENSIONS = ("line", "column", "excerpt")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
@@ -75,19 +94,19 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def kind_of(error: SluiceError) -> str:
-    """`JobNotFoundError` → `job-not-found`."""
-    words = re.findall(r"[A-Z][a-z0-9]*", type(error).__name__.removesuffix("Error"))
-    return "-".join(words).lower()
-
-
 async def _ours(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, SluiceError)
-    status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
     found = {name: getattr(exc, name, None) for name in _EXTENSIONS}
     more = {name: value for name, value in found.items() if value}
     more["instance"] = request.url.path
-    return problem(status, exc.message, exc.hint, kind=kind_of(exc), more=more)
+    if isinstance(exc, AnsweredError):
+        status = _STATUS_OF_ANSWER.get(exc.kind, 422)
+        return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)
+    status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
+    answer = problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
+    if isinstance(exc, BusyError):
+        answer.headers["Retry-After"] = _RETRY_AFTER_S
+    return answer
 
 
 async def _http(request: Request, exc: Exception) -> JSONResponse:

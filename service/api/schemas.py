@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.api.inspection_schemas import AcknowledgementView, StallView, WarningView
 from service.jobs.job import DesiredState, JobState
 
 SQL_LIMIT_BYTES = 64 * 1024
@@ -138,7 +139,13 @@ class JobDetail(JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
     sql: Annotated[str, Field(description="The script; secrets are references.")]
-    warnings: list[str]
+    warnings: Annotated[
+        list[WarningView], Field(description="Of the submission and of the runner.")
+    ]
+    stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
+    acknowledgements: Annotated[
+        list[AcknowledgementView], Field(description="The newest twenty.")
+    ] = []
     runner: RunnerState
     epoch: int | None = None
     opened_at_ms: int | None = None

@@ -18,6 +18,7 @@ from service.api.jobs import Services
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.hooks import Hooks, default_hooks
+from service.jobs.inspector import Inspector
 from service.jobs.job import DesiredState, JobState
 from service.jobs.store import JobStore
 from service.jobs.submission import Submissions
@@ -52,10 +53,12 @@ class ControlPlane:
         *,
         hooks: Hooks | None = None,
         runner_command: Sequence[str] | None = None,
+        inspect_command: Sequence[str] | None = None,
     ) -> None:
         self._settings = settings
         self._hooks = default_hooks() if hooks is None else hooks
         self._runner_command = runner_command
+        self._inspector = Inspector(inspect_command, settings)
         self._parts: _Parts | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -81,7 +84,7 @@ class ControlPlane:
         command = self._runner_command
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
         submissions = Submissions(store, settings, self._hooks)
-        services = Services(settings, store, supervisor, submissions)
+        services = Services(settings, store, supervisor, submissions, self._inspector)
         self._parts = _Parts(lock, listener, services, _server(services))
         self.url = _url(listener)
 

@@ -1,5 +1,6 @@
 """From a stored job, its runner and the runner's report to wire models."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from service.api.schemas import (
     WatermarkReport,
 )
 from service.jobs.job import Job, JobError, JobEvent, JobState
+from service.jobs.liveness import UNRESPONSIVE
 from service.jobs.reports import Status
 from service.jobs.supervisor import RunnerView
 
@@ -28,6 +30,11 @@ _REPORTED = (
     "versions_at_open",
     "versions",
 )
+_OF_THE_MOMENT = ("warnings", "stalls")  # true only while the runner lives
+_WARNING_HINTS = {
+    "submission": "Submit a corrected script if this is not what you want.",
+    "report": "Look at the runner's log; another version of the program may have written it.",
+}
 
 
 def job_summary(job: Job, status: Status | None) -> JobSummary:
@@ -35,13 +42,20 @@ def job_summary(job: Job, status: Status | None) -> JobSummary:
     return JobSummary(**_summary(job, status))
 
 
-def job_detail(job: Job, status: Status | None, runner: RunnerView) -> JobDetail:
+def job_detail(
+    job: Job,
+    status: Status | None,
+    runner: RunnerView,
+    acknowledgements: Sequence[Mapping[str, Any]] = (),
+) -> JobDetail:
     """The job with everything that its runner last reported."""
     content = {} if status is None else status.content
+    warnings: list[Any] = [_warning("submission", text) for text in job.warnings]
     own = {
         **_summary(job, status),
         "sql": job.sql,
-        "warnings": list(job.warnings),
+        "warnings": warnings,
+        "acknowledgements": [dict(found) for found in acknowledgements],
         "runner": RunnerState(
             **asdict(runner),
             status_age_ms=None if status is None else status.age_ms(),
@@ -51,11 +65,22 @@ def job_detail(job: Job, status: Status | None, runner: RunnerView) -> JobDetail
     }
     try:
         reported = {name: content[name] for name in _REPORTED if name in content}
-        return JobDetail.model_validate({**own, **reported})
-    except ValidationError as exc:
-        place = ".".join(str(part) for part in exc.errors()[0]["loc"])
-        own["warnings"].append(f"The runner's report cannot be read at {place}.")
+        told = {name: list(content.get(name) or ()) for name in _OF_THE_MOMENT if runner.alive}
+        told["warnings"] = [*warnings, *told.get("warnings", ())]
+        return JobDetail.model_validate({**own, **reported, **told})
+    except (ValidationError, TypeError) as exc:
+        warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
         return JobDetail.model_validate(own)
+
+
+def _warning(kind: str, text: str) -> dict[str, str]:
+    return {"type": kind, "message": text, "hint": _WARNING_HINTS[kind]}
+
+
+def _place(exc: Exception) -> str:
+    if not isinstance(exc, ValidationError):
+        return ""
+    return " at " + ".".join(str(part) for part in exc.errors()[0]["loc"])
 
 
 def watermark_report(detail: JobDetail) -> WatermarkReport:
@@ -86,7 +111,8 @@ def event_view(event: JobEvent) -> EventView:
 
 def _summary(job: Job, status: Status | None) -> dict[str, Any]:
     phase = None if status is None else status.content.get("phase")
-    speaks = status is not None and status.state is job.state and bool(status.reason)
+    mute = job.error is not None and job.error.type == UNRESPONSIVE
+    speaks = status is not None and status.state is job.state and bool(status.reason) and not mute
     return {
         "id": job.id,
         "name": job.name,
@@ -102,6 +128,8 @@ def _summary(job: Job, status: Status | None) -> dict[str, Any]:
 
 def _error(job: Job, status: Status | None) -> ErrorView | None:
     error: JobError | None = job.error
-    if error is None and status is not None and status.state is job.state:
-        error = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
+    mute = error is not None and error.type == UNRESPONSIVE
+    if status is not None and status.state is job.state and not mute:
+        told = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
+        error = told or error  # one stall may follow another without a transition
     return None if error is None else ErrorView(**asdict(error))

@@ -70,13 +70,20 @@ class JarCache:
         for jar, path in zip(self._of(jar_set), self.jars(jar_set), strict=True):
             _check(jar, path)
 
+    def are_here(self, jar_set: JarSet) -> bool:
+        """Whether the set is in the cache; nothing is fetched."""
+        return self._home(jar_set, self._of(jar_set)).is_dir()
+
     def _of(self, jar_set: JarSet) -> tuple[Jar, ...]:
         return tuple(jar for jar in self.locked if jar.jar_set is jar_set)
+
+    def _home(self, jar_set: JarSet, wanted: tuple[Jar, ...]) -> Path:
+        return self.directory / "jars" / f"{jar_set.value}-{fingerprint(wanted)}"
 
     def _provide(
         self, jar_set: JarSet, wanted: tuple[Jar, ...], finish: Callable[[Path], None]
     ) -> Path:
-        home = self.directory / "jars" / f"{jar_set.value}-{fingerprint(wanted)}"
+        home = self._home(jar_set, wanted)
         if home.is_dir():
             return home
         try:

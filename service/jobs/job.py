@@ -78,7 +78,7 @@ class JobError:
     """Why a job is STALLED or FAILED.
 
     Attributes:
-        type: name of the error, such as `SourceError`.
+        type: what is wrong, in kebab case, such as `source-unavailable`.
     """
 
     type: str

@@ -65,6 +65,16 @@ class JobLayout:
         return self.job_dir / "checkpoint"
 
     @property
+    def requests(self) -> Path:
+        """What the control plane asks of the runner, and the answers."""
+        return self.job_dir / "requests"
+
+    @property
+    def acknowledgements(self) -> Path:
+        """What operators have acknowledged, one a line."""
+        return self.checkpoint / "acknowledgements.jsonl"
+
+    @property
     def tables(self) -> Path:
         """One directory per dimension with `changelog` and `current`."""
         return self.job_dir / "tables"

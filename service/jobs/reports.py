@@ -13,6 +13,7 @@ from service.jobs.layout import JobLayout
 from service.jobs.store import Change
 
 _CHUNK_BYTES = 1 << 20
+_NEEDED = {"id", "at_ms", "by", "cause", "choice", "reason"}
 _OF_CONTROL_PLANE = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
 
 
@@ -70,6 +71,24 @@ def read_changes(job_dir: Path, offset: int) -> tuple[list[Change], int]:
     whole = block[: block.rfind(b"\n") + 1]
     changes = [change for line in whole.splitlines() if (change := _change(line)) is not None]
     return changes, offset + len(whole)
+
+
+def read_acknowledgements(job_dir: Path) -> list[dict[str, Any]]:
+    """What operators have acknowledged, the oldest first; what cannot be read is left out."""
+    try:
+        text = JobLayout(job_dir).acknowledgements.read_bytes()
+    except FileNotFoundError:
+        return []
+    found = (_object(line) for line in text.splitlines())
+    return [value for value in found if value is not None and value.keys() >= _NEEDED]
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _change(line: bytes) -> Change | None:

@@ -50,7 +50,7 @@ class RunnerProcess:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 cwd=job_dir,
-                env=_environment(),
+                env=environment(),
                 start_new_session=True,
             )
         finally:
@@ -101,7 +101,7 @@ class RunnerProcess:
             return
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with our packages' directory in front: the runner works in another directory.
 
     The job store is the control plane's: its URL, which may hold a password, stays here.

@@ -8,7 +8,7 @@ that was killed goes on where it was, and runners that live are adopted.
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -16,6 +16,7 @@ from service.config import Settings
 from service.jobs.hooks import Remover
 from service.jobs.job import DesiredState, Job, JobError, JobState
 from service.jobs.layout import JobLayout, living_runner, noted_pid
+from service.jobs.liveness import UNRESPONSIVE, Silence, unresponsive
 from service.jobs.removal import Removals, back_off_s
 from service.jobs.reports import Status, read_changes, read_status
 from service.jobs.runner_process import EXIT_FAILED, EXIT_LOCKED, RUNNER_COMMAND, RunnerProcess
@@ -24,7 +25,6 @@ from service.jobs.store import Change, JobStore
 POLL_S = 0.4
 _HEALTHY_S = 60.0
 _MISMATCH_S = 1.5
-_STARTING_S = 180.0
 _LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
 _log = structlog.get_logger(__name__)
 
@@ -39,6 +39,8 @@ class _Watch:
     killed: bool = False
     waits: int = 0
     mismatch_since: float | None = None
+    silence: Silence = field(default_factory=Silence)
+    hung: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,7 @@ class Supervisor:
         status = read_status(layout.job_dir)
         last = status is not None and status.pid == noted_pid(layout.job_dir)
         if status is not None and last and status.state is JobState.FAILED:
-            return self._fail(
-                job, status.error or JobError("JobFailedError", status.reason, _LOG_HINT)
-            )
+            return self._fail(job, status.error or JobError("job-failed", status.reason, _LOG_HINT))
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
         cause = "runner was gone when the control plane started"
@@ -179,7 +179,8 @@ class Supervisor:
 
     def _start(self, job: Job, watch: _Watch) -> None:
         first = job.state is JobState.CREATED
-        cause = "submitted" if first else f"started again after {job.state}"
+        why = f": {job.reason}" if job.state is JobState.STALLED else ""
+        cause = "submitted" if first else f"started again after {job.state}{why}"
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, Change(JobState.STARTING, cause, reason))
@@ -190,6 +191,8 @@ class Supervisor:
             self._fail(job, _cannot_start(exc))
             return
         watch.stop_deadline, watch.killed, watch.mismatch_since = None, False, None
+        watch.hung = False
+        watch.silence.begin()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.runner.pid)
@@ -199,8 +202,8 @@ class Supervisor:
             return
         if job.desired_state is not DesiredState.RUNNING:
             self._stop(job, watch, watch.runner)
-        elif watch.runner.age_s() > _HEALTHY_S and (job.crashes or watch.waits):
-            watch.waits = 0
+        elif watch.runner.age_s() > _HEALTHY_S and (job.crashes or watch.waits) and not _mute(job):
+            watch.waits, watch.silence.hangs = 0, 0
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
     def _stop(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
@@ -228,11 +231,12 @@ class Supervisor:
     def _reconcile(self, job: Job, watch: _Watch, status: Status | None) -> Job:
         if watch.runner is None or not watch.runner.running() or watch.stop_deadline is not None:
             return job
-        silent_s = watch.runner.age_s() if status is None else status.age_ms() / 1000
+        silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
-        patience_s = max(self._settings.status_timeout_s, _STARTING_S if starting else 0.0)
-        if silent_s > patience_s:
-            return self._silent(job, watch.runner, silent_s)
+        if silent_s > watch.silence.report_after_s(self._settings, starting=starting):
+            return self._silent(job, watch, silent_s)
+        if status is not None and _mute(job) and job.state is status.state:
+            self._store.set_reason(job.id, status.reason, status.error)
         target = None if status is None else status.state
         if status is None or target is None or target is job.state or target in _NOT_REPORTED:
             watch.mismatch_since = None
@@ -243,17 +247,23 @@ class Supervisor:
         change = Change(target, status.reason or "reported by the runner", error=status.error)
         return self._store.follow(job.id, [change], job.events_offset)
 
-    def _silent(self, job: Job, runner: RunnerProcess, silent_s: float) -> Job:
-        if job.state is JobState.STALLED:
+    def _silent(self, job: Job, watch: _Watch, silent_s: float) -> Job:
+        """Say that the runner does not speak; kill it when that lasts."""
+        runner = watch.runner
+        assert runner is not None
+        starting = job.state is JobState.STARTING
+        limit_s = watch.silence.kill_after_s(self._settings, starting=starting)
+        if silent_s > limit_s and not watch.hung:
+            watch.hung = True
+            watch.silence.hangs += 1
+            _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
+        if watch.hung:
+            runner.kill()
+        if _mute(job):
             return job
-        message = f"runner {runner.pid} has not reported for {silent_s:.0f} s"
-        error = JobError(
-            "RunnerSilentError",
-            message,
-            "Look at the runner's log; stop and start the job to retry.",
-        )
+        error = unresponsive(runner.pid, silent_s, limit_s)
         _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
-        return self._store.transition(job.id, Change(JobState.STALLED, message, error=error))
+        return self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
 
     def _ended(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
         watch.runner = None
@@ -268,6 +278,8 @@ class Supervisor:
             self._stopped(job, watch)
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
+        elif watch.hung:
+            self._crashed(job, watch, "killed, because it did not report any more", None)
         elif error is not None and status is not None and status.state is JobState.STALLED:
             self._waits(job, watch, error)
         else:
@@ -294,6 +306,7 @@ class Supervisor:
     def _locked(self, job: Job, watch: _Watch) -> None:
         """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
         watch.runner = self._adopt(job)
+        watch.silence.begin()
         if watch.runner is None:
             self._crashed(job, watch, "checkpoint is in use by another process", None)
 
@@ -306,7 +319,7 @@ class Supervisor:
         wait_s = back_off_s(self._settings, crashes)
         watch.start_at = time.monotonic() + wait_s
         cause = f"runner ended ({ending}); crash {crashes}, starting again in {wait_s:g} s"
-        reported = error or JobError("RunnerCrashedError", cause, "Look at the runner's log.")
+        reported = error or JobError("runner-crashed", cause, "Look at the runner's log.")
         if job.state not in (JobState.STOPPED, JobState.FAILED):
             self._store.transition(job.id, Change(JobState.STALLED, cause, error=reported))
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
@@ -337,6 +350,11 @@ def _own(status: Status | None, watch: _Watch) -> Status | None:
     return status
 
 
+def _mute(job: Job) -> bool:
+    """Whether the job is STALLED because its runner does not speak."""
+    return job.error is not None and job.error.type == UNRESPONSIVE
+
+
 def _with_error(change: Change, error: JobError | None) -> Change:
     if error is None or change.target not in (JobState.STALLED, JobState.FAILED):
         return change
@@ -357,7 +375,7 @@ def _ending(runner: RunnerProcess) -> str:
 
 def _cannot_start(exc: OSError) -> JobError:
     return JobError(
-        "RunnerStartError",
+        "runner-not-started",
         f"runner cannot be started: {exc}",
         "Check the job's directory and free space, then start the job again.",
     )
@@ -365,7 +383,7 @@ def _cannot_start(exc: OSError) -> JobError:
 
 def _failed_silently(runner: RunnerProcess) -> JobError:
     return JobError(
-        "RunnerFailedError",
+        "runner-failed",
         f"runner {runner.pid} failed and gave no error",
         _LOG_HINT,
     )
@@ -373,7 +391,7 @@ def _failed_silently(runner: RunnerProcess) -> JobError:
 
 def _too_many(crashes: int, ending: str) -> JobError:
     return JobError(
-        "RunnerCrashedError",
+        "runner-crashed",
         f"runner crashed {crashes} times in a row, last with {ending}",
         _LOG_HINT,
     )

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,25 @@ def test_a_killed_owner_leaves_the_lock_to_children_with_the_descriptor(
         owner.stdout.close()
         owner.wait()
     assert acquired(path)
+
+
+def test_every_runner_has_an_epoch_of_its_own(tmp_path):
+    claimed = []
+
+    def claim():
+        claimed.append(Checkpoint(tmp_path).claim_epoch(4))
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(claimed)) == 8
+    assert min(claimed) == 5
+    assert Checkpoint(tmp_path).claim_epoch(4) == max(claimed) + 1
+
+
+def test_the_first_of_two_beginnings_holds(tmp_path):
+    first = Checkpoint(tmp_path).create_meta(META)
+    second = Checkpoint(tmp_path).create_meta(replace(META, incarnation="another"))
+    assert first == second == META

@@ -14,11 +14,19 @@ from joins.failpoints import POINTS, FailpointError, Failpoints, parse_failpoint
 from tests.support.wait import wait_until
 
 PARSED = {
-    "nothing": ("", {}),
-    "only_separators": (" ; ;", {}),
-    "first_passage_by_default": ("C3=kill", {"C3": ("kill", 1)}),
-    "a_passage": ("C3=raise@12", {"C3": ("raise", 12)}),
-    "several": ("C3=kill@2; C11=enospc", {"C3": ("kill", 2), "C11": ("enospc", 1)}),
+    "nothing": ("", []),
+    "only_separators": (" ; ;", []),
+    "first_passage_by_default": ("C3=kill", [("C3", "kill", 1, None)]),
+    "a_passage": ("C3=raise@12", [("C3", "raise", 12, None)]),
+    "a_batch": ("C3=raise#0", [("C3", "raise", None, 0)]),
+    "several": (
+        "C3=kill@2; C11=enospc",
+        [("C3", "kill", 2, None), ("C11", "enospc", 1, None)],
+    ),
+    "several_at_a_point": (
+        "C3=kill@2;C3=stop#7",
+        [("C3", "kill", 2, None), ("C3", "stop", None, 7)],
+    ),
 }
 REFUSED = {
     "unknown_point": "C99=kill",
@@ -26,6 +34,8 @@ REFUSED = {
     "no_action": "C3",
     "passage_zero": "C3=kill@0",
     "negative_passage": "C3=kill@-1",
+    "negative_batch": "C3=kill#-1",
+    "passage_and_batch": "C3=kill@1#1",
     "passage_in_words": "C3=kill@two",
     "superscript_passage": "C3=kill@²",
     "one_bad_among_good": "C3=kill;C4",
@@ -43,7 +53,8 @@ for passage in range(3):
 
 @pytest.mark.parametrize(("text", "points"), PARSED.values(), ids=PARSED)
 def test_a_setting_is_understood(text, points):
-    assert parse_failpoints(text) == points
+    found = parse_failpoints(text)
+    assert [(f.point, f.action, f.passage, f.batch) for f in found] == points
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
@@ -67,6 +78,25 @@ def test_the_fault_comes_at_its_passage_and_only_there():
     with pytest.raises(FailpointError):
         points.hit("C7")
     points.hit("C7")
+
+
+def test_the_fault_comes_with_its_batch_however_often_the_point_was_passed():
+    points = Failpoints("C7=raise#5")
+    for batch in (3, 4, None):
+        points.hit("C7", batch)
+    with pytest.raises(FailpointError):
+        points.hit("C7", 5)
+    points.hit("C7", 5)
+
+
+def test_a_passage_meets_one_fault_at_most(tmp_path):
+    points = Failpoints("C7=raise#5;C7=enospc#5", tmp_path)
+    with pytest.raises(FailpointError):
+        points.hit("C7", 5)
+    with pytest.raises(OSError, match="planted"):
+        points.hit("C7", 5)
+    points.hit("C7", 5)
+    assert {path.name for path in tmp_path.iterdir()} == {"C7=raise#5", "C7=enospc#5"}
 
 
 def test_a_full_disk_is_an_os_error():

@@ -8,7 +8,14 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta_log import DeltaLog
 from joins.build_side import read_changelog_state
-from joins.fold import Fold
+from joins.fold import Fold, folded_version
+from joins.maintenance import (
+    ChangelogMaintenance,
+    CurrentMaintenance,
+    DimensionKey,
+    Upkeep,
+    UpkeepSettings,
+)
 from tests.support.changelog import SCHEMA, Changelog, record, watermark
 
 pytestmark = pytest.mark.integration
@@ -30,6 +37,10 @@ class Folded:
         at = self.changelog.log.version() if version is None else version
         state = read_changelog_state(self.changelog.log, at)
         return self.fold.run(at, state.marks)
+
+    def setting(self, name):
+        """A setting of the session that merges."""
+        return self.fold._spark.conf.get(f"spark.databricks.delta.{name}", None)
 
     def rows(self, version=None):
         """id → name in `current`."""
@@ -66,6 +77,59 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
     assert restarted.run(again, {0: (1, 2)}) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
+
+
+def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(folded):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    for at in range(3):
+        folded.commit(record("u", 1, 9 + at, 3 + at))
+        folded.run()
+    eager = UpkeepSettings(checkpoint_every=1, min_files=2, current_retention_hours=0)
+    upkeep = ChangelogMaintenance(
+        Upkeep(folded.changelog.log, 1, eager), DimensionKey(("id",), partitions=1)
+    )
+    before = folded.rows()
+    upkeep.run(4, folded_version(folded.current))
+    CurrentMaintenance(Upkeep(folded.current, 1, eager)).run()
+    assert folded.current.oldest_entry() > 1
+    assert (folded.rows(), folded_version(folded.current)) == (before, 4)
+    assert folded.run() == 5  # the compaction; nothing to merge
+    assert folded_version(folded.current) == 4
+    last = folded.commit(record("d", 2, 50, 50), record("c", 3, 51, 51))
+    assert folded.run() == folded_version(folded.current) == last
+    assert folded.rows() == {1: "u11", 3: "c51"}
+    unset = [n for n in ("txnAppId", "txnVersion") if folded.setting(f"write.{n}") is None]
+    assert unset == ["txnAppId", "txnVersion"]
+
+
+def test_a_fold_of_a_table_from_before_is_found_in_its_metadata(folded, spark):
+    version = folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    folded.run()
+    other = DeltaLog(folded.current.path, "other:current")
+    assert (other.last_batch(), folded_version(other)) == (None, version)
+
+
+def test_spark_reads_every_version_that_maintenance_left(folded, spark):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    for at in range(8):
+        folded.commit(record("u", 1, 9 + at, 3 + at))
+    folded.run()
+    path = folded.changelog.log.path
+    settings = UpkeepSettings(checkpoint_every=3, min_files=2)
+    upkeep = ChangelogMaintenance(
+        Upkeep(folded.changelog.log, 1, settings), DimensionKey(("id",), 1)
+    )
+    upkeep.run(5, 5)
+    assert folded.changelog.log.oldest_version() == 5
+    for version in range(5, 11):
+        reader = spark.read.format("delta").option("versionAsOf", version)
+        found = sorted(row["_offset"] for row in reader.load(str(path)).collect())
+        whole = list(folded.changelog.log.read_files(folded.changelog.log.files_at(version)))
+        assert found == sorted(at for t in whole for at in t.column("_offset").to_pylist())
+    upkeep.run(10, 10)
+    log = DeltaTable(str(path))
+    assert log.version() == 11
+    assert spark.read.format("delta").load(str(path)).count() == log.to_pyarrow_table().num_rows
 
 
 def test_a_snapshot_row_behind_the_watermark_does_not_bring_a_deleted_row_back(folded):

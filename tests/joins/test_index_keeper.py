@@ -130,6 +130,33 @@ def test_a_pinned_version_whose_index_is_lost_is_made_again(changelog, place, da
     assert keeper.ready_version == version
 
 
+@pytest.mark.parametrize("kind", ["arrow", "primary", "hidden"])
+def test_a_file_that_vanishes_is_made_again_for_whoever_has_it_mapped(changelog, place, kind):
+    """The driver still has the old file; a worker, which must map it, has not."""
+    version = filled(changelog)
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(version)
+    mapped = DimensionIndex.attach(place, version, BY_ID)
+    for path in (place / BY_ID.digest).glob(f"*.{kind}"):
+        path.unlink()
+    assert DimensionIndex.attach(place, version, BY_ID) is mapped
+    keeper.restore(version)
+    assert DimensionIndex.attach(place, version, BY_ID) is not mapped
+    assert names(place, version) == {1: "u9", 3: "c13"}
+    newer = changelog.commit(record("u", 1, 50, 50))
+    keeper.prepare(newer)
+    assert names(place, newer) == {1: "u50", 3: "c13"}
+
+
+def test_a_sound_index_is_left_as_it_is(changelog, place):
+    version = filled(changelog)
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(version)
+    mapped = DimensionIndex.attach(place, version, BY_ID)
+    keeper.restore(version)
+    assert DimensionIndex.attach(place, version, BY_ID) is mapped
+
+
 def test_pruning_leaves_the_newest_versions_and_the_pinned_one(changelog, place):
     keeper = IndexKeeper(place, (BY_ID, BY_NAME), changelog.log)
     keeper.prune(None)

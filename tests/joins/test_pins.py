@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from joins.errors import CheckpointError
-from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
+from joins.pins import (
+    LoggedBatch,
+    Pin,
+    PinStore,
+    newest_logged,
+    pin_json,
+    read_offset_log,
+    restore_offset_log,
+)
 
 PIN = Pin(
     batch=7,
@@ -112,3 +120,39 @@ def test_pruning_keeps_the_newest_pins(tmp_path):
     assert [store.read(batch) is not None for batch in range(7, 12)] == [False] * 2 + [True] * 3
     store.prune(keep=3)
     assert store.newest().batch == 11
+
+
+def test_an_abandoned_pin_is_put_aside(tmp_path):
+    store = PinStore(tmp_path / "pins")
+    for batch in (7, 8):
+        store.create(replace(PIN, batch=batch))
+    store.abandon(8)
+    store.abandon(8)
+    assert store.newest() == PIN
+    assert store.read(8) is None
+    assert PinStore(tmp_path / "pins" / "abandoned").read(8) == replace(PIN, batch=8)
+
+
+def test_a_lost_entry_of_the_offset_log_is_written_again_from_the_pin(tmp_path):
+    write_log(tmp_path, 3, LOG)
+    (tmp_path / "offsets" / ".4.crc").write_text("of the lost one")
+    restore_offset_log(tmp_path, 4, PIN)
+    restored = read_offset_log(tmp_path, 4, "clicks")
+    assert restored == LoggedBatch(PIN.end_offsets, PIN.batch_timestamp_ms)
+    metadata = json.loads((tmp_path / "offsets" / "4").read_text().splitlines()[1])
+    assert metadata["conf"] == {"a": "b"}
+    assert sorted(p.name for p in (tmp_path / "offsets").iterdir()) == ["3", "4"]
+
+
+def test_an_entry_that_is_there_stays(tmp_path):
+    write_log(tmp_path, 4, LOG)
+    restore_offset_log(tmp_path, 4, PIN)
+    assert (tmp_path / "offsets" / "4").read_text() == LOG
+
+
+def test_the_newest_entry_is_the_greatest_number(tmp_path):
+    assert newest_logged(tmp_path, "offsets") is None
+    for batch in (9, 10):
+        write_log(tmp_path, batch, LOG)
+    (tmp_path / "offsets" / ".10.crc").write_text("x")
+    assert newest_logged(tmp_path, "offsets") == 10

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from service.jobs.runner_process import _environment
+from service.jobs.runner_process import environment
 
 pytestmark = pytest.mark.integration
 SECRETS = {
@@ -44,7 +44,7 @@ def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, sp
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(given),
         text=True,
-        env=_environment(),
+        env=environment(),
         check=True,
         timeout=120,
     )

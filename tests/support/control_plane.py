@@ -24,6 +24,7 @@ from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = (sys.executable, "-m", "tests.support.runner_program")
+INSPECT = (sys.executable, "-m", "tests.support.inspect_program")
 SCRIPT = """
 CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)
 WITH ('connector'='mysql-cdc', 'hostname'='{host}', 'port'='3306', 'username'='cdc',
@@ -72,7 +73,8 @@ def settings_in(data_dir: Path, **values: object) -> Settings:
 def control_plane(data_dir: Path, **values: object) -> Iterator[ControlPlane]:
     """A control plane in this process; its jobs are stopped at the end."""
     settings = settings_in(data_dir, **values)
-    with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
+    commands = {"runner_command": RUNNER, "inspect_command": INSPECT}
+    with ControlPlane(settings, hooks=HOOKS, **commands) as plane:
         try:
             yield plane
         finally:

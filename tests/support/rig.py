@@ -30,6 +30,16 @@ def _living(pid: int) -> psutil.Process | None:
         return None
 
 
+def descendants(process: psutil.Process, part: str) -> list[psutil.Process]:
+    """Living descendants whose command line has `part`; some may end while we look."""
+    found = []
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if any(part in word for word in child.cmdline()):
+                found.append(child)
+    return found
+
+
 @dataclass(frozen=True)
 class RunningJob:
     """A submitted job, seen from outside: REST, its directory, its processes, its output."""
@@ -94,12 +104,7 @@ class RunningJob:
     def children(self, part: str) -> list[psutil.Process]:
         """Living descendants of the runner whose command line has `part`."""
         runner = self.runner()
-        found = []
-        for child in runner.children(recursive=True) if runner else []:
-            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                if any(part in word for word in child.cmdline()):
-                    found.append(child)
-        return found
+        return [] if runner is None else descendants(runner, part)
 
     def kill_runner(self) -> int:
         """SIGKILL the runner's process only; returns its pid."""
@@ -201,12 +206,17 @@ def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
 
 @contextmanager
 def running_rig(
-    directory: Path, kafka: KafkaBroker, mariadb: MariaDb, **given: Any
+    directory: Path,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    *,
+    runner_command: Sequence[str] | None = None,
+    **given: Any,
 ) -> Iterator[Rig]:
     """A control plane in this process; its jobs are stopped at the end."""
     settings = rig_settings(directory, kafka, **given)
     with (
-        ControlPlane(settings) as plane,
+        ControlPlane(settings, runner_command=runner_command) as plane,
         httpx.Client(base_url=plane.url, timeout=60.0) as client,
     ):
         rig = Rig(settings, client, kafka, mariadb)

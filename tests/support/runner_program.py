@@ -2,10 +2,12 @@
 
 The job's name says how it behaves: `crash…` dies by SIGKILL after its first report, `fail…` ends
 with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wait…` reports STALLED and
-ends with 1; any other name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
+ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
+file `go` is there; any other name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
 """
 
 import argparse
+import base64
 import json
 import os
 import signal
@@ -15,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 
 from joins.checkpoint import CheckpointLock, write_json_atomically
-from joins.errors import CheckpointError
+from joins.errors import CheckpointError, NothingToAcknowledgeError
+from joins.requests import Request, Requests
 from service.config import Settings
 from service.jobs.layout import JobLayout, append_event, write_runner_pid
 
@@ -28,6 +31,11 @@ class Program:
         self.name = json.loads(layout.plan.read_bytes())["name"]
         self.state = "STARTING"
         self.stopping = False
+        self.lost = self.name.startswith("lost")
+        self.requests = Requests(
+            layout.requests,
+            {"acknowledge": self.acknowledge, "replay-dead-letters": self.replay},
+        )
         self.started_at_ms = time.time_ns() // 1_000_000
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
@@ -41,6 +49,45 @@ class Program:
             self.state = state
         joining = state == "JOINING"
         write_json_atomically(self.layout.status, self.status(now_ms, reason, joining, error))
+
+    def acknowledge(self, request: Request) -> dict[str, object]:
+        if not self.lost:
+            raise NothingToAcknowledgeError("no such stall", hint="Look at the status.")
+        self.lost = False
+        record = {
+            "id": request.id,
+            "at_ms": request.at_ms,
+            "by": request.by,
+            **request.body,
+            "message": "records \x1b[31m5 to 9\x1b[0m are gone",
+            "gaps": [{"partition": 0, "from": 5, "to": 9}],
+            "life": "probe-2",
+        }
+        with self.layout.acknowledgements.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        return record
+
+    def replay(self, request: Request) -> dict[str, object]:
+        records = request.body.get("records", [])
+        bad = [r for r in records if "c3RpbGwgYmFk" in _values(r)]
+        left = [{**r, "reason": "not \x1b[2JJSON"} for r in bad]
+        return {
+            "replay": 1,
+            "records": len(records),
+            "rows": len(records) - len(bad),
+            "still_bad": left,
+            "already_replayed": 0,
+        }
+
+    def work(self) -> None:
+        waits = self.name.startswith("slow") and not (self.layout.job_dir / "go").exists()
+        if not waits:
+            self.requests.serve()
+        if self.lost:
+            error = {"type": "records-lost", "message": "5 records are gone", "hint": "Decide."}
+            self.report("STALLED", "5 records are gone", error)
+        elif not (self.name.startswith("silent") and self.state == "JOINING"):
+            self.report("JOINING", "The gate is open.")
 
     def status(self, now_ms, reason, joining, error):
         watermark = {"timestamp_ms": MIN, "use_processing_time": joining}
@@ -76,7 +123,15 @@ class Program:
             "versions_at_open": {"users": 3} if joining else {},
             "versions": {"users": 3},
             "error": error,
+            "warnings": self.warnings(),
+            "stalls": [{"part": "probe", **error, "choices": ["continue"]}] if error else [],
         }
+
+    def warnings(self) -> list[dict[str, str]]:
+        if not self.name.startswith("near"):
+            return []
+        message = "topic \x1b]0;clicks\x07 removes held records in 2 h."
+        return [{"type": "records-near-loss", "message": message, "hint": "Raise retention.ms."}]
 
     def run(self) -> int:
         self.report("SNAPSHOT", "The snapshot of users is being read.")
@@ -95,10 +150,14 @@ class Program:
             self.report("STALLED", "no database", error)
             return 1
         while not self.stopping:
-            if not (self.name.startswith("silent") and self.state == "JOINING"):
-                self.report("JOINING", "The gate is open.")
+            self.work()
             time.sleep(0.1)
         return 0
+
+
+def _values(record: dict[str, str]) -> tuple[str | None, str]:
+    text = record.get("value")
+    return record.get("value_base64"), base64.b64encode((text or "").encode()).decode()
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from deltalake import Field as DeltaField
 from deltalake import Schema as DeltaSchema
 from deltalake.schema import PrimitiveType
 
-from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_log import DeltaLog, Rewrite, create_table
 from joins.errors import FencedError, SinkError
 from tests.support.changelog import stage
 
@@ -189,9 +190,9 @@ def test_a_staged_file_that_was_changed_is_refused(table, change):
 class Swallowing(DeltaLog):
     """A log whose writes go to the table under another app id."""
 
-    def _write(self, table, files, transactions, metadata):
-        mine = [replace_app(transaction) for transaction in transactions]
-        super()._write(table, files, mine, metadata)
+    def _write(self, table, commit):
+        mine = tuple(replace_app(transaction) for transaction in commit.transactions)
+        return super()._write(table, replace(commit, transactions=mine))
 
 
 def replace_app(transaction):
@@ -226,6 +227,97 @@ def test_a_commit_is_read_back_by_itself_and_as_part_of_a_version(table):
     assert [len(log.files_at(version)) for version in range(4)] == [0, 2, 2, 3]
     tables = log.read_files(log.files_at(3))
     assert sorted(i for t in tables for i in t.column("id").to_pylist()) == [1, 2, 3]
+
+
+# Commits that replace and remove
+
+
+def test_files_are_replaced_in_one_commit_that_is_no_change(table):
+    log = DeltaLog(table, "app")
+    old = [stage(table, rows_of(i)) for i in (1, 2, 3)]
+    for batch, file in enumerate(old):
+        log.commit(batch, 1, [file], {})
+    whole = stage(table, rows_of(1, 2))
+    change = Rewrite([whole], [file.path for file in old[:2]], {"dropped": 7})
+    assert log.rewrite(change, 1, {"why": "small"}) == 4
+    assert ids_in(table) == [1, 2, 3]
+    assert [log.counter("dropped", version) for version in (3, 4)] == [0, 7]
+    assert (log.last_batch(), log.metadata_at(4)) == (2, {"why": "small"})
+    assert [path.name for path in log.files_added(1, 4)] == [file.path for file in old]
+    assert log.files_named(4, 4) == {whole.path}
+    assert log.rows_at(4) == {whole.path: 2, old[2].path: 1}
+    with pytest.raises(SinkError, match="to replace"):
+        log.rewrite(change, 1, {})
+    DeltaLog(table, "app").commit_epoch(2)
+    with pytest.raises(FencedError):
+        log.rewrite(Rewrite(), 1, {})
+
+
+def test_a_batch_is_retracted_once_and_its_number_stays_used(table):
+    log = DeltaLog(table, "app")
+    for batch in range(3):
+        log.commit(batch, 1, [stage(table, rows_of(batch)), stage(table, rows_of(batch))], {})
+    assert log.retract(1, 1) == 4
+    assert ids_in(table) == [0, 0, 2, 2]
+    assert (log.retract(1, 1), log.retract(7, 1), log.version()) == (None, None, 4)
+    assert log.commit(1, 1, [stage(table, rows_of(1))], {}) == 4
+    DeltaLog(table, "app").commit_epoch(2)
+    with pytest.raises(FencedError):
+        log.retract(2, 1)
+
+
+def test_a_file_whose_rows_were_counted_wrong_is_refused(table):
+    wrong = replace(stage(table, rows_of(1, 2)), rows=1)
+    with pytest.raises(SinkError, match="has 2 rows, its task counted 1"):
+        DeltaLog(table, "app").commit(0, 1, [wrong], {})
+    assert DeltaLog(table, "app").version() == 0
+
+
+class Losing(DeltaLog):
+    """A log that commits one file less than it is asked to."""
+
+    def _write(self, table, commit):
+        version = super()._write(table, replace(commit, added=commit.added[1:]))
+        return self._verified(commit, range(version, version + 1))
+
+
+def test_a_commit_with_other_rows_than_were_staged_is_an_error(table):
+    files = [stage(table, rows_of(1)), stage(table, rows_of(2, 3))]
+    with pytest.raises(SinkError, match="adds 2 rows and removes 0 files, expected 3 and 0"):
+        Losing(table, "app").commit(0, 1, files, {})
+
+
+def test_batches_are_found_among_the_commits_of_others(table):
+    log, other = DeltaLog(table, "app"), DeltaLog(table, "other")
+    where = {}
+    for batch in range(12):
+        where[batch * 3] = log.commit(batch * 3, 1, [], {"batch": batch})
+        for at in range(batch % 4):
+            other.commit(batch * 10 + at, 1, [], {})
+    assert {batch: log.version_of(batch) for batch in where} == where
+    assert [log.version_of(batch) for batch in (1, 2, 34, 99)] == [None] * 4
+    assert log.batch_metadata(9) == {"batch": 3}
+    assert DeltaLog(table, "none").version_of(0) is None
+
+
+def test_threads_that_commit_under_one_log_do_not_conflict(table):
+    log = DeltaLog(table, "app")
+    log.commit(0, 1, [stage(table, rows_of(0))], {})
+    errors = []
+
+    def commit():
+        try:
+            for batch in range(1, 21):
+                log.commit(batch, 1, [stage(table, rows_of(batch))], {})
+        except SinkError as exc:
+            errors.append(exc)
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    for _ in range(10):
+        log.rewrite(Rewrite(counters={"n": 1}), 1, {})
+    thread.join()
+    assert (errors, ids_in(table), log.version()) == ([], list(range(21)), 31)
 
 
 # Which tables of others may be written

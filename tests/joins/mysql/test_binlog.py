@@ -10,7 +10,7 @@ import pytest
 
 from joins.adapters.mysql_cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import take_high, take_low
+from joins.adapters.mysql_position import server_identity, take_high, take_low
 from joins.adapters.mysql_source import check_source, choose_server_id
 from joins.plan import Field, KafkaOptions
 from joins.types import SqlType, TypeName
@@ -45,6 +45,7 @@ def config_of(database: MariaDb, schema: str, kafka: KafkaOptions, directory) ->
     return CdcConfig(
         connection=connection,
         table=check_source(connection, FIELDS, ("id",)),
+        server=server_identity(connection),
         server_id=choose_server_id(connection),
         low=take_low(connection, 0),
         generation=1,
@@ -174,14 +175,19 @@ def test_killed_process_goes_on_and_loses_nothing(mariadb, kafka, tmp_path):
         assert read_boundary(config.offset_file).position >= high.position
 
 
-def test_big_transaction_keeps_the_boundary_before_it(mariadb, kafka, tmp_path):
+def test_big_transaction_keeps_the_boundary_before_it_and_little_memory(mariadb, kafka, tmp_path):
+    """A million rows of 150 bytes were measured once: 40 MiB more than at rest."""
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
-        run_sql(mariadb, "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_100000", schema=schema)
+        big = "INSERT INTO t SELECT seq, REPEAT('x', 50) FROM seq_1_to_100000"
+        run_sql(mariadb, big, schema=schema)
         with CdcProcess(config) as process:
+            process.wait_for("streaming")
+            at_rest = psutil.Process(process.pid).memory_info().rss
             event = process.wait_for("progress", lambda e: e["records"] > 0)
             assert event["records"] < 100_000
             assert event["acknowledged"]["pos"] == config.low.position.pos
             process.wait_for_position(take_high(config.connection, 0))
+            assert psutil.Process(process.pid).memory_info().rss - at_rest < 80 << 20
         rows = [json.loads(r.value)["source"]["row"] for r in records_of(config)]
         assert sorted(rows) == list(range(100_000))
 
@@ -271,13 +277,20 @@ def test_broker_that_comes_back_gets_every_record(tmp_path, mariadb, java, broke
         assert newest(records_of(config)) == {1: "a", 2: "b"}
 
 
+def purged_to(server: MariaDb, last: str) -> bool:
+    """Purge what is before file `last`; one that a dying session still reads stays for a while."""
+    run_sql(server, f"PURGE BINARY LOGS TO '{last}'")
+    return bool(run_sql(server, "SHOW BINARY LOGS")[0][0] == last)
+
+
 def test_purged_binlog_is_a_permanent_error(tmp_path, database_home, kafka):
     with (
         MariaDb(tmp_path / "db", database_home) as database,
         captured_table(database, kafka.bootstrap_servers, tmp_path) as (_, config),
     ):
         run_sql(database, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
-        run_sql(database, f"PURGE BINARY LOGS TO 'binlog.{config.low.position.file + 1:06d}'")
+        last = run_sql(database, "SHOW MASTER STATUS")[0][0]
+        wait_until(lambda: purged_to(database, last), what="it is purged")
         with CdcProcess(config) as process:
             error = process.wait_for("error")
             assert error["retry"] is False

@@ -10,7 +10,7 @@ from joins.adapters.mysql_chunks import (
     snapshot_chunk_records,
 )
 from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import take_low
+from joins.adapters.mysql_position import server_identity, take_low
 from joins.adapters.mysql_source import check_source
 from joins.plan import Field
 from joins.types import SqlType, TypeName
@@ -108,7 +108,7 @@ def test_records_of_a_chunk_carry_low_and_the_generation(mariadb):
         config, table = checked(mariadb, schema, "a BIGINT", (BIG,))
         run_sql(mariadb, "INSERT INTO t VALUES (7, 8)", schema=schema)
         low = take_low(config, 2).position
-        task = SnapshotTask(config, table, low, generation=5, partitions=1)
+        task = SnapshotTask(config, table, server_identity(config), low, generation=5, partitions=1)
         (batch,) = snapshot_chunk_records(task, Chunk(None, None))
         (record,) = batch.to_pylist()
         assert record["key"] == b'{"a":7}'

@@ -2,7 +2,9 @@
 
 import pytest
 
-from joins.adapters.mysql_statements import Effect, effect_of
+from joins.adapters.mysql_statements import Effect, Target, effect_of
+
+ITEMS = Target("shop", "items", ("id", "a", "Price"))
 
 EFFECTS = {
     "truncate": ("shop", "TRUNCATE TABLE items", Effect.REPLACED),
@@ -24,6 +26,8 @@ EFFECTS = {
     "statement_insert_elsewhere": ("shop", "INSERT INTO carts VALUES (1)", Effect.NONE),
     "drop_database": ("", "DROP DATABASE shop", Effect.REPLACED),
     "drop_another_database": ("shop", "DROP DATABASE shop2", Effect.NONE),
+    "drop_primary_key": ("shop", "DROP INDEX `PRIMARY` ON items", Effect.ALTERED),
+    "folded_name": ("shop", "TRUNCATE TABLE Items", Effect.REPLACED),
     "create_like": ("shop", "CREATE TABLE x LIKE items", Effect.NONE),
     "create_or_replace": ("shop", "CREATE OR REPLACE TABLE items (a INT)", Effect.REPLACED),
     "create_temporary": ("shop", "CREATE TEMPORARY TABLE items (a INT)", Effect.NONE),
@@ -34,4 +38,72 @@ EFFECTS = {
 
 @pytest.mark.parametrize(("schema", "text", "effect"), EFFECTS.values(), ids=EFFECTS)
 def test_effect_of_a_statement(schema, text, effect):
-    assert effect_of(schema, text, database="shop", table="items") is effect
+    assert effect_of(schema, text, ITEMS) is effect
+
+
+# What follows ALTER TABLE items; the captured columns are id, a and Price.
+KEEPS_VALUES = (
+    "ADD COLUMN x INT",
+    "ADD x INT FIRST, ADD y INT AFTER a",
+    "ADD COLUMN IF NOT EXISTS x VARCHAR(9) DEFAULT 'a, b' AFTER `id`",
+    "ADD (x INT, y DECIMAL(9,2))",
+    "DROP COLUMN x, DROP y",
+    "MODIFY x DECIMAL(3,1), CHANGE COLUMN y z INT, RENAME COLUMN v TO w",
+    "MODIFY a VARCHAR(200) NOT NULL COMMENT 'wider, now'",
+    "MODIFY COLUMN Price BIGINT",
+    "CHANGE a a TEXT",
+    "ADD INDEX i (a, Price), DROP KEY j, RENAME INDEX k TO l",
+    "ADD UNIQUE (a), ADD CONSTRAINT c CHECK (a > 0), DROP FOREIGN KEY f",
+    "ALTER COLUMN a SET DEFAULT 'x'",
+    "ALTER a DROP DEFAULT",
+    "ENGINE=InnoDB, COMMENT='DROP COLUMN a', ALGORITHM=INPLACE, LOCK=NONE",
+    "AUTO_INCREMENT = 7",
+    "ADD PARTITION (PARTITION p9 VALUES LESS THAN (9))",
+    "ORDER BY a",
+    "FORCE",
+    "DEFAULT CHARACTER SET utf8mb4",
+    "ADD `drop` INT, ADD `a b` INT",
+)
+CONVERTS = (
+    "DROP COLUMN a",
+    "DROP a",
+    "DROP IF EXISTS `a`",
+    "ADD COLUMN x INT, DROP COLUMN PRICE",
+    "DROP COLUMN a, ADD COLUMN a VARCHAR(9) DEFAULT 'new'",
+    "RENAME COLUMN a TO b",
+    "RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+    "RENAME COLUMN x TO a",
+    "CHANGE a b VARCHAR(9)",
+    "CHANGE x a VARCHAR(9)",
+    "MODIFY a DECIMAL(9,1)",
+    "MODIFY a DATETIME",
+    "MODIFY a ENUM('b','a')",
+    "MODIFY a CHAR(9)",
+    "MODIFY a INT AS (id * 2) STORED",
+    "ADD (x INT, a INT)",
+    "CONVERT TO CHARACTER SET latin1",
+    "ADD SYSTEM VERSIONING",
+    "DROP SYSTEM VERSIONING",
+    "ADD COLUMN x INT COMMENT 'it\\'s', DROP COLUMN a",
+    "ADD COLUMN x INT COMMENT 'odd # one', DROP COLUMN a",
+    "ADD x INT /*!50000 , DROP a */",
+    "ENGINE=BLACKHOLE",
+    "FROBNICATE",
+)
+
+
+@pytest.mark.parametrize("change", KEEPS_VALUES)
+def test_alterations_that_keep_every_captured_value(change):
+    assert effect_of("shop", f"ALTER TABLE items {change}", ITEMS) is Effect.ALTERED
+
+
+@pytest.mark.parametrize("change", CONVERTS)
+def test_alterations_that_may_change_captured_values(change):
+    assert effect_of("shop", f"ALTER TABLE `shop`.`items` {change}", ITEMS) is Effect.CONVERTED
+
+
+def test_a_lax_session_may_change_values_by_any_conversion():
+    text = "ALTER TABLE items MODIFY a VARCHAR(2)"
+    assert effect_of("shop", text, ITEMS, strict=False) is Effect.CONVERTED
+    added = "ALTER IGNORE TABLE items ADD UNIQUE (a)"
+    assert effect_of("shop", added, ITEMS) is Effect.CONVERTED

@@ -16,7 +16,7 @@ from tests.support.wait import wait_until
 def plane(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data"), status_timeout_s=2) as running:
+        with control_plane(tmp_path_factory.mktemp("data"), runner_hang_report_s=2) as running:
             yield running
 
 

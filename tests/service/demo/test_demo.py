@@ -37,7 +37,7 @@ def commit(log, batch, users):
     path = f"part-{batch}.parquet"
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), log.path / path)
     size = (log.path / path).stat().st_size
-    log.commit(batch, 1, [StagedFile(path, size, len(rows), "{}")], {})
+    log.commit(batch, 1, [StagedFile(path, size, len(rows), f'{{"numRecords":{len(rows)}}}')], {})
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from joins.checkpoint import CheckpointLock
 from service.client import Client
-from service.jobs.layout import JobLayout, living_runner, write_runner_pid
+from service.jobs.layout import JobLayout, living_runner, noted_pid, write_runner_pid
 from tests.support.control_plane import RUNNER, control_plane, script
 from tests.support.wait import wait_until
 
@@ -48,10 +48,7 @@ def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
         twin = subprocess.Popen(
             [*RUNNER, "--job-dir", str(job_dir)], start_new_session=True, stdout=subprocess.DEVNULL
         )
-        wait_until(
-            lambda: (found := living_runner(job_dir)) is not None and found.pid == twin.pid,
-            deadline_s=20,
-        )
+        wait_until(lambda: noted_pid(job_dir) == twin.pid, what="it holds the checkpoint")
         client.start(job_id)
         adopted = wait_until(
             lambda: (r := client.job(job_id)["runner"])["adopted"] and r, deadline_s=20

@@ -1,0 +1,239 @@
+"""The dead letters of a job: records that have no rows, each with its reason and its own bytes.
+
+They are read from the files of the table; a file's name tells the batch. A letter is known by
+(batch, partition, offset): a topic that was made anew may have the same offset twice.
+"""
+
+import base64
+import codecs
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from joins.adapters.delta_log import DeltaLog
+from joins.errors import CheckpointError, SinkError, UnknownLetterError
+from joins.kernels.files import FileOrigin
+from joins.letter_replays import LetterReplays
+
+Coordinates = tuple[int, int, int]
+Wanted = tuple[int | None, int, int]
+
+SHOWN_BYTES = 1024
+_PLACE = ("partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One record that has no rows.
+
+    Attributes:
+        timestamp: when the record was written to its topic; None in tables of older jobs.
+        value: the record's bytes, as they came.
+        replayed_by: number of the replay that gave it its rows.
+    """
+
+    batch: int
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes | None
+    timestamp: datetime | None
+    replayed_by: int | None
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """(batch, partition, offset)."""
+        return self.batch, self.partition, self.offset
+
+    def as_json(self, *, shown_bytes: int | None = None) -> dict[str, Any]:
+        """As shown: `value` is text where the bytes are UTF-8, else there is `value_base64`.
+
+        Of a value that is longer than `shown_bytes` the beginning is shown, and `truncated` set.
+        """
+        return {
+            "batch": self.batch,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "reason": self.reason,
+            "timestamp_ms": _milliseconds(self.timestamp),
+            "replayed_by": self.replayed_by,
+            **_shown(self.value, shown_bytes),
+        }
+
+
+def _milliseconds(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp() * 1000)
+
+
+def _shown(value: bytes | None, limit: int | None) -> dict[str, Any]:
+    if value is None:
+        return {"bytes": None, "truncated": False, "value": None, "value_base64": None}
+    part = value if limit is None else value[:limit]
+    told = {"bytes": len(value), "truncated": len(part) < len(value)}
+    try:
+        # What was cut off may end within a character.
+        text = codecs.getincrementaldecoder("utf-8")().decode(part, final=not told["truncated"])
+    except UnicodeDecodeError:
+        return {**told, "value": None, "value_base64": base64.b64encode(part).decode()}
+    return {**told, "value": text, "value_base64": None}
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Letters in the order of (batch, partition, offset).
+
+    Attributes:
+        next_after: where the next page begins; None after the last one.
+    """
+
+    letters: tuple[DeadLetter, ...]
+    next_after: Coordinates | None
+
+
+class DeadLetters:
+    """Reads the dead letters of one job, beside a runner or without one.
+
+    Args:
+        table: root of the dead-letter table.
+        replays: what was replayed.
+    """
+
+    def __init__(self, table: Path, replays: LetterReplays) -> None:
+        self._table = table
+        self._replays = replays
+
+    def page(
+        self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
+    ) -> LetterPage:
+        """The first `limit` letters behind `after`; with `pending` only those without rows yet."""
+        found: list[DeadLetter] = []
+        for letter in self.letters(after=after, pending=pending):
+            if len(found) == limit:
+                return LetterPage(tuple(found), found[-1].coordinates)
+            found.append(letter)
+        return LetterPage(tuple(found), None)
+
+    def letters(
+        self, *, after: Coordinates | None = None, pending: bool = False
+    ) -> Iterator[DeadLetter]:
+        """All letters behind `after`, one batch in memory at a time."""
+        replayed = self._replays.replayed()
+        for batch, files in self._batches().items():
+            if after is not None and batch < after[0]:
+                continue
+            for letter in _letters_of(batch, files, replayed):
+                behind = after is None or letter.coordinates > after
+                if behind and not (pending and letter.replayed_by is not None):
+                    yield letter
+
+    def of_batches(
+        self, wanted: Collection[int]
+    ) -> Iterator[tuple[int, dict[Coordinates, DeadLetter]]]:
+        """The letters of each of these batches, in the order of the batches."""
+        replayed, batches = self._replays.replayed(), self._batches()
+        for batch in sorted(wanted):
+            found = _letters_of(batch, batches.get(batch, []), replayed)
+            yield batch, {letter.coordinates: letter for letter in found}
+
+    def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
+        """The letter at an offset; the newest one where there are several and `batch` is None.
+
+        Raises:
+            UnknownLetterError: there is none.
+        """
+        wanted: Wanted = (batch, partition, offset)
+        place, _ = self.locate([wanted])[wanted]
+        ((_, letters),) = self.of_batches([place[0]])
+        return letters[place]
+
+    def locate(self, wanted: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, int | None]]:
+        """Where letters are, and the number of the replay that each has had; one pass for all.
+
+        Args:
+            wanted: (batch, partition, offset); where the batch is None, the newest letter.
+
+        Raises:
+            UnknownLetterError: one of them is not there.
+        """
+        replayed, batches, missing = self._replays.replayed(), self._batches(), set(wanted)
+        found: dict[Wanted, tuple[Coordinates, int | None]] = {}
+        for batch in reversed(batches):
+            here = {w for w in missing if w[0] is None or w[0] == batch}
+            if not here:
+                continue
+            places = {place for file in batches[batch] for place in _places(file)}
+            for one in here:
+                if one[1:] in places:
+                    at = (batch, *one[1:])
+                    found[one] = at, replayed.get(at)
+            missing -= found.keys()
+        if missing:
+            _, partition, offset = min(missing, key=lambda w: w[1:])
+            raise UnknownLetterError(
+                f"partition {partition} has no dead letter at offset {offset}",
+                hint="List the dead letters; a record with rows is in the output.",
+            )
+        return found
+
+    def _batches(self) -> dict[int, list[Path]]:
+        """Batch → its files, in the order of the batches."""
+        found: dict[int, list[Path]] = {}
+        if not (self._table / "_delta_log").is_dir():
+            return found
+        log = DeltaLog(self._table, "")
+        for file in log.files_at(log.version()):
+            origin = FileOrigin.of_name(file.name)
+            if origin is None:
+                raise CheckpointError(
+                    f'file "{file.name}" of the dead letters was not written by Sluice',
+                    hint="Let nobody else write to the directory of a job.",
+                )
+            found.setdefault(origin.batch, []).append(file)
+        return dict(sorted(found.items()))
+
+
+def _places(file: Path) -> Iterator[tuple[int, int]]:
+    """(partition, offset) of the letters in one file."""
+    table = _read(file, list(_PLACE))
+    yield from zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
+
+
+def _letters_of(
+    batch: int, files: list[Path], replayed: Mapping[Coordinates, int]
+) -> Iterator[DeadLetter]:
+    """The letters of one batch by (partition, offset)."""
+    tables = [_read(file) for file in files]
+    if not tables:
+        return
+    table = pa.concat_tables(tables, promote_options="default")
+    order = pc.sort_indices(table, [(name, "ascending") for name in _PLACE])
+    for rows in table.take(order).to_batches(1024):
+        for row in rows.to_pylist():
+            yield DeadLetter(
+                batch=batch,
+                topic=row["topic"],
+                partition=row["partition"],
+                offset=row["offset"],
+                reason=row["reason"],
+                value=row["value"],
+                timestamp=row.get("timestamp"),
+                replayed_by=replayed.get((batch, row["partition"], row["offset"])),
+            )
+
+
+def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
+    try:
+        return pq.read_table(file, columns=columns, partitioning=None)
+    except (OSError, pa.ArrowException) as exc:
+        raise SinkError(
+            f'file "{file}" of the dead letters cannot be read: {exc}',
+            hint="Restore it from a backup; the other dead letters are not affected.",
+        ) from exc

@@ -1,0 +1,282 @@
+"""Wire models of what looks into a job: dead letters, batches, rows, checks, acknowledgements.
+
+Keys, values and columns come from streams and tables: they are data of strangers, whoever shows
+them must not let a terminal or a browser carry them out.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Value = dict[str, Any]
+_TEXT = r"^[^\x00-\x1f\x7f]*$"
+By = Annotated[
+    str,
+    Field(max_length=100, pattern=_TEXT, description="Who asks; kept as it is, not checked."),
+]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# Warnings and acknowledgements
+# --------------------------------------------------------------------------------------------------
+
+
+class WarningView(_Model):
+    """What does not stop the job, yet."""
+
+    type: str
+    message: str
+    hint: str
+
+
+class StallView(_Model):
+    """What keeps a part of the job from going on."""
+
+    part: Annotated[str, Field(description="source …, build …, probe, kafka, opening")]
+    type: str
+    message: str
+    hint: str
+    choices: Annotated[
+        list[str], Field(description="Of an acknowledgement; empty if it needs none.")
+    ] = []
+
+
+class GapView(_Model):
+    """Offsets of a partition that the job will never join."""
+
+    partition: int
+    first: Annotated[int, Field(alias="from", description="First offset of the gap.")]
+    end: Annotated[int, Field(alias="to", description="Offset behind the gap.")]
+
+
+class AcknowledgementView(_Model):
+    """What an operator has decided about a cause that the job must not decide itself."""
+
+    id: str
+    at_ms: int
+    by: str
+    cause: str
+    choice: str
+    reason: Annotated[str, Field(description="The operator's words.")]
+    message: Annotated[str, Field(description="What the job said of the cause.")] = ""
+    gaps: list[GapView] = []
+    life: Annotated[
+        str | None, Field(description="Directory of the Spark checkpoint that began with it.")
+    ] = None
+
+
+class AcknowledgementPage(_Model):
+    """Acknowledgements, the oldest first."""
+
+    items: list[AcknowledgementView]
+    next_cursor: int | None
+
+
+class Acknowledge(_Body):
+    """A decision."""
+
+    cause: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,63}$", description="The error's type.")]
+    choice: Annotated[
+        str | None,
+        Field(pattern=r"^[a-z]{1,32}$", description="The cause's first choice when left out."),
+    ] = None
+    reason: Annotated[
+        str, Field(min_length=1, max_length=500, pattern=_TEXT, description="Why; it is kept.")
+    ]
+    by: By = "unknown"
+
+
+class RequestError(_Model):
+    """Why a runner has refused a request."""
+
+    type: str
+    message: str
+    hint: str
+
+
+class RequestView(_Model):
+    """A request to a runner; it is durable, and carried out after a restart, too."""
+
+    id: str
+    status: Literal["waiting", "done", "refused"]
+    result: Value | None = None
+    error: RequestError | None = None
+
+
+# Dead letters
+# --------------------------------------------------------------------------------------------------
+
+
+class DeadLetterView(_Model):
+    """A record of the stream that has no rows."""
+
+    batch: int
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    timestamp_ms: Annotated[
+        int | None, Field(description="When the record was written to its topic.")
+    ] = None
+    replayed_by: Annotated[
+        int | None, Field(description="Number of the replay that has added its rows.")
+    ] = None
+    bytes: Annotated[int | None, Field(description="Length of the whole value.")] = None
+    truncated: Annotated[bool, Field(description="Only the beginning is shown.")] = False
+    value: Annotated[str | None, Field(description="The value, if it is UTF-8.")] = None
+    value_base64: Annotated[str | None, Field(description="The value, if it is not.")] = None
+
+
+class DeadLetterPage(_Model):
+    """Dead letters in the order of batch, partition and offset."""
+
+    items: list[DeadLetterView]
+    next_cursor: str | None
+
+
+class Correction(_Body):
+    """A dead letter to be joined again, with its own bytes or with others."""
+
+    partition: Annotated[int, Field(ge=0, lt=2**31)]
+    offset: Annotated[int, Field(ge=0, lt=2**63)]
+    batch: Annotated[
+        int | None, Field(ge=0, lt=2**63, description="Where an offset has several letters.")
+    ] = None
+    value: Annotated[str | None, Field(description="The corrected value; its own if null.")] = None
+    value_base64: Annotated[str | None, Field(description="The same, for what is no text.")] = None
+
+
+class DeadLetterReplay(_Body):
+    """Which dead letters are to be joined again; either `records` or `all`."""
+
+    records: Annotated[list[Correction] | None, Field(min_length=1, max_length=10_000)] = None
+    all: bool = False
+    by: By = "unknown"
+
+
+class StillBad(_Model):
+    """A dead letter that stays one."""
+
+    partition: int
+    offset: int
+    reason: str
+    batch: int | None = None
+
+
+class DeadLetterReplayed(_Model):
+    """What a replay of dead letters has done; it adds each record's rows once."""
+
+    replay: int | None
+    records: int
+    rows: int
+    still_bad: list[StillBad] = []
+    already_replayed: int = 0
+    remaining: Annotated[int, Field(description="Left for another replay: one has a limit.")] = 0
+
+
+# Batches, rows, checks
+# --------------------------------------------------------------------------------------------------
+
+
+class _Open(BaseModel):
+    """A model of what an inspection says; it may say more."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class BatchView(_Open):
+    """One batch: its pin and what it has committed."""
+
+    batch: int
+    pin: Value
+    records: int | None = None
+    committed: bool | None = None
+    committed_at_ms: int | None = None
+    counts: Value | None = None
+    output_version: int | None = None
+    dead_letters_version: int | None = None
+    life: Value | None = None
+
+
+class Difference(_Open):
+    """A row that a repetition makes otherwise than the batch did."""
+
+    kind: Annotated[str, Field(description="missing, extra or changed.")]
+    table: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    expected: Any = None
+    found: Any = None
+
+
+class BatchReplay(_Open):
+    """A batch, joined again under its pin and compared with what it had committed."""
+
+    batch: int
+    identical: bool
+    rows: int
+    expected_rows: int
+    pin: Value | None = None
+    digest: str | None = None
+    committed_digest: str | None = None
+    difference_count: int | None = None
+    differences: Annotated[list[Difference], Field(description="At most 100.")] = []
+    records_missing: Annotated[
+        list[GapView], Field(description="Offsets that Kafka does not keep any more.")
+    ] = []
+
+
+class DimensionLookup(_Open):
+    """Which rows of a table a record has met."""
+
+    name: str
+    alias: str | None = None
+    version: int | None = None
+    key: Any = None
+    rows: list[Value] = []
+    current_version: Annotated[
+        int | None, Field(description="Of current: its newest one up to the pinned version.")
+    ] = None
+    current_equal: Annotated[
+        bool | None, Field(description="Whether it has the very rows of the pinned version.")
+    ] = None
+
+
+class RowExplanation(_Open):
+    """What became of one record of the stream, and why."""
+
+    coordinates: Value
+    state: Annotated[str | None, Field(description="joined, filtered, dead-letter, held, …")] = None
+    reason: str | None = None
+    batch: int | None = None
+    pin: Value | None = None
+    committed_at_ms: int | None = None
+    record: str | None = None
+    record_base64: str | None = None
+    output_rows: list[Value] = []
+    rows_from: str | None = None
+    dimensions: list[DimensionLookup] = []
+    dead_letter: Value | None = None
+
+
+class Check(_Model):
+    """One thing that was looked at."""
+
+    name: str
+    ok: Annotated[bool | None, Field(description="null: it could not be looked at.")]
+    detail: str
+    hint: str | None = None
+
+
+class CheckReport(_Model):
+    """What a doctor's visit has found; `ok` unless a check has failed."""
+
+    ok: bool
+    checks: list[Check]

@@ -1,0 +1,235 @@
+"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`.
+
+What they show comes from streams and tables, so each text passes `one_line` or `clean`. They exit
+with 1 when a batch is not identical or a check has failed.
+"""
+
+import getpass
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from service.cli_options import Form, Job, Key, Server, Timeout, open_client
+from service.cli_output import (
+    Output,
+    facts_table,
+    instant,
+    number,
+    one_line,
+    ranges,
+    say,
+    show,
+    show_json,
+    table,
+)
+from service.client import RefusedError
+from service.errors import ControlPlaneError, SubmissionError
+
+_LINE = 2000
+_COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
+_RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
+
+
+def register(app: typer.Typer) -> None:
+    """Give `app` these commands."""
+    for name, command in (
+        ("acknowledge", acknowledge),
+        ("replay", replay),
+        ("explain-row", explain_row),
+        ("doctor", doctor),
+    ):
+        app.command(name)(command)
+
+
+def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    cause: Annotated[str, typer.Argument(help="The cause, as sluice status shows it.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    choice: Annotated[
+        str | None, typer.Option(help="What to do; the cause's first choice if left out.")
+    ] = None,
+    timeout: Timeout = 120.0,
+    key: Key = None,
+    server: Server = None,
+    output: Form = Output.TEXT,
+) -> None:
+    """Let a job go on that waits for an operator's decision; what is lost by it is kept."""
+    decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
+    with open_client(server) as client:
+        found = client.acknowledge(
+            client.find(job), decision, idempotency_key=key or new_key(), timeout_s=timeout
+        )
+    if output is Output.JSON:
+        show_json(found)
+        return
+    shown = [(name, one_line(found[name], _LINE)) for name in ("cause", "choice", "reason", "by")]
+    shown.append(("not joined", ranges(found["gaps"]) or "nothing is left out"))
+    show(facts_table(shown))
+
+
+def replay(
+    job: Job,
+    batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
+    diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
+    server: Server = None,
+    output: Form = Output.TEXT,
+) -> None:
+    """Join a batch again under its pin and compare; writes nothing, exits with 1 if it differs."""
+    with open_client(server) as client:
+        found = client.replay_batch(client.find(job), batch, diff=diff)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_replay(found)
+    if not found["identical"]:
+        raise typer.Exit(1)
+
+
+def _show_replay(found: Mapping[str, Any]) -> None:
+    missing = found["records_missing"]
+    facts: list[tuple[str, Text | str]] = [
+        ("batch", number(found["batch"])),
+        ("identical", "yes" if found["identical"] else "NO"),
+        ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
+        ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
+    ]
+    if missing:
+        facts.append(("records gone", one_line(ranges(missing), _LINE)))
+    if found.get("pin"):
+        facts.append(("versions", one_line(_compact(found["pin"].get("versions")), _LINE)))
+    show(facts_table(facts))
+    if found["differences"]:
+        rows = table("ROW", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
+        for row in found["differences"]:
+            values = (one_line(_compact(row[name]), 500) for name in ("expected", "found"))
+            place = (_text(row["partition"]), _text(row["offset"]))
+            rows.add_row(one_line(row["kind"]), *place, *values)
+        show(Text(""), rows)
+
+
+def explain_row(
+    job: Job,
+    coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
+    server: Server = None,
+    output: Form = Output.TEXT,
+) -> None:
+    """Show what became of a record: its batch and pin, and the table rows that it has met."""
+    if not _COORDINATES.fullmatch(coordinates):
+        raise SubmissionError(
+            f'"{coordinates}" names no record, expected topic/partition/offset',
+            hint="Take _topic, _partition and _offset of an output row.",
+        )
+    with open_client(server) as client:
+        found = client.explain_row(client.find(job), coordinates)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_row(found)
+
+
+def _show_row(found: Mapping[str, Any]) -> None:
+    show(facts_table(_row_facts(found)))
+    for dimension in found["dimensions"]:
+        name = f"{dimension['name']} AS {dimension['alias']}"
+        about = f"{name}: {_versions(dimension)}, key {_compact(dimension['key'])}"
+        show(Text(""), Text(one_line(about, _LINE)))
+        for row in dimension["rows"] or ["no row has this key"]:
+            show(Text("  " + one_line(_compact(row), _LINE)))
+
+
+def _versions(dimension: Mapping[str, Any]) -> str:
+    told = f"version {number(dimension['version'])}"
+    if dimension["current_version"] is None:
+        return f"{told}, not folded into current"
+    equal = "equal to" if dimension["current_equal"] else "newer than"
+    return f"{told}, {equal} version {number(dimension['current_version'])} of current"
+
+
+def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    place = found["coordinates"]
+    yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
+    for name in ("state", "reason", "batch", "committed_at_ms"):
+        if found[name] is not None:
+            value = instant(found[name]) if name == "committed_at_ms" else found[name]
+            yield name.removesuffix("_at_ms"), one_line(value, _LINE)
+    if found["pin"]:
+        yield "versions", one_line(_compact(found["pin"].get("versions")), _LINE)
+    for name in ("record", "record_base64"):
+        if found[name] is not None:
+            yield name.replace("record", "value").replace("_", " "), one_line(found[name], _LINE)
+    for row in found["output_rows"]:
+        yield "output row", one_line(_compact(row), _LINE)
+
+
+def doctor(
+    job: Annotated[
+        str | None, typer.Argument(help="Id, beginning of an id, or name; the machine without.")
+    ] = None,
+    server: Server = None,
+    output: Form = Output.TEXT,
+) -> None:
+    """Examine a job, or the machine; exits with 1 if a check has failed."""
+    with open_client(server) as client:
+        try:
+            found = client.doctor(None if job is None else client.find(job))
+        except RefusedError:
+            raise
+        except ControlPlaneError as exc:
+            if job is not None:
+                raise
+            found = _examine_here(exc)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_checks(found["checks"])
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+def _examine_here(unreached: ControlPlaneError) -> dict[str, Any]:
+    """Examine this machine without a control plane."""
+    from service.api.inspection import check_report  # (here: slow to load, and seldom needed)
+    from service.jobs.inspector import Inspector
+
+    found = Inspector().ask(None, ["doctor"], timeout_s=60.0)
+    first = {"name": "control plane", "ok": None, "detail": unreached.message}
+    checks = [{**first, "hint": unreached.hint}, *found["checks"]]
+    return check_report({"checks": checks}).model_dump(mode="json")
+
+
+def _show_checks(checks: Iterable[Mapping[str, Any]]) -> None:
+    rows = table("CHECK", "RESULT", "DETAIL")
+    hints = []
+    for check in checks:
+        rows.add_row(one_line(check["name"]), _RESULTS[check["ok"]], one_line(check["detail"], 500))
+        if check["ok"] is not True and check["hint"]:
+            hints.append(f"{one_line(check['name'])}: {one_line(check['hint'], 500)}")
+    show(rows)
+    for hint in hints:
+        say(f"hint: {hint}")
+
+
+def new_key() -> str:
+    """An idempotency key of its own for each run of a command."""
+    return uuid.uuid4().hex
+
+
+def operator() -> str:
+    """Who runs the command, as far as the machine knows."""
+    try:
+        return one_line(getpass.getuser(), 100)
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _compact(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,166 @@
+"""The doctor's look at what a job reads from and writes to: databases, Kafka, clocks."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.mysql_connection import connected, rows
+from joins.adapters.mysql_position import binlog_still_has, server_identity
+from joins.adapters.mysql_source import check_source
+from joins.checkpoint import read_json
+from joins.plan import Dimension, KafkaOptions, KafkaSink, KafkaSource
+from joins.probe_lives import read_lives
+from joins.source_state import SourceState
+from service.jobs.check import Check, bad, good, made, unknown
+from service.jobs.doctor_patient import Patient
+from service.wiring import connection_of, internal_kafka
+
+_CLOCK_S = 2.0
+_FUTURE_MS = 5_000
+_MILLIS = 1000
+
+
+def check_outside(patient: Patient) -> list[Check]:
+    """Whether this user may still do what the job does, and finds what it left."""
+    checks: list[Check] = []
+    for dimension in patient.plan.dimensions:
+        title = f"source {dimension.name}"
+        checks += made(title, partial(_source, patient, dimension))
+    checks += made("stream", lambda: _stream(patient))
+    checks += made("changelog topics", lambda: [_changelogs(patient)])
+    sink = patient.plan.sink
+    if isinstance(sink, KafkaSink):
+        checks += made("sink topic", lambda: [_sink(sink.kafka)])
+    return checks
+
+
+# Databases
+# ----------------------------------------------------------------------------------------------
+
+
+def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
+    title = f"source {dimension.name}"
+    config = connection_of(dimension)
+    check_source(config, dimension.fields, dimension.primary_key)
+    yield good(title, f'user "{config.username}" has its grants, the binlog its settings')
+    yield _database_clock(dimension)
+    kept = read_json(patient.checkpoint.source_file(dimension.name))
+    if kept is not None:
+        yield _binlog(dimension, SourceState.from_json(kept))
+
+
+def _database_clock(dimension: Dimension) -> Check:
+    title = f"clock of source {dimension.name}"
+    with connected(connection_of(dimension)) as connection:
+        before = time.time()
+        theirs = float(rows(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
+        after = time.time()
+    ahead_s = theirs - (before + after) / 2
+    detail = f"the database's clock is {ahead_s:+.3f} s from ours"
+    if abs(ahead_s) <= _CLOCK_S:
+        return good(title, detail)
+    return bad(title, detail, "Let both machines take their time from the same NTP servers.")
+
+
+def _binlog(dimension: Dimension, state: SourceState) -> Check:
+    title = f"binlog of source {dimension.name}"
+    config = connection_of(dimension)
+    if not server_identity(config).same_server(state.server):
+        return bad(
+            title,
+            "another server answers than the one that was copied",
+            "After a failover nothing is to be done: the table is copied again by itself.",
+        )
+    if state.high is None and not binlog_still_has(config, state.low):
+        return bad(
+            title,
+            f"{state.low.file_name} with the snapshot's beginning is gone",
+            "Keep binlogs longer (binlog_expire_logs_seconds); the table is copied again.",
+        )
+    return good(title, f"it is the server that was copied, generation {state.generation}")
+
+
+# Kafka
+# ----------------------------------------------------------------------------------------------
+
+
+def _probe_kafka(patient: Patient) -> KafkaOptions:
+    source = patient.plan.probe.source
+    if isinstance(source, KafkaSource):
+        return source.kafka
+    topic = patient.meta.probe_topic if patient.meta is not None else ""
+    return KafkaOptions(internal_kafka(patient.plan, patient.settings).bootstrap_servers, topic)
+
+
+def _stream(patient: Patient) -> Iterator[Check]:
+    """The topic is the one that the job reads, has its records, and none of the future."""
+    kafka = _probe_kafka(patient)
+    if not kafka.topic:
+        yield unknown("stream", "the job was never started")
+        return
+    cluster = KafkaCluster(kafka)
+    found = cluster.require(kafka.topic)
+    lives = read_lives(patient.checkpoint)
+    if lives and lives[-1].topic_id != found.topic_id:
+        yield bad(
+            "stream",
+            f'topic "{kafka.topic}" has id {found.topic_id}, expected {lives[-1].topic_id}',
+            "It was deleted and made again; acknowledge that, or stop the job.",
+        )
+        return
+    yield good("stream", f'topic "{kafka.topic}" is there, {len(found.partitions)} partitions')
+    yield _unread(patient, cluster, kafka.topic)
+    yield _stream_clock(cluster, kafka.topic, found.partitions)
+
+
+def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
+    """No record that is still to be read has been removed."""
+    note = read_json(patient.checkpoint.directory / "progress.json")
+    lives = read_lives(patient.checkpoint)
+    if note is not None:
+        wanted = {int(p): offset for p, offset in note["next_offsets"].items()}
+    else:
+        wanted = dict(lives[-1].start_offsets) if lives else {}
+    begin = cluster.beginning_offsets(topic)
+    lost = {p: begin[p] - o for p, o in wanted.items() if begin.get(p, 0) > o}
+    if not lost:
+        return good("unread records", f"the topic has all of them, from offsets {wanted}")
+    return bad(
+        "unread records",
+        f"{sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",
+        "Raise the topic's retention; acknowledge the gap, or submit the job anew.",
+    )
+
+
+def _stream_clock(cluster: KafkaCluster, topic: str, partitions: tuple[int, ...]) -> Check:
+    """The broker does not tell its time; the records' timestamps do, where they are ahead."""
+    later_ms = int(time.time() * _MILLIS) + _FUTURE_MS
+    ahead = cluster.first_since(topic, dict.fromkeys(partitions, later_ms))
+    if not ahead:
+        return good("clock of stream", "no record is of the future")
+    partition, (offset, at_ms) = next(iter(ahead.items()))
+    seconds = (at_ms - later_ms + _FUTURE_MS) / _MILLIS
+    return bad(
+        "clock of stream",
+        f"record {topic}/{partition}/{offset} is {seconds:.0f} s ahead of our clock",
+        "Set this machine's clock, or that of who writes the topic, by NTP.",
+    )
+
+
+def _changelogs(patient: Patient) -> Check:
+    topics = patient.meta.changelog_topics if patient.meta is not None else {}
+    cluster = KafkaCluster(internal_kafka(patient.plan, patient.settings))
+    gone = [topic for topic in topics.values() if cluster.describe(topic) is None]
+    if gone:
+        return bad(
+            "changelog topics",
+            f'topic "{gone[0]}" is gone',
+            "Submit the job anew: what the table's changes were cannot be found out any more.",
+        )
+    return good("changelog topics", f"{len(topics)} of {len(topics)} are there")
+
+
+def _sink(kafka: KafkaOptions) -> Check:
+    found = KafkaCluster(kafka).require(kafka.topic)
+    return good("sink topic", f'topic "{kafka.topic}", {len(found.partitions)} partitions')

@@ -1,0 +1,160 @@
+"""Looks into a job and prints one JSON object; it reads only, with a runner or without one.
+
+`python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `replay`, `explain-row`,
+`doctor`, `dead-letters list|show`. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joins.dead_letters import Coordinates as LetterPlace
+from joins.dead_letters import DeadLetter, DeadLetters
+from joins.explain_row import Coordinates
+from joins.history import History
+from joins.letter_replays import LetterReplays
+from joins.pins import pin_json
+from joins.stalls import type_name
+from service.jobs.layout import JobLayout
+from service.jobs.past import history_places, open_explainer, open_replayer
+from service.logs import configure_logs
+from watermark.errors import SluiceError
+
+Result = Mapping[str, Any]
+
+
+def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """Pin and commits of one batch."""
+    history = History(history_places(job_dir))
+    pin = history.pin(arguments.number)
+    output = None if history.output is None else history.output.of(pin.batch)
+    letters = history.dead_letters.of(pin.batch)
+    told = output or letters
+    return {
+        "batch": pin.batch,
+        "pin": pin_json(pin),
+        "records": pin.records(),
+        "committed": history.is_committed(pin.batch),
+        "committed_at_ms": None if told is None else told.committed_at_ms,
+        "counts": None if output is None else output.metadata.get("counts"),
+        "output_version": None if output is None else output.version,
+        "dead_letters_version": None if letters is None else letters.version,
+        "life": history.life_of(pin.batch).as_json(),
+    }
+
+
+def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """One batch, joined again and compared."""
+    with open_replayer(job_dir) as replayer:
+        return replayer.replay(arguments.batch, diff=arguments.diff)
+
+
+def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """What became of one record."""
+    with open_explainer(job_dir) as explainer:
+        place = Coordinates(arguments.topic, arguments.partition, arguments.offset)
+        return explainer.explain(place)
+
+
+def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
+    """Checks of the job, or of the machine."""
+    from service.jobs.doctor import examine  # what it looks at is slow to import
+
+    found: Result = examine(job_dir)
+    return found
+
+
+def _letters(job_dir: Path) -> DeadLetters:
+    layout = JobLayout(job_dir)
+    return DeadLetters(layout.dead_letters, LetterReplays(layout.checkpoint / "replays"))
+
+
+def _letter_json(letter: DeadLetter, shown_bytes: int | None) -> dict[str, Any]:
+    value = letter.as_json(shown_bytes=shown_bytes)
+    return {**value, "value_bytes": value["bytes"]}
+
+
+def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """A page of dead letters."""
+    page = _letters(job_dir).page(
+        after=arguments.cursor, limit=arguments.limit, pending=arguments.pending
+    )
+    after = page.next_after
+    return {
+        "items": [_letter_json(letter, arguments.value_bytes) for letter in page.letters],
+        "next_cursor": None if after is None else ".".join(map(str, after)),
+    }
+
+
+def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """One dead letter."""
+    letter = _letters(job_dir).find(arguments.partition, arguments.offset, arguments.batch)
+    return _letter_json(letter, arguments.value_bytes)
+
+
+# The process
+# --------------------------------------------------------------------------------------------------
+
+
+def _cursor(text: str) -> LetterPlace:
+    batch, partition, offset = (int(part) for part in text.split("."))
+    return batch, partition, offset
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sluice-inspect")
+    parser.add_argument("--job-dir", type=Path)
+    commands = parser.add_subparsers(required=True)
+
+    batch = commands.add_parser("batch")
+    batch.set_defaults(run=show_batch)
+    batch.add_argument("--number", type=int, required=True)
+    replay = commands.add_parser("replay")
+    replay.set_defaults(run=replay_batch)
+    replay.add_argument("--batch", type=int, required=True)
+    replay.add_argument("--diff", action="store_true")
+    explain = commands.add_parser("explain-row")
+    explain.set_defaults(run=explain_row)
+    explain.add_argument("--topic", required=True)
+    explain.add_argument("--partition", type=int, required=True)
+    explain.add_argument("--offset", type=int, required=True)
+    commands.add_parser("doctor").set_defaults(run=doctor)
+    letters = commands.add_parser("dead-letters").add_subparsers(required=True)
+    listing = letters.add_parser("list")
+    listing.set_defaults(run=list_letters)
+    listing.add_argument("--cursor", type=_cursor)
+    listing.add_argument("--limit", type=int, default=100)
+    listing.add_argument("--pending", action="store_true")
+    listing.add_argument("--value-bytes", type=int, default=1024)
+    show = letters.add_parser("show")
+    show.set_defaults(run=show_letter)
+    show.add_argument("--partition", type=int, required=True)
+    show.add_argument("--offset", type=int, required=True)
+    show.add_argument("--batch", type=int)
+    show.add_argument("--value-bytes", type=int)
+    return parser
+
+
+def main() -> int:
+    """Entry of the process."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    if arguments.job_dir is None and arguments.run is not doctor:
+        parser.error("--job-dir is missing")
+    configure_logs("WARNING")
+    job_dir = None if arguments.job_dir is None else arguments.job_dir.resolve()
+    try:
+        answer: dict[str, Any] = {"ok": True, "result": arguments.run(job_dir, arguments)}
+    except SluiceError as exc:
+        error = {"type": type_name(type(exc)), "message": exc.message, "hint": exc.hint}
+        answer = {"ok": False, "error": error}
+    sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
+    return 0 if answer["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Bounded reads of a real topic: what is between two offsets, no more, and what is gone is said."""
+
+import json
+
+import pytest
+from kafka import KafkaProducer
+
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_records import KafkaRecords
+from joins.errors import RecordsExpiredError, SourceUnavailableError
+from joins.plan import KafkaOptions
+from tests.support.topics import create_topic, produce
+
+
+@pytest.fixture
+def topic(kafka):
+    name = create_topic(kafka.bootstrap_servers, partitions=2)
+    for partition in (0, 1):
+        values = [{"n": n} for n in range(50)]
+        produce(kafka.bootstrap_servers, name, values, partition=partition)
+    return name
+
+
+def read(kafka, topic, ranges):
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        return [
+            (row["partition"], row["offset"], json.loads(row["value"])["n"])
+            for batch in records.batches(topic, ranges)
+            for row in batch.to_pylist()
+        ]
+
+
+def test_only_the_ranges_are_read_in_the_order_of_each_partition(kafka, topic):
+    found = read(kafka, topic, {0: (10, 13), 1: (48, 50)})
+    assert sorted(found) == [(0, 10, 10), (0, 11, 11), (0, 12, 12), (1, 48, 48), (1, 49, 49)]
+    assert [row for row in found if row[0] == 0] == sorted(row for row in found if row[0] == 0)
+
+
+def test_empty_ranges_read_nothing(kafka, topic):
+    assert read(kafka, topic, {0: (7, 7)}) == []
+
+
+def test_one_connection_serves_several_reads(kafka, topic):
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        for first in (40, 0, 20):
+            (batch,) = records.batches(topic, {1: (first, first + 1)})
+            assert batch.column("offset").to_pylist() == [first]
+
+
+def test_removed_records_are_an_error_and_never_skipped(kafka, topic):
+    KafkaCluster(KafkaOptions(kafka.bootstrap_servers, "")).delete_records_before(topic, {0: 5})
+    with pytest.raises(RecordsExpiredError, match=topic):
+        read(kafka, topic, {0: (4, 8)})
+    assert read(kafka, topic, {0: (5, 6)}) == [(0, 5, 5)]
+
+
+def test_a_cluster_that_does_not_answer_is_named():
+    with (
+        KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records,
+        pytest.raises(SourceUnavailableError, match=r"127\.0\.0\.1:1"),
+    ):
+        list(records.batches("t", {0: (0, 1)}))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_topics_are_read(kafka, codec):
+    name = create_topic(kafka.bootstrap_servers, partitions=1)
+    with KafkaProducer(
+        bootstrap_servers=kafka.bootstrap_servers, compression_type=codec
+    ) as producer:
+        for n in range(100):
+            producer.send(name, json.dumps({"n": n}).encode())
+    assert [n for _, _, n in read(kafka, name, {0: (0, 100)})] == list(range(100))

@@ -1,0 +1,78 @@
+"""Where rows of replayed dead letters go when the sink is no table."""
+
+import io
+import json
+
+import pytest
+
+from joins.adapters.console_sink import ConsoleLetterWriter
+from joins.adapters.kafka_sink import HEADER_NAMES, KafkaLetterWriter
+from joins.errors import SinkError
+from joins.kernels.probe import kernel_spec
+from joins.plan import KafkaOptions, KafkaSink
+from tests.support.letters import CORRECTED, LetterJob, request
+from tests.support.probe import PLAN
+from tests.support.topics import consume, create_topic, delete_topics
+
+OUTPUT = kernel_spec(PLAN).output
+
+
+@pytest.fixture
+def job(tmp_path):
+    return LetterJob(tmp_path).make()
+
+
+class CutOffError(Exception): ...
+
+
+def cut_off(step):
+    def passed(name):
+        if name == step:
+            raise CutOffError
+
+    return passed
+
+
+@pytest.mark.parametrize(("identifier", "lines"), [("x", 3), (None, 0)], ids=["print", "blackhole"])
+def test_rows_are_printed(job, identifier, lines):
+    out = io.StringIO()
+    writer = ConsoleLetterWriter(out, identifier, OUTPUT)
+    assert job.replay(writer=writer).handle(request({"records": CORRECTED}))["rows"] == 3
+    assert len(out.getvalue().splitlines()) == lines
+
+
+@pytest.mark.integration
+def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, spark, kafka):
+    topic = create_topic(kafka.bootstrap_servers)
+    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), ("user_id",))
+    writer = KafkaLetterWriter(sink, OUTPUT, spark)
+    try:
+        replay = job.replay(writer=writer, passed=cut_off("committed"))
+        with pytest.raises(CutOffError):  # sent, but nothing notes it
+            replay.handle(request({"records": CORRECTED}))
+        result = job.replay(writer=writer).handle(request({"records": CORRECTED}))
+        assert (result["replay"], result["rows"]) == (1, 3)
+        job.replay(writer=writer).handle(request({"records": CORRECTED}, "r2"))
+        sent = [(r.key, r.value, r.headers) for r in consume(kafka.bootstrap_servers, topic)]
+    finally:
+        delete_topics(kafka.bootstrap_servers, topic)
+    assert sent[3:] == sent[:3], "at least once: a crash sends the same bytes again"
+    rows = [json.loads(value) for _, value, _ in sent[:3]]
+    assert [(r["user_id"], r["name"]) for r in rows] == [(2, "r5"), (1, "r5"), (1, "u9")]
+    headers = [dict(h) for _, _, h in sent[:3]]
+    assert set(headers[0]) == set(HEADER_NAMES)
+    assert [(h["sluice-batch"], h["sluice-src-offset"]) for h in headers] == [
+        (b"7", b"101"),
+        (b"7", b"102"),
+        (b"8", b"105"),
+    ]
+
+
+@pytest.mark.integration
+def test_a_topic_that_takes_nothing_abandons_the_replay(job, spark, kafka):
+    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"), ())
+    writer = KafkaLetterWriter(sink, OUTPUT, spark)
+    with pytest.raises(SinkError, match="no such topic"):
+        job.replay(writer=writer).handle(request({"records": CORRECTED}))
+    assert "abandoned" in job.replays.outcome(1)
+    assert all(letter.replayed_by is None for letter in job.letters.page().letters)

@@ -1,0 +1,225 @@
+"""Guards of the stream: which fault is found, which one goes away, and where to go on."""
+
+from dataclasses import replace
+
+import pytest
+
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.errors import (
+    GuardError,
+    LogsDisagreeError,
+    OffsetsWentBackError,
+    PartitionsMissingError,
+    PinnedVersionExpiredError,
+    RecordsLostError,
+    SinkError,
+    TopicIdentityChangedError,
+    TopicMissingError,
+)
+from joins.guards import (
+    Marks,
+    Reach,
+    TopicGuard,
+    TopicView,
+    check_batch,
+    explain_spark,
+    look_at,
+    resumption,
+)
+from joins.plan import KafkaOptions
+from joins.probe_lives import Gap, Life
+from service.embedded.broker import KafkaBroker
+from tests.support.topics import create_topic, delete_topics, produce
+
+LIFE = Life("probe", 0, "id-1", {0: 10, 1: 0})
+VIEW = TopicView("id-1", {0: 0, 1: 0}, {0: 50, 1: 20})
+AT = Reach({0: 30, 1: 10}, {0: 30, 1: 10})
+
+
+def guard(tmp_path, life=LIFE):
+    return TopicGuard(tmp_path / "guards.json", "clicks", life)
+
+
+def found(tmp_path, view, reach=AT, seen=VIEW):
+    watched = guard(tmp_path)
+    watched.observe(seen, AT)
+    assert watched.fault() is None
+    watched.observe(view, reach)
+    return watched.fault()
+
+
+def view(begin=VIEW.begin_offsets, end=VIEW.end_offsets, topic_id="id-1"):
+    return TopicView(topic_id, begin, end)
+
+
+FOUND = {
+    "the_same": (VIEW, None),
+    "more": (view(end={0: 60, 1: 20}), None),
+    "a_new_partition": (view(begin={0: 0, 1: 0, 2: 0}, end={0: 50, 1: 20, 2: 5}), None),
+    "read_records_removed": (view(begin={0: 30, 1: 10}), None),
+    "gone": (TopicView(None), TopicMissingError),
+    "another_one": (view(topic_id="id-2", end={0: 500, 1: 500}), TopicIdentityChangedError),
+    "no_partition_1": (view(begin={0: 0}, end={0: 50}), PartitionsMissingError),
+    "back": (view(end={0: 49, 1: 20}), OffsetsWentBackError),
+    "back_before_the_output": (view(end={0: 20, 1: 20}), OffsetsWentBackError),
+    "one_unread_record_removed": (view(begin={0: 31, 1: 0}), RecordsLostError),
+    "a_new_partition_without_its_beginning": (
+        view(begin={0: 0, 1: 0, 2: 1}, end={0: 50, 1: 20, 2: 5}),
+        RecordsLostError,
+    ),
+}
+
+
+@pytest.mark.parametrize(("later", "error"), FOUND.values(), ids=FOUND)
+def test_a_look_tells_what_has_happened(tmp_path, later, error):
+    fault = found(tmp_path, later)
+    assert (None if fault is None else type(fault)) is error
+    if fault is not None:
+        assert "clicks" in fault.message
+        assert fault.hint.endswith(".")
+        assert fault.choices
+
+
+def test_records_that_a_running_batch_may_have_read_are_not_lost_yet(tmp_path):
+    removed = view(begin={0: 40, 1: 0})
+    assert found(tmp_path, removed, Reach(AT.committed, {0: 40, 1: 10})) is None
+    assert isinstance(found(tmp_path / "b", removed, AT), RecordsLostError)
+
+
+def test_an_end_below_the_output_is_found_without_an_earlier_look(tmp_path):
+    watched = guard(tmp_path)
+    watched.observe(view(end={0: 29, 1: 20}), AT)
+    assert isinstance(watched.fault(), OffsetsWentBackError)
+
+
+@pytest.mark.parametrize("gone", [TopicView(None), view(begin={0: 0}, end={0: 50})])
+def test_what_is_back_unchanged_clears_its_fault(tmp_path, gone):
+    watched = guard(tmp_path)
+    for each in (VIEW, gone, VIEW):
+        watched.observe(each, AT)
+    assert watched.fault() is None
+
+
+def test_a_topic_that_comes_back_as_another_one_does_not(tmp_path):
+    watched = guard(tmp_path)
+    for each in (VIEW, TopicView(None), view(topic_id="id-2")):
+        watched.observe(each, AT)
+    assert isinstance(watched.fault(), TopicIdentityChangedError)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [view(topic_id="id-2"), view(end={0: 40, 1: 20}), view(begin={0: 45, 1: 0})],
+    ids=["identity", "back", "lost"],
+)
+def test_a_fault_stays_though_all_looks_well_again_also_after_a_restart(tmp_path, bad):
+    watched = guard(tmp_path)
+    for each in (VIEW, bad, view(end={0: 90, 1: 90})):
+        watched.observe(each, AT)
+    kept = watched.fault()
+    assert isinstance(kept, GuardError)
+    again = guard(tmp_path)
+    assert type(again.fault()) is type(kept)
+    assert again.fault().message == kept.message
+
+
+def test_a_new_life_begins_without_faults_and_forgets_those_of_the_old_one(tmp_path):
+    watched = guard(tmp_path)
+    watched.observe(view(topic_id="id-2", end={0: 3, 1: 4}), AT)
+    later = replace(LIFE, directory="probe-2", topic_id="id-2", start_offsets={0: 0, 1: 0})
+    watched.begin(later, view(topic_id="id-2", end={0: 3, 1: 4}))
+    assert watched.fault() is None
+    assert guard(tmp_path, later).fault() is None
+    assert guard(tmp_path, later).marks.high == {0: 3, 1: 4}
+
+
+def test_batches_report_faults_too_but_not_every_error_is_one(tmp_path):
+    watched = guard(tmp_path)
+    watched.report(SinkError("no", hint="No."))
+    assert watched.fault() is None
+    watched.report(PinnedVersionExpiredError("old", hint="Old."))
+    assert watched.fault().choices == ("repin",)
+    watched.report(LogsDisagreeError("other", hint="Other."))
+    assert isinstance(watched.fault(), LogsDisagreeError)
+    watched.observe(view(topic_id="id-2"), AT)
+    assert isinstance(watched.fault(), TopicIdentityChangedError), "the gravest is told"
+
+
+RESUMED = {
+    "nothing_lost": (VIEW, Marks({0: 50, 1: 20}), {0: 30, 1: 10}, ()),
+    "removed": (
+        view(begin={0: 45, 1: 0}),
+        Marks({0: 50, 1: 20}),
+        {0: 45, 1: 10},
+        (Gap(0, 30, 45),),
+    ),
+    "another_topic": (
+        view(begin={0: 0, 1: 0, 2: 0}, topic_id="id-2"),
+        Marks({0: 50, 1: 10}),
+        {0: 0, 1: 0, 2: 0},
+        (Gap(0, 30, 50),),
+    ),
+    "ended_before_the_output": (
+        view(end={0: 60, 1: 20}),
+        Marks({0: 50, 1: 20}, {0: 25}),
+        {0: 25, 1: 10},
+        (Gap(0, 30, 50),),
+    ),
+    "ended_before_what_was_seen": (
+        view(end={0: 60, 1: 20}),
+        Marks({0: 50, 1: 20}, {0: 40}),
+        {0: 30, 1: 10},
+        (Gap(0, 40, 50),),
+    ),
+    "a_partition_is_gone": (
+        view(begin={0: 0}, end={0: 50}),
+        Marks({0: 50, 1: 20}),
+        {0: 30, 1: 20},
+        (Gap(1, 10, 20),),
+    ),
+    "a_partition_was_added": (
+        view(begin={0: 0, 1: 0, 2: 4}, end={0: 50, 1: 20, 2: 9}),
+        Marks({0: 50, 1: 20}),
+        {0: 30, 1: 10, 2: 4},
+        (Gap(2, 0, 4),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("now", "marks", "start", "gaps"), RESUMED.values(), ids=RESUMED)
+def test_a_new_life_goes_on_where_the_output_ends_or_where_something_is(now, marks, start, gaps):
+    resumed = resumption(LIFE, AT.committed, marks, now)
+    assert dict(resumed.start_offsets) == start
+    assert resumed.gaps == gaps
+
+
+def test_sparks_words_for_a_loss_are_recognised():
+    text = "Job aborted\n  [KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost\nmore"
+    error = explain_spark("clicks", text)
+    assert error is not None
+    assert "START_OFFSET_RESET" in error.message
+    assert explain_spark("clicks", "out of memory") is None
+
+
+def test_looks_at_a_real_topic_and_at_its_successor(kafka: KafkaBroker):
+    servers = kafka.bootstrap_servers
+    topic = create_topic(servers, partitions=2)
+    cluster = KafkaCluster(KafkaOptions(servers, topic), keep_open=True)
+    try:
+        produce(servers, topic, [{"n": 1}, {"n": 2}], partition=1)
+        first = look_at(cluster, topic)
+        assert (dict(first.begin_offsets), dict(first.end_offsets)) == ({0: 0, 1: 0}, {0: 0, 1: 2})
+        life = Life("probe", 0, str(first.topic_id), {0: 0, 1: 0})
+        check_batch(cluster, topic, life, {0: 0, 1: 2})
+        with pytest.raises(PartitionsMissingError):
+            check_batch(cluster, topic, life, {0: 0, 7: 2})
+        delete_topics(servers, topic)
+        assert look_at(cluster, topic) == TopicView(None)
+        with pytest.raises(TopicMissingError):
+            check_batch(cluster, topic, life, {0: 0})
+        create_topic(servers, topic, partitions=2)
+        assert look_at(cluster, topic).topic_id not in (None, first.topic_id)
+        with pytest.raises(TopicIdentityChangedError):
+            check_batch(cluster, topic, life, {0: 0})
+    finally:
+        cluster.close()

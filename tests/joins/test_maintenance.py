@@ -1,0 +1,421 @@
+"""Maintenance on real tables: what is leased reads the same, whenever it is interrupted."""
+
+import contextlib
+import json
+import os
+import shutil
+import time
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.build_side import read_changelog_state
+from joins.errors import FencedError, PinnedVersionExpiredError, SinkError
+from joins.index_keeper import IndexKeeper, pinned_rows
+from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
+from joins.maintenance import (
+    ChangelogMaintenance,
+    CurrentMaintenance,
+    DimensionKey,
+    OutputMaintenance,
+    Upkeep,
+    UpkeepSettings,
+)
+from joins.plan import Field
+from joins.types import SqlType, TypeName
+from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
+from tests.support.histories import KEYS, PARTITIONS, histories
+
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+BY_ID = IndexSpec(("id",), ("id",), FIELDS, PARTITIONS)
+EAGER = UpkeepSettings(checkpoint_every=3, min_files=2, current_retention_hours=0, grace_s=0)
+
+
+class InterruptedByTestError(Exception):
+    """Stands for whatever ends a runner."""
+
+
+def stop_at(step):
+    """Raises when the `step`-th step begins."""
+    left = [step]
+
+    def on_step(name):
+        left[0] -= 1
+        if left[0] < 0:
+            raise InterruptedByTestError(name)
+
+    return on_step
+
+
+class Kept:
+    """A changelog with its maintenance, and what each version must show."""
+
+    def __init__(self, directory):
+        self.changelog = Changelog(directory / "changelog")
+        self.log = self.changelog.log
+        self.index = directory / "index"
+        self.rows = []
+        self.shown = {0: ({}, read_changelog_state(self.log, 0))}
+        self.leased = 0
+        self.make()
+
+    def make(self, on_step=lambda _: None):
+        """As after a restart: a new instance over the same tables."""
+        self.log = DeltaLog(self.log.path, "app")
+        table = Upkeep(self.log, 1, EAGER, on_step)
+        self.maintenance = ChangelogMaintenance(table, DimensionKey(("id",), PARTITIONS))
+
+    def commit(self, *rows):
+        version = self.changelog.commit(*rows)
+        self.rows += rows
+        self.shown[version] = (model(self.rows), self.state(version))
+        return version
+
+    def state(self, version):
+        return read_changelog_state(self.log, version)
+
+    def names(self, version):
+        keeper = IndexKeeper(self.index, (BY_ID,), self.log)
+        shutil.rmtree(self.index, ignore_errors=True)
+        keeper.restore(version)
+        return names(self.index, version)
+
+    def run(self, leased=None, folded=None):
+        newest = self.log.version()
+        self.leased = newest if leased is None else leased
+        self.maintenance.run(self.leased, newest if folded is None else folded)
+
+    def run_twice(self):
+        """The second time, what the first one replaced is leased no more."""
+        for _ in range(2):
+            self.run()
+
+    def check(self):
+        """Every leased version shows what it always has shown."""
+        for version in range(self.leased, self.log.version() + 1):
+            made_by = max(at for at in self.shown if at <= version)  # maintenance changes nothing
+            assert (self.names(version), self.state(version)) == self.shown[made_by], version
+
+    def files(self):
+        return {path.name for path in self.log.path.glob("*.parquet")}
+
+
+def names(place, version):
+    index = DimensionIndex.attach(place, version, BY_ID)
+    found, rows = index.lookup([pa.array(range(KEYS))])
+    return dict(zip(found.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
+
+
+def model(rows):
+    """id → name, record by record."""
+    marks = [row for row in rows if row["_op"] == "w"]
+    complete = min(
+        max((m["_generation"] for m in marks if m["_partition"] == p), default=-1)
+        for p in range(PARTITIONS)
+    )
+    newest = {}
+    for row in rows:
+        late = any(
+            m["_partition"] == row["_partition"]
+            and m["_generation"] >= row["_generation"]
+            and m["_offset"] < row["_offset"]
+            for m in marks
+        )
+        if row["_op"] == "w" or (row["_op"] == "r" and late):
+            continue
+        place = (row["_epoch"], row["_file"], row["_pos"], row["_row"], row["_offset"])
+        if row["id"] not in newest or place > newest[row["id"]][0]:
+            newest[row["id"]] = (place, row)
+    return {
+        key: row["name"]
+        for key, (_, row) in newest.items()
+        if row["_op"] != "d" and row["_generation"] >= complete
+    }
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Kept(tmp_path)
+
+
+def filled(kept, updates=12):
+    kept.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    kept.commit(watermark(0, partition=1))
+    for at in range(updates):
+        kept.commit(record("u", 1, 9 + at, 3 + at))
+    return kept.log.version()
+
+
+# Compaction
+# ----------------------------------------------------------------------------------------------
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(commits=histories, data=st.data())
+def test_leased_versions_are_the_same_before_and_after_maintenance(tmp_path, commits, data):
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    kept = Kept(tmp_path)
+    for commit in commits:
+        kept.commit(*commit)
+        if data.draw(st.integers(0, 3)) == 0:
+            newest = kept.log.version()
+            leased = data.draw(st.integers(kept.leased, newest))
+            kept.make(stop_at(data.draw(st.integers(0, 20))))
+            with contextlib.suppress(InterruptedByTestError):
+                kept.run(leased, data.draw(st.integers(0, newest)))
+            kept.make()
+            kept.run(leased, leased)
+    kept.check()
+    kept.run()
+    kept.check()
+
+
+def test_superseded_rows_and_small_files_go(kept):
+    before = filled(kept)
+    kept.run()
+    after = kept.log.version()
+    assert after == before + 1
+    assert len(kept.log.files_at(after)) == 1
+    kept.check()
+    assert kept.log.rows_at(after)[next(iter(kept.log.rows_at(after)))] == 4
+    kept.run()
+    assert kept.log.version() == after
+
+
+def test_files_go_when_no_lease_needs_them(kept):
+    filled(kept)
+    kept.run(leased=5)
+    held = kept.files()
+    assert {path.name for path in kept.log.files_at(5)} <= held
+    kept.check()
+    kept.run()
+    kept.run()
+    assert kept.files() == {path.name for path in kept.log.files_at(kept.log.version())}
+    kept.check()
+
+
+def test_rows_behind_the_fold_stay_as_they_are(kept):
+    newest = filled(kept)
+    kept.run(leased=newest - 1, folded=4)
+    last = kept.log.version()
+    assert len(kept.log.files_added(5, last)) == newest - 4
+    assert kept.log.read_commit(newest).column("_pos").to_pylist() == [20]
+    assert kept.log.read_commit(last).num_rows == 0
+    kept.check()
+
+
+def test_without_leases_nothing_is_removed(kept):
+    filled(kept)
+    before = kept.files()
+    kept.maintenance.run(None, None)
+    kept.maintenance.run(None, 7)
+    assert kept.files() == before
+    assert kept.log.oldest_entry() == 0
+    kept.check()
+
+
+def test_a_large_file_waits_until_the_small_ones_are_worth_it(kept, tmp_path):
+    rows = [record("r", at, 5, at, row=-1) for at in range(20_000)]
+    kept.changelog.commit(*rows)
+    for at in range(4):
+        kept.changelog.commit(record("u", 1, 9 + at, 20_000 + at))
+    kept.run()
+    assert sorted(kept.log.rows_at(kept.log.version()).values()) == [1, 20_000]
+    small = UpkeepSettings(checkpoint_every=100, min_files=2, max_rows=100)
+    limited = ChangelogMaintenance(Upkeep(kept.log, 1, small), DimensionKey(("id",), PARTITIONS))
+    for at in range(9):
+        kept.changelog.commit(*[record("u", i, 20 + at, 30_000) for i in range(30)])
+    limited.run(kept.log.version(), kept.log.version())
+    assert max(kept.log.rows_at(kept.log.version()).values()) == 20_000
+
+
+STEPS = range(20)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_after_a_crash_at_any_step_the_next_run_ends_at_the_same(tmp_path, step):
+    kept, other = Kept(tmp_path / "a"), Kept(tmp_path / "b")
+    for each in (kept, other):
+        filled(each)
+        stage(each.log.path, batch_of([record("u", 1, 99, 99)]))
+    kept.make(stop_at(step))
+    with pytest.raises(InterruptedByTestError):
+        kept.run_twice()
+    kept.check()
+    kept.make()
+    for each in (kept, kept, other, other):
+        each.run()
+    kept.check()
+    assert len(kept.files()) == len(other.files())
+    kept.commit(record("u", 1, 200, 200))
+    kept.check()
+
+
+def test_a_runner_that_was_taken_over_changes_nothing(kept):
+    filled(kept)
+    DeltaLog(kept.log.path, "app").commit_epoch(2)
+    before = kept.files(), sorted(os.listdir(kept.log.path / "_delta_log"))
+    with pytest.raises(FencedError):
+        kept.run()
+    version = kept.log.version()
+    left = {path.name for path in kept.log.files_at(version)}
+    assert left <= kept.files()
+    assert sorted(os.listdir(kept.log.path / "_delta_log")) == before[1]
+
+
+# The log
+# ----------------------------------------------------------------------------------------------
+
+
+def test_the_log_is_shortened_to_a_checkpoint_that_no_lease_is_older_than(kept):
+    newest = filled(kept)
+    kept.run(leased=8)
+    assert kept.log.oldest_version() == 8
+    with pytest.raises(SinkError, match="version 7"):
+        kept.log.files_at(7)
+    kept.check()
+    reopened = DeltaLog(kept.log.path, "app")
+    assert (reopened.last_batch(), reopened.version()) == (newest - 1, newest + 1)
+    with pytest.raises(SinkError, match="commit 1 "):
+        reopened.files_added(1, newest)
+
+
+def test_batches_are_found_as_long_as_the_log_has_them(kept):
+    newest = filled(kept)
+    assert [kept.log.version_of(batch) for batch in range(newest)] == list(range(1, newest + 1))
+    assert kept.log.version_of(newest) is None
+    kept.run(leased=8)
+    assert kept.log.batch_metadata(newest - 1) == {"batch": newest - 1}
+    assert kept.log.batch_metadata(0) is None
+
+
+def test_the_index_goes_on_across_a_maintenance_commit_and_a_shortened_log(kept, tmp_path):
+    filled(kept)
+    keeper = IndexKeeper(tmp_path / "index", (BY_ID,), kept.log)
+    keeper.prepare(3)
+    kept.run(leased=3)
+    keeper.prepare(kept.log.version())
+    assert names(tmp_path / "index", kept.log.version()) == {1: "u20", 2: "r5"}
+    behind = IndexKeeper(tmp_path / "behind", (BY_ID,), kept.log)
+    behind.prepare(3)
+    for at in range(4):
+        kept.commit(record("u", 2, 40 + at, 40 + at))
+    kept.run()
+    newest = kept.commit(record("u", 1, 60, 60))
+    for each, place in ((keeper, "index"), (behind, "behind")):
+        each.prepare(newest)
+        assert names(tmp_path / place, newest) == {1: "u60", 2: "u43"}
+    assert usable_versions(tmp_path / "behind", BY_ID) == (3, newest)
+
+
+def test_a_pinned_version_that_is_gone_is_an_error_of_its_own(kept, tmp_path):
+    newest = filled(kept)
+    keeper = IndexKeeper(tmp_path / "index", (BY_ID,), kept.log)
+    kept.run(leased=8)
+    with pytest.raises(PinnedVersionExpiredError, match="version 5"):
+        keeper.restore(5)
+    assert keeper.oldest_available(5) == 8
+    assert keeper.oldest_available(10) == 10
+    keeper.restore(8)
+    kept.log.files_added(8, 8)[0].unlink()
+    with pytest.raises(PinnedVersionExpiredError):
+        list(pinned_rows(kept.log, 10))
+    assert keeper.oldest_available(8) == newest + 1
+
+
+def test_other_readers_of_delta_see_the_table(kept):
+    newest = filled(kept)
+    kept.run(leased=8)
+    for version in range(8, newest + 2):
+        table = DeltaTable(str(kept.log.path), version=version)
+        rows = table.to_pyarrow_table().num_rows
+        assert rows == sum(kept.log.rows_at(version).values())
+    told = [json.loads(line) for line in kept.log._entry_path(newest + 1).read_text().splitlines()]
+    changed = [a[k]["dataChange"] for a in told for k in ("add", "remove") if k in a]
+    assert changed == [False] * (newest + 1)
+
+
+# Orphans
+# ----------------------------------------------------------------------------------------------
+
+
+def test_uncommitted_files_go_when_nobody_will_commit_them(kept):
+    newest = filled(kept)
+    rows = batch_of([record("u", 1, 99, 99)])
+    root = kept.log.path
+    gone = [
+        stage(root, rows, number=n, epoch=e).path for n, e in ((0, 1), (newest - 1, 1), (99, 0))
+    ]
+    left = [stage(root, rows, number=n, epoch=e).path for n, e in ((newest, 1), (0, 2))]
+    (root / "mine.parquet").write_bytes(b"a user's")
+    kept.run()
+    assert not kept.files() & set(gone)
+    assert {*left, "mine.parquet"} <= kept.files()
+
+
+@pytest.fixture
+def output(tmp_path):
+    create_table(tmp_path / "out", SCHEMA)
+    return DeltaLog(tmp_path / "out", "app")
+
+
+def test_an_output_keeps_all_that_was_ever_committed(output):
+    rows = batch_of([record("u", 1, 99, 99)])
+    root = output.path
+    kept = [stage(root, rows, number=n, epoch=2) for n in range(6)]
+    for batch, file in enumerate(kept):
+        output.commit(batch, 2, [file], {})
+    DeltaTable(str(root)).optimize.compact()
+    output.retract(5, 2)
+    replay = stage(root, rows, number=0, epoch=2)
+    DeltaLog(root, "app:replay").commit(0, 2, [replay], {})
+    orphans = [stage(root, rows, number=n, epoch=e).path for n, e in ((3, 2), (40, 1))]
+    running = [stage(root, rows, number=n, epoch=2).path for n in (6, 7)]
+    before = {path.name for path in root.glob("*.parquet")}
+    maintenance = OutputMaintenance(Upkeep(output, 2, EAGER))
+    log_before = output.oldest_entry()
+    for _ in range(2):
+        maintenance.run()
+        assert before - {path.name for path in root.glob("*.parquet")} == set(orphans)
+    assert set(running) < before
+    assert output.oldest_entry() == log_before == 0
+    assert output.checkpoints() == [output.version()]
+
+
+def test_a_young_file_of_this_runner_in_an_output_stays(output):
+    output.commit(4, 2, [], {})
+    rows = batch_of([record("u", 1, 99, 99)])
+    young = stage(output.path, rows, number=1, epoch=2)
+    patient = UpkeepSettings(grace_s=60)
+    OutputMaintenance(Upkeep(output, 2, patient)).run()
+    assert (output.path / young.path).exists()
+    old = time.time() - 61
+    os.utime(output.path / young.path, (old, old))
+    OutputMaintenance(Upkeep(output, 2, patient)).run()
+    assert not (output.path / young.path).exists()
+
+
+# `current`
+# ----------------------------------------------------------------------------------------------
+
+
+def test_current_keeps_what_is_younger_than_its_retention(tmp_path):
+    create_table(tmp_path / "current", SCHEMA)
+    current = DeltaLog(tmp_path / "current", "app:current")
+    batch = batch_of([record("u", 1, 99, 99)])
+    for version in range(8):
+        current.commit(version, 1, [stage(current.path, batch)], {"sluice.changelog_version": 1})
+    DeltaTable(str(current.path)).optimize.compact()
+    CurrentMaintenance(Upkeep(current, 1, UpkeepSettings(checkpoint_every=3))).run()
+    assert (len(list(current.path.glob("*.parquet"))), current.oldest_entry()) == (9, 0)
+    CurrentMaintenance(Upkeep(current, 1, EAGER)).run()
+    assert len(list(current.path.glob("*.parquet"))) == 1
+    assert current.oldest_entry() > 0
+    assert DeltaLog(current.path, "app:current").last_batch() == 7
+    assert DeltaTable(str(current.path)).to_pyarrow_table().num_rows == 8

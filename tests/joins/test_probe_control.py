@@ -1,0 +1,316 @@
+"""Whether the probe may run, and from where, on a real topic and real tables, without Spark."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.checkpoint import Checkpoint, JobMeta
+from joins.errors import (
+    LogsDisagreeError,
+    NothingToAcknowledgeError,
+    PinnedVersionExpiredError,
+    RequestError,
+)
+from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.probe import DEAD_LETTERS
+from joins.pins import Pin, pin_json, read_offset_log
+from joins.plan import KafkaOptions
+from joins.probe_control import ControlParts, ProbeControl
+from joins.requests import Request
+from joins.stalls import Stalls
+from service.embedded.broker import KafkaBroker
+from tests.support.topics import create_topic, delete_topics, produce, unique_name
+
+APP = "sluice:job:one"
+
+
+class Job:
+    """The durable things of one job over a topic with one partition of 100 records."""
+
+    def __init__(self, root, kafka: KafkaBroker) -> None:
+        self.servers = kafka.bootstrap_servers
+        self.topic = create_topic(self.servers, unique_name("control"))
+        produce(self.servers, self.topic, [{"n": n} for n in range(100)], partition=0)
+        self.root = root
+        self.checkpoint = Checkpoint(root / "checkpoint")
+        self.stalls = Stalls()
+        self.controls: list[ProbeControl] = []
+        for name in ("output", "dead"):
+            create_table(root / name, DEAD_LETTERS)
+        self.output = DeltaLog(root / "output", APP)
+        self.dead = DeltaLog(root / "dead", APP)
+        self.meta: JobMeta | None = None
+        self.meta = self._meta()
+
+    def _meta(self) -> JobMeta:
+        control = self.control()
+        view = control.progress.look(holding=False)
+        return JobMeta("one", 1, self.topic, str(view.topic_id), {0: 0}, {})
+
+    def control(self) -> ProbeControl:
+        """What a new runner would have."""
+        meta = self.meta or JobMeta("one", 1, self.topic, "unknown", {0: 0}, {})
+        control = ProbeControl(
+            ControlParts(
+                checkpoint=self.checkpoint,
+                meta=meta,
+                kafka=KafkaOptions(self.servers, self.topic),
+                writer=DeltaSinkWriter(self.output),
+                dead_letters=self.dead,
+                stalls=self.stalls,
+                available=lambda versions: {name: v + 2 for name, v in versions.items()},
+            )
+        )
+        self.controls.append(control)
+        return control
+
+    def plan(self, batch: int, *, until: int | None = None, life: str = "probe") -> None:
+        """Spark plans `batch`: ten records, or up to `until`."""
+        path = self.checkpoint.spark_directory(life) / "offsets" / str(batch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        end = json.dumps({self.topic: {"0": until or 10 * (batch + 1)}})
+        path.write_text(f'v1\n{{"batchTimestampMs":{batch},"conf":{{}}}}\n{end}')
+
+    def pin(self, batch: int, control: ProbeControl) -> Pin:
+        bounds = {0: 10 * batch}, {0: 10 * (batch + 1)}
+        return control.pins.create(Pin(batch, self.topic, *bounds, {"users": 3}, batch, 1))
+
+    def commit(self, pin: Pin) -> None:
+        self.output.commit(pin.batch, 1, (), {**pin_json(pin), "counts": {"joined": 10}})
+
+    def letter(self, batch: int) -> None:
+        """A dead letter of `batch` is committed."""
+        with ParquetStage(self.dead.path, DEAD_LETTERS, FileOrigin(1, batch, 0, 0)) as stage:
+            stage.write(pa.RecordBatch.from_pylist([{}], schema=DEAD_LETTERS))
+            staged = stage.finish()
+        self.dead.commit(batch, 1, [staged], {})
+
+    def letters(self) -> int:
+        return len(self.dead.files_at(self.dead.version()))
+
+    def look(self, control: ProbeControl) -> str | None:
+        """The type of the stall after a look while nothing runs."""
+        control.look(holding=False, running=False)
+        control.may_run()
+        stalled = self.stalls.first()
+        return None if stalled is None else stalled[1].type
+
+    def trim(self, offset: int) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_records({TopicPartition(self.topic, 0): offset})
+        finally:
+            admin.close()
+
+    def recreate(self, records: int) -> None:
+        delete_topics(self.servers, self.topic)
+        create_topic(self.servers, self.topic)
+        produce(self.servers, self.topic, [{"n": n} for n in range(records)], partition=0)
+
+
+@pytest.fixture
+def job(tmp_path, kafka):
+    found = Job(tmp_path, kafka)
+    yield found
+    for control in found.controls:
+        control.close()
+
+
+def asked(cause: str, request_id: str = "r1", **body) -> Request:
+    told = {"cause": cause, "choice": None, "reason": "known", **body}
+    return Request(request_id, "acknowledge", told, 1, "operator")
+
+
+def test_a_job_begins_in_its_first_life_and_may_run(job):
+    control = job.control()
+    control.open()
+    assert job.look(control) is None
+    control.prepare_start()
+    assert control.progress.start_offsets() == {0: 0}
+    assert control.lives.spark_directory.name == "probe"
+    with pytest.raises(NothingToAcknowledgeError):
+        control.acknowledge(asked("records-lost"))
+
+
+def test_a_committed_batch_that_was_not_counted_is_counted_at_the_next_start(job):
+    control = job.control()
+    job.plan(0)
+    job.commit(job.pin(0, control))
+    assert control.progress.counts.batch is None
+    later = job.control()
+    later.open()
+    assert (later.progress.counts.batch, later.progress.counts.joined) == (0, 10)
+    assert later.progress.next_offsets == {0: 10}
+    job.trim(10)
+    assert job.look(later) is None, "what is committed may be removed"
+
+
+def test_an_entry_that_sparks_log_has_lost_is_restored_for_an_uncommitted_batch(job):
+    control = job.control()
+    for batch in (0, 1):
+        pin = job.pin(batch, control)
+    job.commit(job.pin(0, control))
+    control.prepare_start()
+    directory = control.lives.spark_directory
+    assert [read_offset_log(directory, n, job.topic).end_offsets for n in (0, 1)] == [
+        {0: 10},
+        dict(pin.end_offsets),
+    ]
+    assert len(control.lives.all) == 1
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "longer"])
+def test_behind_a_committed_batch_that_sparks_log_does_not_have_a_new_life_begins(job, lost):
+    control = job.control()
+    job.plan(0)
+    if not lost:
+        job.plan(1, until=35)
+    for batch in (0, 1):
+        job.commit(job.pin(batch, control))
+    control.open()
+    control.prepare_start()
+    life = control.lives.current
+    assert (life.directory, life.first_batch, life.cause) == ("probe-2", 2, "logs-disagree")
+    assert dict(life.start_offsets) == {0: 20}
+    assert life.acknowledgement is None
+    control.prepare_start()
+    assert len(control.lives.all) == 2
+
+
+def test_an_uncommitted_batch_that_was_planned_otherwise_waits_for_an_operator(job):
+    control = job.control()
+    job.plan(0, until=25)
+    job.pin(0, control)
+    with pytest.raises(LogsDisagreeError) as raised:
+        control.prepare_start()
+    control.report(raised.value)
+    assert not control.may_run()
+    record = control.acknowledge(asked("logs-disagree"))
+    assert record["gaps"] == []
+    life = control.lives.current
+    assert (life.first_batch, life.abandoned, dict(life.start_offsets)) == (1, (0,), {0: 0})
+    assert control.may_run()
+
+
+def test_what_spark_calls_committed_but_the_output_lacks_waits_for_an_operator(job):
+    control = job.control()
+    job.plan(0)
+    job.pin(0, control)
+    commits = control.lives.spark_directory / "commits"
+    commits.mkdir()
+    (commits / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    with pytest.raises(LogsDisagreeError):
+        control.prepare_start()
+
+
+def test_removed_unread_records_are_acknowledged_with_their_gap(job):
+    control = job.control()
+    job.plan(0)
+    job.commit(job.pin(0, control))
+    job.plan(1)
+    job.pin(1, control)
+    job.letter(1)
+    control.open()
+    assert job.look(control) is None
+    job.trim(33)
+    assert job.look(control) == "records-lost"
+    for bad in (asked("topic-missing"), asked("pinned-version-expired")):
+        with pytest.raises(NothingToAcknowledgeError):
+            control.acknowledge(bad)
+    for bad in (asked("records-lost", reason=" "), asked("records-lost", choice="repin")):
+        with pytest.raises(RequestError):
+            control.acknowledge(bad)
+    assert job.letters() == 1
+    record = control.acknowledge(asked("records-lost"))
+    assert record["gaps"] == [{"partition": 0, "from": 10, "to": 33}]
+    assert (record["by"], record["cause"], record["choice"]) == (
+        "operator",
+        "records-lost",
+        "continue",
+    )
+    assert job.letters() == 0, "the abandoned batch has no dead letters"
+    life = control.lives.current
+    assert (life.first_batch, life.abandoned, dict(life.start_offsets)) == (2, (1,), {0: 33})
+    assert control.pins.newest().batch == 0
+    assert job.look(control) is None
+    assert control.acknowledge(asked("records-lost")) == record, "the same request again"
+    later = job.control()
+    later.open()
+    assert later.progress.start_offsets() == {0: 33}
+    assert later.progress.next_offsets == {0: 33}
+    assert job.look(later) is None
+
+
+@pytest.mark.parametrize("records", [3, 100, 250], ids=["smaller", "same", "larger"])
+def test_another_topic_of_the_same_name_is_joined_from_its_beginning(job, records):
+    control = job.control()
+    job.plan(0)
+    job.commit(job.pin(0, control))
+    control.open()
+    assert job.look(control) is None
+    job.recreate(records)
+    assert job.look(control) == "topic-identity-changed"
+    with pytest.raises(Exception, match="expected"):
+        control.check_batch(control.pins.newest())
+    again = job.control()
+    again.open()
+    assert not again.may_run()
+    record = again.acknowledge(asked("topic-identity-changed"))
+    assert record["gaps"] == [{"partition": 0, "from": 10, "to": 100}]
+    assert dict(again.lives.current.start_offsets) == {0: 0}
+    assert job.look(again) is None
+    again.check_batch(again.pins.newest())
+
+
+def test_a_missing_topic_cannot_be_acknowledged(job):
+    control = job.control()
+    assert job.look(control) is None
+    delete_topics(job.servers, job.topic)
+    assert job.look(control) == "topic-missing"
+    with pytest.raises(RequestError, match="not there"):
+        control.acknowledge(asked("topic-missing"))
+    assert len(control.lives.all) == 1
+
+
+def test_an_expired_version_is_pinned_anew_only_when_asked(job):
+    control = job.control()
+    job.plan(0)
+    job.pin(0, control)
+    job.letter(0)
+    control.open()
+    control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
+    assert job.look(control) == "pinned-version-expired"
+    with pytest.raises(RequestError):
+        control.acknowledge(asked("pinned-version-expired", choice="continue"))
+    record = control.acknowledge(asked("pinned-version-expired"))
+    assert (record["choice"], record["gaps"]) == ("repin", [])
+    life = control.lives.current
+    assert (life.versions, dict(life.start_offsets)) == ({"users": 5}, {0: 0})
+    assert job.letters() == 0
+
+
+def test_an_interrupted_acknowledgement_is_completed_at_the_next_start(job):
+    control = job.control()
+    job.plan(0)
+    job.pin(0, control)
+    job.letter(0)
+    control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
+    control.acknowledge(asked("pinned-version-expired"))
+    aside = job.checkpoint.pins_directory / "abandoned" / f"{0:010d}.json"
+    aside.replace(job.checkpoint.pins_directory / aside.name)
+    later = job.control()
+    later.open()
+    assert later.pins.newest() is None
+    assert job.letters() == 0
+
+
+def test_a_batch_that_still_runs_keeps_the_acknowledgement_waiting(job, monkeypatch):
+    monkeypatch.setattr("joins.probe_control._BATCH_ENDS_S", 0.1)
+    control = job.control()
+    control.report(LogsDisagreeError("other", hint="Other."))
+    with control.turn, pytest.raises(RequestError, match="still running"):
+        control.acknowledge(asked("logs-disagree"))

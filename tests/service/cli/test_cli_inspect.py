@@ -1,0 +1,193 @@
+"""Commands that look into a job, as their users run them: values of strangers stay values."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+
+import pytest
+
+from service.client import Client
+from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.inspect_program import HOSTILE
+from tests.support.wait import wait_until
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            with Client(running.url) as client:
+                names = ("good", "sick", "expired", "near")
+                for name in names:
+                    client.submit(script(), name)
+                wait_until(
+                    lambda: all(job["state"] == "JOINING" for job in client.jobs()),
+                    deadline_s=60,
+                )
+            yield running
+
+
+@pytest.fixture
+def sluice(plane):
+    def run(*arguments, stdin=None, **environment):
+        done = subprocess.run(
+            [sys.executable, "-m", "service.cli", *arguments],
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            cwd=ROOT,
+            env={**os.environ, "SLUICE_SERVER": plane.url, **environment},
+        )
+        done.text = done.stdout.decode()
+        done.said = done.stderr.decode()
+        return done
+
+    return run
+
+
+COMMANDS = {
+    "batch_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "NO"),
+    "batch_that_is_the_same": (["replay", "good", "--batch", "4"], 0, "yes"),
+    "row": (["explain-row", "good", "clicks/0/7"], 0, "equal to version 2 of current"),
+    "letters": (["dlq", "ls", "good"], 0, "0/6"),
+    "letter": (["dlq", "show", "good", "0/7"], 0, "reason"),
+    "machine": (["doctor"], 0, "unknown"),
+    "healthy_job": (["doctor", "good"], 0, "9 GiB"),
+    "sick_job": (["doctor", "sick"], 1, "FAILED"),
+    "status_with_warning": (["status", "near"], 0, "Raise retention.ms."),
+}
+
+
+def _has_commands(text):
+    return [char for char in text if not char.isprintable() and char != "\n"]
+
+
+@pytest.mark.parametrize(("arguments", "code", "shown"), COMMANDS.values(), ids=COMMANDS)
+def test_text_has_the_facts_and_no_command_to_the_terminal(sluice, arguments, code, shown):
+    done = sluice(*arguments)
+    assert done.returncode == code, done.said
+    assert shown in done.text
+    assert _has_commands(done.text + done.said) == []
+    if arguments[0] == "explain-row":
+        assert "\nsecond line" not in done.text  # a value cannot make a line of its own
+
+
+@pytest.mark.parametrize(("arguments", "code", "shown"), COMMANDS.values(), ids=COMMANDS)
+def test_json_is_json_and_commands_nothing_either(sluice, arguments, code, shown):
+    done = sluice(*arguments, "-o", "json")
+    assert done.returncode == code
+    json.loads(done.text)
+    assert _has_commands(done.text) == []
+
+
+def test_json_has_the_values_as_they_are(sluice):
+    letter = json.loads(sluice("dlq", "show", "good", "0/7", "-o", "json").text)
+    assert letter["value"] == letter["reason"] == HOSTILE
+
+
+def test_the_bytes_of_a_letter_go_to_a_file_and_never_to_a_terminal(plane, sluice):
+    assert sluice("dlq", "show", "good", "0/7", "--raw").stdout == HOSTILE.encode()
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "service.cli", "dlq", "show", "good", "0/7", "--raw"]
+    environment = {**os.environ, "SLUICE_SERVER": plane.url}
+    process = subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, stdin=theirs, cwd=ROOT, env=environment
+    )
+    assert process.wait(timeout=60) == 1
+    assert select.select([ours], [], [], 5)[0]
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert "not printed to a terminal" in shown
+    assert "\x1b" not in shown
+
+
+def test_letters_are_listed_page_by_page(sluice):
+    first = sluice("dlq", "ls", "good", "--limit", "4")
+    assert first.said.strip() == "there are more: --cursor 4.0.3"
+    second = sluice("dlq", "ls", "good", "--limit", "4", "--cursor", "4.0.3")
+    assert second.said == ""
+    assert "0/6" in second.text
+
+
+def test_letters_are_replayed_as_they_are_or_corrected(sluice, tmp_path):
+    plain = sluice("dlq", "replay", "good", "0/7", "0/8", "-o", "json")
+    assert json.loads(plain.text)["rows"] == 2
+    file = tmp_path / "value.json"
+    file.write_text("{}")
+    assert sluice("dlq", "replay", "good", "0/7", "--value-file", str(file)).returncode == 0
+    piped = sluice("dlq", "replay", "good", "0/7", "--value-file", "-", stdin=b"\xff")
+    assert piped.returncode == 0
+    assert sluice("dlq", "replay", "good", "--all").returncode == 0
+
+
+def test_letters_that_are_still_bad_are_shown(sluice):
+    arguments = ["dlq", "replay", "good", "0/9", "--value-file", "-"]
+    done = sluice(*arguments, stdin=b"still bad")
+    assert done.returncode == 1
+    assert "0/9" in done.text
+    assert _has_commands(done.text) == []
+
+
+def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
+    with Client(plane.url) as client:
+        job_id = client.submit(script(), "lost")["id"]
+        wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
+    shown = sluice("status", "lost").text
+    assert f"sluice acknowledge {job_id} records-lost --choice continue" in shown
+    done = sluice("acknowledge", "lost", "records-lost", "--reason", "old clicks")
+    assert done.returncode == 0, done.said
+    assert "partition 0: 5 to 9" in done.text
+    assert _has_commands(done.text) == []
+    again = sluice("acknowledge", "lost", "records-lost", "--reason", "old clicks")
+    assert again.returncode == 1
+    assert again.said.startswith("error: no such stall")
+    shown = sluice("status", "lost").text
+    assert "records-lost (continue)" in shown
+    assert "old clicks; not joined: partition 0: 5 to 9" in shown
+
+
+def test_the_same_key_is_the_same_decision(plane, sluice):
+    with Client(plane.url) as client:
+        job_id = client.submit(script(), "lost again")["id"]
+        wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
+    arguments = ["acknowledge", job_id, "records-lost", "--reason", "x", "--key", "k", "-o", "json"]
+    first, second = sluice(*arguments), sluice(*arguments)
+    assert first.returncode == second.returncode == 0, second.said
+    assert json.loads(first.text) == json.loads(second.text)
+
+
+WRONG = {
+    "no_coordinates": (["explain-row", "good", "clicks"], "names no record"),
+    "path_as_topic": (["explain-row", "good", "../../x/0/0"], "names no record"),
+    "no_place": (["dlq", "show", "good", "7"], "names no record"),
+    "no_letters": (["dlq", "replay", "good"], "no record is named"),
+    "all_and_one": (["dlq", "replay", "good", "0/1", "--all"], "--all goes with no record"),
+    "value_for_two": (
+        ["dlq", "replay", "good", "0/1", "0/2", "--value-file", "x"],
+        "exactly one record",
+    ),
+    "no_value_file": (["dlq", "replay", "good", "0/1", "--value-file", "/nowhere"], "be read"),
+    "bad_cause": (["acknowledge", "good", "rain", "--reason", "x"], "cannot be acknowledged"),
+    "nothing_to_acknowledge": (
+        ["acknowledge", "good", "topic-missing", "--reason", "x"],
+        "no such stall",
+    ),
+    "expired": (["replay", "expired", "--batch", "1"], "version 3"),
+    "unknown_job": (["doctor", "nobody"], "does not exist"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_done_is_two_lines_without_commands(sluice, arguments, message):
+    done = sluice(*arguments)
+    assert done.returncode == 1
+    assert done.text == ""
+    error, hint = done.said.splitlines()
+    assert message in error
+    assert hint.startswith("hint: ")
+    assert _has_commands(done.said) == []

@@ -1,0 +1,103 @@
+"""The inspection process: one JSON object for each command and for errors, nothing changed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.changelog import record
+from tests.support.past_job import open_gate, past_job
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory, kafka):
+    made = past_job(tmp_path_factory.mktemp("data"), kafka.bootstrap_servers)
+    open_gate(made)
+    made.change("users", record("r", 1, 5, 0), record("r", 2, 5, 1))
+    made.batch({"user_id": 1}, {"user_id": 2}, b"{", b"\xff")
+    return made
+
+
+def inspect(*arguments, job=None, code=0):
+    place = [] if job is None else ["--job-dir", str(job.directory)]
+    command = [sys.executable, "-m", "service.jobs.inspect", *place, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    (line,) = done.stdout.splitlines()
+    told = json.loads(line)
+    assert told["ok"] is (code == 0)
+    return told["result"] if code == 0 else told["error"]
+
+
+def test_a_batch_is_shown_with_pin_and_commits(job):
+    found = inspect("batch", "--number", "0", job=job)
+    assert (found["batch"], found["records"], found["committed"]) == (0, 4, True)
+    assert found["pin"]["versions"] == {"users": 1}
+    assert found["counts"] == {"joined": 2, "matched": 2, "unmatched": 0, "dead_letters": 2}
+    assert (found["output_version"], found["dead_letters_version"]) == (1, 1)
+    assert found["life"]["first_batch"] == 0
+
+
+def test_a_replay_reads_only(job):
+    def files():
+        return {p: p.stat().st_mtime_ns for p in job.data_dir.rglob("*") if p.is_file()}
+
+    before = files()
+    assert inspect("replay", "--batch", "0", "--diff", job=job)["identical"] is True
+    assert files() == before
+
+
+def test_a_row_is_explained(job):
+    place = ("--topic", job.topic, "--partition", "0", "--offset", "1")
+    found = inspect("explain-row", *place, job=job)
+    assert (found["state"], found["dimensions"][0]["rows"][0]["id"]) == ("joined", 2)
+
+
+def test_dead_letters_are_listed_by_page_and_shown(job):
+    first = inspect("dead-letters", "list", "--limit", "1", job=job)
+    assert [(d["offset"], d["value"]) for d in first["items"]] == [(2, "{")]
+    second = inspect("dead-letters", "list", "--cursor", first["next_cursor"], job=job)
+    assert [d["offset"] for d in second["items"]] == [3]
+    assert second["next_cursor"] is None
+    shown = inspect("dead-letters", "show", "--partition", "0", "--offset", "3", job=job)
+    assert (shown["value"], shown["value_base64"], shown["value_bytes"]) == (None, "/w==", 1)
+
+
+REFUSED = {
+    "unknown_batch": (("replay", "--batch", "7"), "unknown-batch"),
+    "unknown_topic": (
+        ("explain-row", "--topic", "x", "--partition", "0", "--offset", "0"),
+        "unknown-topic",
+    ),
+    "unknown_letter": (
+        ("dead-letters", "show", "--partition", "0", "--offset", "0"),
+        "unknown-letter",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "kind"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_names_its_kind_and_what_to_do(job, arguments, kind):
+    error = inspect(*arguments, job=job, code=1)
+    assert error["type"] == kind
+    assert error["message"]
+    assert error["hint"].endswith(".")
+
+
+def test_a_directory_without_a_job_is_refused(job, tmp_path):
+    command = [sys.executable, "-m", "service.jobs.inspect", "--job-dir", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "replay", "--batch", "0"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["error"]["type"] == "checkpoint"
+
+
+def test_a_command_without_a_job_is_a_usage_error():
+    command = [sys.executable, "-m", "service.jobs.inspect", "batch", "--number", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--job-dir" in done.stderr

@@ -1,0 +1,172 @@
+"""An inspection without a job's data: a process that keeps the contract of `service.jobs.inspect`.
+
+The job's name says how it behaves: `hang…` never ends, `flood…` prints too much, `garbage…` prints
+no JSON, `mute…` prints nothing, `expired…` and `unknown…` refuse; any other name answers, with
+values that try to command the terminal.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u009b31m‮evil\nsecond line"
+LETTER = {
+    "batch": 4,
+    "topic": "clicks",
+    "partition": 0,
+    "offset": 7,
+    "reason": HOSTILE,
+    "timestamp_ms": 0,
+    "replayed_by": None,
+    "bytes": 12,
+    "truncated": False,
+    "value": HOSTILE,
+    "value_base64": None,
+}
+REFUSALS = {"expired": "pinned-version-expired", "unknown": "unknown-batch"}
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--job-dir", type=Path)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("batch").add_argument("--number", type=int)
+    replay = commands.add_parser("replay")
+    replay.add_argument("--batch", type=int)
+    replay.add_argument("--diff", action="store_true")
+    explain = commands.add_parser("explain-row")
+    for name, kind in (("topic", str), ("partition", int), ("offset", int)):
+        explain.add_argument(f"--{name}", type=kind)
+    commands.add_parser("doctor")
+    letters = commands.add_parser("dead-letters").add_subparsers(dest="what", required=True)
+    listing = letters.add_parser("list")
+    listing.add_argument("--cursor")
+    listing.add_argument("--limit", type=int)
+    listing.add_argument("--pending", action="store_true")
+    show = letters.add_parser("show")
+    for name in ("partition", "offset", "batch"):
+        show.add_argument(f"--{name}", type=int)
+    for one in (listing, show):
+        one.add_argument("--value-bytes", type=int)
+    return parser.parse_args()
+
+
+def batch(found):
+    pin = {"batch": found.number, "versions": {"users": 3}}
+    return {"batch": found.number, "pin": pin, "committed": True, "records": 5}
+
+
+def replay(found):
+    wrong = found.batch == 13
+    difference = {
+        "kind": "changed",
+        "table": "output",
+        "partition": 0,
+        "offset": 7,
+        "expected": {"name": HOSTILE},
+        "found": {"name": "x"},
+    }
+    return {
+        "batch": found.batch,
+        "pin": {"versions": {"users": 3}},
+        "identical": not wrong,
+        "rows": 5,
+        "expected_rows": 5,
+        "digest": "aa",
+        "committed_digest": "bb" if wrong else "aa",
+        "differences": [difference] if wrong and found.diff else [],
+        "records_missing": [{"partition": 0, "from": 1, "to": 3}] if wrong else [],
+    }
+
+
+def explain_row(found):
+    place = {"topic": found.topic, "partition": found.partition, "offset": found.offset}
+    dimension = {
+        "name": "users",
+        "alias": "u",
+        "version": 3,
+        "key": {"user_id": 1},
+        "rows": [{"user_id": 1, "name": HOSTILE}],
+        "current_version": 2,
+        "current_equal": True,
+    }
+    return {
+        "coordinates": place,
+        "state": "joined",
+        "reason": "the record has one row in the output",
+        "batch": 4,
+        "pin": {"versions": {"users": 3}},
+        "committed_at_ms": 1_700_000_000_000,
+        "record": HOSTILE,
+        "output_rows": [{"name": HOSTILE}],
+        "dimensions": [dimension],
+        "dead_letter": None,
+    }
+
+
+def doctor(found):
+    checks = [
+        {"name": "disk", "ok": True, "detail": "9 GiB are free", "hint": ""},
+        {"name": "clock", "ok": None, "detail": "no broker", "hint": "Start it."},
+    ]
+    if found.job_dir is not None and name_of(found.job_dir).startswith("sick"):
+        checks.append({"name": "pins", "ok": False, "detail": HOSTILE, "hint": "Restore it."})
+    return {"checks": checks}
+
+
+def dead_letters(found):
+    if found.what == "show":
+        return {**LETTER, "partition": found.partition, "offset": found.offset}
+    first = 0 if found.cursor is None else int(found.cursor.rpartition(".")[2]) + 1
+    items = [{**LETTER, "offset": at} for at in range(first, 7)][: found.limit]
+    last = items[-1]["offset"] if items else 6
+    return {"items": items, "next_cursor": f"4.0.{last}" if last < 6 else None}
+
+
+COMMANDS = {
+    "batch": batch,
+    "replay": replay,
+    "explain-row": explain_row,
+    "doctor": doctor,
+    "dead-letters": dead_letters,
+}
+
+
+def name_of(job_dir):
+    return json.loads((job_dir / "plan.json").read_bytes())["name"]
+
+
+def misbehave(name):
+    if name.startswith("hang"):
+        time.sleep(600)
+    if name.startswith("flood"):
+        for _ in range(40):
+            sys.stdout.write("x" * (1 << 20))
+        sys.exit(0)
+    if name.startswith("garbage"):
+        sys.stdout.write("Traceback: no JSON\n")
+        sys.exit(1)
+    if name.startswith("mute"):
+        sys.exit("cannot import")
+
+
+def answer(found):
+    name = "" if found.job_dir is None else name_of(found.job_dir)
+    misbehave(name)
+    for prefix, kind in REFUSALS.items():
+        if name.startswith(prefix):
+            error = {"type": kind, "message": f"version 3 {HOSTILE}", "hint": "Choose another."}
+            return {"ok": False, "error": error}
+    return {"ok": True, "result": COMMANDS[found.command](found)}
+
+
+def main():
+    told = answer(parse())
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.exit(0 if told["ok"] else 1)
+
+
+if __name__ == "__main__":
+    main()
