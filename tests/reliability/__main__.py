@@ -1,65 +1,82 @@
 """`python -m tests.reliability <experiment>`: one experiment; its last line is one JSON object."""
 
 import argparse
+import importlib
 import json
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from service.config import Settings
-from service.embedded.broker import KafkaBroker
-from service.embedded.database import MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
-from tests.reliability.crash_points import BUILD, FULL, SMALL, Outcome, run_crash_points
+from service.logs import configure_logs
+from tests.reliability.experiment import FULL, SMALL, open_lab
+
+NAMES = (
+    "crash-points",
+    "kill-storm",
+    "oracle-check",
+    "poison",
+    "replay",
+    "slow-snapshot",
+    "snapshot-kills",
+    "split-brain",
+    "topic-loss",
+)
 
 
-def crash_points(scale: str) -> dict[str, Any]:
-    """A fault at every reachable point of the batch protocol; `full` repeats it for each action."""
-    rounds = {"mixed": SMALL + BUILD} if scale == "small" else FULL
-    settings = Settings.load()
-    java = find_java(settings.cache_dir)
-    cache = JarCache(settings.cache_dir, java)
-    outcomes: dict[str, Outcome] = {}
+def find(name: str) -> ModuleType:
+    """The module of the experiment `name`."""
+    return importlib.import_module(f"tests.reliability.{name.replace('-', '_')}")
+
+
+@contextmanager
+def data_directory(given: Path | None) -> Iterator[Path]:
+    """`given`, made and kept, or a temporary one that is removed."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The result of the named experiment."""
+    module = find(arguments.experiment)
+    options = {"cases": arguments.cases, "only": arguments.only}
     with (
-        tempfile.TemporaryDirectory(prefix="sluice-reliability-") as directory,
-        KafkaBroker(Path(directory) / "kafka", java, cache.jars(JarSet.BROKER)) as kafka,
-        MariaDb(Path(directory) / "mariadb", cache.database_home()) as mariadb,
+        data_directory(arguments.data) as directory,
+        open_lab(directory, scale=arguments.scale, seed=arguments.seed, options=options) as lab,
     ):
-        for name, points in rounds.items():
-            outcomes[name] = run_crash_points(Path(directory) / name, kafka, mariadb, points)
-            sys.stderr.write(f"{name}: {outcomes[name]}\n")
-    cases = sum(len(points) for points in rounds.values())
-    met = sum(len(outcome.faults_met) for outcome in outcomes.values())
-    wrong = [outcome for outcome in outcomes.values() if not outcome.ok]
-    return {
-        "experiment": "crash-points",
-        "scale": scale,
-        "cases": cases,
-        "passed": 0 if wrong else met,
-        "lost": sum(outcome.lost for outcome in outcomes.values()),
-        "duplicate": sum(outcome.duplicate for outcome in outcomes.values()),
-        "wrong_version": sum(outcome.wrong_value for outcome in outcomes.values()),
-        "early": sum(outcome.early for outcome in outcomes.values()),
-        "ok": not wrong and met == cases,
-    }
-
-
-EXPERIMENTS = {"crash-points": crash_points}
+        found: dict[str, Any] = module.run(lab)
+        return found
 
 
 def main() -> int:
     """Run the named experiment."""
+    configure_logs("WARNING")  # to standard error: the last line on standard output is the result
     parser = argparse.ArgumentParser(prog="python -m tests.reliability")
-    parser.add_argument("experiment", choices=sorted(EXPERIMENTS))
-    parser.add_argument("--scale", choices=("small", "full"), default="small")
-    parser.add_argument("--json", action="store_true", help="accepted; output is always JSON")
+    parser.add_argument("experiment", choices=NAMES)
+    parser.add_argument("--scale", choices=(SMALL, FULL), default=SMALL)
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same faults")
+    parser.add_argument("--cases", type=int, help="run so many cases instead of the scale's number")
+    parser.add_argument("--only", help="crash-points: one run of the full scale, such as kill-3")
+    parser.add_argument("--data", type=Path, help="keep everything in this directory")
+    parser.add_argument("--list", action="store_true", help="show the cases and run nothing")
+    parser.add_argument("--json", action="store_true", help="accepted; the result is always JSON")
     arguments = parser.parse_args()
-    result = EXPERIMENTS[arguments.experiment](arguments.scale)
-    sys.stdout.write(json.dumps(result) + "\n")
-    return 0 if result["ok"] else 1
+    if arguments.list:
+        lines = getattr(find(arguments.experiment), "listing", list)()
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is ended
+    found = run(arguments)
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0 if found["ok"] else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,15 @@
+"""A database of their own for the experiments: the oracle reads its binlog from the beginning."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.embedded.database import MariaDb
+
+
+@pytest.fixture(scope="package")
+def mariadb(tmp_path_factory: pytest.TempPathFactory, database_home: Path) -> Iterator[MariaDb]:
+    """Other tests leave statements in the session's binlog that no library reads."""
+    with MariaDb(tmp_path_factory.mktemp("mariadb"), database_home) as database:
+        yield database

@@ -1,0 +1,166 @@
+"""What every experiment shares: the laboratory it runs in, its seed, its progress, its result.
+
+An experiment is a module of this package with `run(lab: Lab) -> dict[str, Any]`; the name on the
+command line is the module's, with dashes. `listing() -> list[str]` is optional: what `--list` says.
+"""
+
+import dataclasses
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from service.config import Settings
+from service.embedded.broker import BrokerSettings, KafkaBroker
+from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import find_java
+
+T = TypeVar("T")
+R = TypeVar("R")
+SMALL, FULL = "small", "full"
+COUNTS = (
+    "lost",
+    "duplicate",
+    "phantom",
+    "wrong_version",
+    "wrong_value",
+    "early",
+    "torn",
+    "pin_regression",
+    "dead_letter_mismatch",
+)
+_BROKER = {
+    SMALL: BrokerSettings(heap="384m"),
+    FULL: BrokerSettings(heap="1g", properties={"log.segment.bytes": str(256 << 20)}),
+}
+_DATABASE = {
+    SMALL: DatabaseSettings(),
+    FULL: DatabaseSettings(options={"innodb-buffer-pool-size": "512M"}),
+}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where one experiment runs.
+
+    Attributes:
+        directory: its own scratch directory, there already.
+        options: what the command line gave besides: `cases`, or what a test wants to be smaller.
+    """
+
+    directory: Path
+    kafka: KafkaBroker
+    mariadb: MariaDb
+    scale: str = SMALL
+    seed: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    started_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def full(self) -> bool:
+        return self.scale == FULL
+
+    def size(self, small: Any, full: Any) -> Any:
+        """`small` or `full`, as the scale says."""
+        return full if self.full else small
+
+    def cases(self, small: int, full: int) -> int:
+        """How many cases to run: `--cases` wins."""
+        given = self.options.get("cases")
+        return int(given) if given else int(self.size(small, full))
+
+    def random(self, *names: object) -> random.Random:
+        """Random numbers that depend on the seed and `names` only."""
+        return random.Random(":".join(map(str, (self.seed, *names))))
+
+    def seconds(self) -> float:
+        """Since the laboratory was given to the experiment."""
+        return round(time.monotonic() - self.started_at, 1)
+
+    def place(self, name: str) -> Path:
+        """A directory of that name below the scratch directory, made."""
+        path = self.directory / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def say(self, text: str) -> None:
+        """A line of progress on standard error."""
+        sys.stderr.write(f"[{self.seconds():7.1f} s] {text}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def open_lab(
+    directory: Path, *, scale: str = SMALL, seed: int = 1, options: Mapping[str, Any] | None = None
+) -> Iterator[Lab]:
+    """A laboratory with a broker and a database of its own, both ended with it."""
+    settings = Settings.load()
+    java = find_java(settings.cache_dir)
+    os.environ.update(java.environment())
+    cache = JarCache(settings.cache_dir, java)
+    cache.jars(JarSet.SPARK)
+    with (
+        KafkaBroker(directory / "kafka", java, cache.jars(JarSet.BROKER), _BROKER[scale]) as kafka,
+        MariaDb(directory / "mariadb", cache.database_home(), _DATABASE[scale]) as mariadb,
+    ):
+        scratch = directory / "scratch"
+        scratch.mkdir(parents=True, exist_ok=True)
+        yield Lab(scratch, kafka, mariadb, scale, seed, dict(options or {}))
+
+
+def in_lanes(lanes: int, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """The results of `work`, that many at a time; one lane is this thread."""
+    if lanes == 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(lanes) as pool:
+        return list(pool.map(work, items))
+
+
+def as_dict(verdict: Any) -> dict[str, Any]:
+    """A verdict as JSON values, whether it is a dataclass or a mapping."""
+    if isinstance(verdict, Mapping):
+        return dict(verdict)
+    values = dataclasses.asdict(verdict)
+    return {**values, "ok": bool(verdict.ok)}
+
+
+def sum_verdicts(verdicts: Iterable[Any]) -> dict[str, Any]:
+    """Several verdicts of the oracle as one: counts summed, `ok` when all are, some examples."""
+    merged: dict[str, Any] = dict.fromkeys(("records", "rows", "dead", *COUNTS), 0)
+    merged["ok"], examples = True, []
+    for one in map(as_dict, verdicts):
+        for name in merged:
+            if name != "ok":
+                merged[name] += int(one.get(name, 0))
+        merged["ok"] = merged["ok"] and bool(one["ok"])
+        examples.extend(one.get("examples", ()))
+    return {**merged, "examples": examples[:20]}
+
+
+def result(
+    lab: Lab, experiment: str, cases: int, passed: int, verdicts: Iterable[Any], **more: Any
+) -> dict[str, Any]:
+    """The JSON object of an experiment; `ok` needs all cases passed and every verdict clean."""
+    merged = sum_verdicts(verdicts)
+    ok = bool(merged.pop("ok")) and passed == cases and cases > 0 and bool(more.pop("ok", True))
+    examples = merged.pop("examples")
+    return {
+        "experiment": experiment,
+        "scale": lab.scale,
+        "seed": lab.seed,
+        "cases": cases,
+        "passed": passed,
+        **merged,
+        **more,
+        **({"examples": examples} if examples else {}),
+        "seconds": lab.seconds(),
+        "ok": ok,
+    }

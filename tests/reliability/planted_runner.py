@@ -1,0 +1,262 @@
+"""The runner with one planted bug: `python -m tests.reliability.planted_runner --plant NAME …`.
+
+A bug is planted by replacing one function of the product in the runner's process, then the runner
+runs as it always does. Bugs of the CDC process are planted in that process, which is started as
+`--cdc NAME`.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit
+
+import joins.index_keeper
+from joins.adapters import mysql_binlog, mysql_cdc_process
+from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.adapters.mysql_sender import ChangelogSender
+from joins.build_side import BuildSide
+from joins.checkpoint import write_json_atomically
+from joins.dimension import DimensionRuntime
+from joins.pins import Pin, PinStore
+from joins.probe_progress import ProbeProgress
+from joins.probe_task import DEAD_LETTERS, OUTPUT, ProbeTask
+from joins.staging import BatchReport
+from service.jobs import runner
+from watermark.model import PROCESSING_TIME
+
+Run = Callable[[DeltaSinkWriter, DataFrame, ProbeTask, Pin], BatchReport]
+
+
+def around_run(change: Callable[[DataFrame, Pin], DataFrame]) -> None:
+    """Let the workers see other records than the batch has."""
+    run = DeltaSinkWriter.run
+
+    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+        return run(self, change(frame, pin), task, pin)
+
+    DeltaSinkWriter.run = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def skip_pin_write() -> None:
+    """A batch's pin is kept in memory only."""
+    pins: dict[int, Pin] = {}
+
+    def create(self: PinStore, pin: Pin) -> Pin:
+        return pins.setdefault(pin.batch, pin)
+
+    def read(self: PinStore, batch: int) -> Pin | None:
+        return pins.get(batch)
+
+    PinStore.create = create  # type: ignore[method-assign]  # the planted bug
+    PinStore.read = read  # type: ignore[method-assign]  # the planted bug
+
+
+def pin_after_commit() -> None:
+    """The pin is written when the batch is done instead of before it begins."""
+    create, read, record = PinStore.create, PinStore.read, ProbeProgress.record
+    waiting: list[tuple[PinStore, Pin]] = []
+
+    def late(self: PinStore, pin: Pin) -> Pin:
+        waiting[:] = [(self, pin)]
+        return pin
+
+    def of_memory(self: PinStore, batch: int) -> Pin | None:
+        held = [pin for _, pin in waiting if pin.batch == batch]
+        return held[0] if held else read(self, batch)
+
+    def recorded(self: ProbeProgress, batch: Any) -> None:
+        while waiting:
+            create(*waiting.pop())
+        record(self, batch)
+
+    PinStore.create = late  # type: ignore[method-assign]  # the planted bug
+    PinStore.read = of_memory  # type: ignore[method-assign]  # the planted bug
+    ProbeProgress.record = recorded  # type: ignore[method-assign]  # the planted bug
+
+
+def forget_dead_letters() -> None:
+    """What could not be read is left out and told nobody."""
+    run = DeltaSinkWriter.run
+
+    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+        report = run(self, frame, task, pin)
+        report.files.pop(DEAD_LETTERS, None)  # type: ignore[attr-defined]  # a dictionary inside
+        return report
+
+    DeltaSinkWriter.run = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def offsets_before_output() -> None:
+    """A batch counts as done when it is begun: after a crash it is not run again."""
+    run, counts = DeltaSinkWriter.run, DeltaSinkWriter.committed_counts
+
+    def marker(self: DeltaSinkWriter) -> Path:
+        return self._log.path.parent / f"{self._log.path.name}.begun"
+
+    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+        report = run(self, frame, task, pin)
+        write_json_atomically(marker(self), {"batch": pin.batch})
+        return report
+
+    def known(self: DeltaSinkWriter, pin: Pin) -> Any:
+        begun = marker(self)
+        if begun.exists() and json.loads(begun.read_bytes())["batch"] >= pin.batch:
+            return {}
+        return counts(self, pin)
+
+    DeltaSinkWriter.run = planted  # type: ignore[method-assign]  # the planted bug
+    DeltaSinkWriter.committed_counts = known  # type: ignore[method-assign]  # the planted bug
+
+
+def reused_app_id() -> None:
+    """The second batch comes under the number of the first, so the table takes it for a repeat."""
+    commit = DeltaSinkWriter.commit
+
+    def planted(self: DeltaSinkWriter, report: BatchReport, pin: Pin, epoch: int) -> None:
+        if pin.batch != 1:
+            commit(self, report, pin, epoch)
+            return
+        metadata = {"counts": dict(report.counts)}
+        self._log.commit(0, epoch, report.files.get(OUTPUT, ()), metadata)
+
+    DeltaSinkWriter.commit = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def stale_index() -> None:
+    """A newer version's index is the older one's."""
+    advance = joins.index_keeper.advance
+
+    def planted(
+        directory: Path, before: int, version: int, spec: Any, changes: Iterator[pa.RecordBatch]
+    ) -> None:
+        del changes
+        advance(directory, before, version, spec, iter(()))
+
+    joins.index_keeper.advance = planted  # the planted bug
+
+
+def range_off_by_one() -> None:
+    """The last record of a partition's range is not read."""
+
+    def change(frame: DataFrame, pin: Pin) -> DataFrame:
+        last = lit(False)
+        for partition, end in pin.end_offsets.items():
+            last |= (col("partition") == partition) & (col("offset") == end - 1)
+        return frame.where(~last)
+
+    around_run(change)
+
+
+def last_partition_dropped() -> None:
+    """The last partition is not read."""
+    around_run(lambda frame, pin: frame.where(col("partition") < max(pin.end_offsets)))
+
+
+def drop_tombstone() -> None:
+    """Deleted rows stay."""
+    run_batch = BuildSide._run_batch
+
+    def planted(self: BuildSide, frame: DataFrame, batch: int) -> None:
+        deletes = col("value").cast("string").contains('"op":"d"')
+        run_batch(self, frame.where(~deletes), batch)
+
+    BuildSide._run_batch = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def valve_opens_early() -> None:
+    """The first commit of a copy counts as all of it."""
+    committed = DimensionRuntime._committed
+
+    def planted(self: DimensionRuntime, batch: Any) -> None:
+        committed(self, batch)
+        for partition in range(self.places.partitions):
+            self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
+
+    DimensionRuntime._committed = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def primary_key_change_ignored() -> None:
+    """A row that moves to another key stays under the old one too; see `in_cdc`."""
+    popen = subprocess.Popen
+
+    def planted(command: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
+        bug = "primary-key-change-ignored"
+        started = [sys.executable, "-m", "tests.reliability.planted_runner", "--cdc", bug]
+        return popen(started if "joins.adapters.mysql_binlog" in command else command, **options)
+
+    mysql_cdc_process.subprocess.Popen = planted  # type: ignore[assignment,misc]  # the planted bug
+
+
+def in_cdc() -> None:
+    """The CDC process's half of `primary_key_change_ignored`."""
+
+    def planted(self: ChangelogSender, before: Any, after: Any, at_ms: int) -> None:
+        self._append("u", at_ms, before, after)
+
+    ChangelogSender._update = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def double_commit() -> None:
+    """A batch that comes again after a crash is committed again."""
+    commit = DeltaSinkWriter.commit
+
+    def blind(self: DeltaSinkWriter, pin: Pin) -> None:
+        return None
+
+    def planted(self: DeltaSinkWriter, report: BatchReport, pin: Pin, epoch: int) -> None:
+        before = self._log.version()
+        commit(self, report, pin, epoch)
+        if self._log.version() == before:
+            _append(self._log, report)
+
+    DeltaSinkWriter.committed_counts = blind  # type: ignore[method-assign]  # the planted bug
+    DeltaSinkWriter.commit = planted  # type: ignore[method-assign]  # the planted bug
+
+
+def _append(log: DeltaLog, report: BatchReport) -> None:
+    table = DeltaTable(str(log.path))
+    now_ms = int(time.time() * 1000)
+    files = report.files.get(OUTPUT, ())
+    actions = [AddAction(f.path, f.size_bytes, {}, now_ms, True, f.stats) for f in files]
+    table.create_write_transaction(actions, "append", table.schema())
+
+
+PLANTS: dict[str, Callable[[], None]] = {
+    "skip-pin-write": skip_pin_write,
+    "pin-after-commit": pin_after_commit,
+    "forget-dead-letters": forget_dead_letters,
+    "offsets-before-output": offsets_before_output,
+    "reused-app-id": reused_app_id,
+    "stale-index": stale_index,
+    "range-off-by-one": range_off_by_one,
+    "drop-tombstone": drop_tombstone,
+    "valve-opens-early": valve_opens_early,
+    "primary-key-change-ignored": primary_key_change_ignored,
+    "last-partition-dropped": last_partition_dropped,
+    "double-commit": double_commit,
+}
+
+
+def main() -> None:
+    """Plant the bug, then be the runner or the CDC process."""
+    option, name = sys.argv[1], sys.argv[2]
+    del sys.argv[1:3]
+    if option == "--cdc":
+        in_cdc()
+        sys.exit(mysql_binlog.main())
+    PLANTS[name]()
+    runner.main()
+
+
+if __name__ == "__main__":
+    main()

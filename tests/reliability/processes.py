@@ -1,0 +1,126 @@
+"""The processes of a job, seen and troubled from outside: paused, killed, without room to write."""
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from service.jobs.layout import living_runner
+from tests.support.wait import wait_until
+
+CDC = "joins.adapters.mysql_binlog"
+WORKER = "pyspark.daemon"
+_GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
+
+
+def runner_of(job_directory: Path) -> psutil.Process | None:
+    """The runner that lives, by `runner.pid`."""
+    return living_runner(job_directory)
+
+
+def family(job_directory: Path) -> list[psutil.Process]:
+    """The runner and all below it."""
+    runner = runner_of(job_directory)
+    with suppress(*_GONE):
+        return [runner, *runner.children(recursive=True)] if runner else []
+    return []
+
+
+def members(job_directory: Path, part: str) -> list[psutil.Process]:
+    """Those of the family whose command line has `part`."""
+    found = []
+    for process in family(job_directory)[1:]:
+        with suppress(*_GONE):
+            if any(part in word for word in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def jvm_of(job_directory: Path) -> psutil.Process | None:
+    """The runner's JVM."""
+    for process in family(job_directory)[1:]:
+        with suppress(*_GONE):
+            if process.name() == "java":
+                return process
+    return None
+
+
+def workers_of(job_directory: Path) -> list[psutil.Process]:
+    """Spark's Python workers, without the daemon that they are forked from."""
+    both = members(job_directory, WORKER)
+    pids = {process.pid for process in both}
+    return [process for process in both if _parent(process) in pids]
+
+
+def daemons_of(job_directory: Path) -> list[psutil.Process]:
+    """The processes that Spark's Python workers are forked from."""
+    both = members(job_directory, WORKER)
+    pids = {process.pid for process in both}
+    return [process for process in both if _parent(process) not in pids]
+
+
+def _parent(process: psutil.Process) -> int | None:
+    with suppress(*_GONE):
+        return process.ppid()
+    return None
+
+
+def stopped(job_directory: Path) -> list[psutil.Process]:
+    """Those of the family that are halted by SIGSTOP."""
+    found = []
+    for process in family(job_directory):
+        with suppress(*_GONE):
+            if process.status() == psutil.STATUS_STOPPED:
+                found.append(process)
+    return found
+
+
+def send(process: psutil.Process, number: signal.Signals) -> None:
+    """Send a signal; a process that is gone does not mind."""
+    with suppress(*_GONE):
+        process.send_signal(number)
+
+
+def kill_hard(*processes: psutil.Process | None) -> None:
+    """SIGKILL, and wait until they are gone."""
+    for process in processes:
+        if process is not None:
+            send(process, signal.SIGKILL)
+    for process in processes:
+        if process is not None:
+            wait_until(lambda p=process: not lives(p), what=f"{process.pid} is gone")
+
+
+def with_children(process: psutil.Process) -> list[psutil.Process]:
+    """`process` and all below it; Spark's daemon is in a process group of its own."""
+    with suppress(*_GONE):
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def kill_node(process: psutil.Process) -> None:
+    """SIGKILL to the process and all below it, as when its node dies."""
+    kill_hard(*with_children(process))
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it is there, and more than a zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except _GONE:
+        return False
+
+
+@contextmanager
+def no_room_to_write(process: psutil.Process) -> Iterator[None]:
+    """Every write to a file by `process` fails (EFBIG) for a while, as on a full disk."""
+    soft, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,0 +1,262 @@
+"""The job that experiments trouble: clicks joined with users that change, in a database of its own.
+
+What it was given is known here: how many records were produced, and all changes are in the binlog.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.reliability.bulk import BulkProducer
+from tests.reliability.experiment import Lab
+from tests.reliability.oracle import Verdict, audit
+from tests.reliability.oracle_shop import shop_inputs
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
+from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, fill_users
+from tests.support.sql import new_schema
+from tests.support.topics import create_topic, unique_name
+from tests.support.wait import wait_until
+
+PARTITIONS = 2
+BAD = (b"not json", b"", b'{"user_id":1', b"[1,2]", b'{"user_id":"x","item_id":1}')
+_HOT = 40
+
+
+@dataclass
+class Clicks:
+    """Produces numbered clicks of users, some unknown and a few that cannot be read."""
+
+    rng: random.Random
+    users: int
+    producer: BulkProducer
+    partitions: int = PARTITIONS
+    bad_share: float = 0.01
+    produced: int = 0
+
+    def send(self, count: int) -> None:
+        """Append `count` records in one request."""
+        values: dict[int, list[bytes]] = {p: [] for p in range(self.partitions)}
+        for number in range(self.produced, self.produced + count):
+            values[number % self.partitions].append(self._value(number))
+        self.producer.send(values)
+        self.produced += count
+
+    def _value(self, item: int) -> bytes:
+        chance = self.rng.random()
+        if chance < self.bad_share:
+            return self.rng.choice(BAD)
+        top = _HOT if chance < 0.5 else self.users + self.users // 50
+        return b'{"user_id":%d,"item_id":%d}' % (1 + int(self.rng.random() * top), item)
+
+
+@dataclass
+class Changes:
+    """Changes users: most get another name, some are deleted, new ones and deleted ones come.
+
+    Each call is one transaction.
+    """
+
+    rng: random.Random
+    users: int
+    connection: Any
+    made: int = 0
+    gone: list[int] = field(default_factory=list)
+
+    def one(self) -> None:
+        """A transaction of one row, so that it is one record of the changelog."""
+        kind = self.made % 4
+        if kind == 1:
+            self._delete([self._pick()])
+        elif kind == 3:
+            self._insert(1)
+        else:
+            self._rename([self._pick()])
+
+    def many(self, count: int) -> None:
+        """A transaction of about `count` rows."""
+        few = max(1, count // 5)
+        self.connection.begin()
+        self._rename([self._pick() for _ in range(count - 2 * few)])
+        self._delete([self._pick() for _ in range(few)])
+        self._insert(few)
+        self.connection.commit()
+
+    def _pick(self) -> int:
+        top = _HOT if self.rng.random() < 0.5 else self.users
+        return 1 + int(self.rng.random() * top)
+
+    def _run(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
+        self.made += len(rows)
+
+    def _rename(self, ids: Sequence[int]) -> None:
+        names = [f"name {self.made + n}" for n in range(len(ids))]
+        chosen = list(dict.fromkeys(ids))
+        self._upsert(chosen, names)
+
+    def _upsert(self, ids: Sequence[int], names: Sequence[str]) -> None:
+        rows = [(i, "FMX"[self.made % 3], name) for i, name in zip(ids, names, strict=False)]
+        self._run(
+            "INSERT INTO user_info (user_id, gender, name) VALUES (%s, %s, %s) "
+            "ON DUPLICATE KEY UPDATE gender = VALUES(gender), name = VALUES(name)",
+            rows,
+        )
+
+    def _delete(self, ids: Sequence[int]) -> None:
+        chosen = list(dict.fromkeys(ids))
+        marks = ", ".join(["%s"] * len(chosen))
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM user_info WHERE user_id IN ({marks})", chosen)
+        self.made += len(chosen)
+        self.gone.extend(chosen)
+
+    def _insert(self, count: int) -> None:
+        """Half of them come back after they were deleted, half are new."""
+        back = [self.gone.pop(0) for _ in range(min(len(self.gone), (count + 1) // 2))]
+        fresh = [self.users + self.made + n for n in range(count - len(back))]
+        ids = list(dict.fromkeys([*back, *fresh]))
+        self._upsert(ids, [f"back {self.made + n}" for n in range(len(ids))])
+
+
+@dataclass
+class Subject:
+    """A running job with what it is fed from."""
+
+    lab: Lab
+    rig: Rig
+    job: RunningJob
+    schema: str
+    topic: str
+    path: str
+    clicks: Clicks
+    changes: Changes
+
+    @property
+    def directory(self) -> Path:
+        return self.job.directory
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.job.directory / "checkpoint"
+
+    def life(self) -> tuple[Path, int]:
+        """Spark's checkpoint of the probe, and the batch that its batch 0 is."""
+        lives = _read(self.checkpoint / "probe.json").get("lives")
+        newest = lives[-1] if lives else {"directory": "probe", "first_batch": 0}
+        return self.checkpoint / "spark" / newest["directory"], int(newest["first_batch"])
+
+    def newest_batch(self) -> int:
+        """The newest batch in Spark's offset log, -1 before the first."""
+        directory, first = self.life()
+        newest = newest_entry(directory / "offsets")
+        return -1 if newest is None else first + newest
+
+    def newest_build_batch(self) -> int:
+        """The newest batch of the build query that Spark calls committed, -1 before the first."""
+        commits = self.checkpoint / "spark" / "build-user_info" / "commits"
+        newest = newest_entry(commits)
+        return -1 if newest is None else newest
+
+    def idle(self) -> bool:
+        """Whether every record that was produced is in a batch that Spark calls committed."""
+        directory, _ = self.life()
+        newest = newest_entry(directory / "offsets")
+        if newest is None or newest_entry(directory / "commits") != newest:
+            return newest is None and self.clicks.produced == 0
+        return sum(logged_offsets(directory / "offsets" / str(newest))) == self.clicks.produced
+
+    def status_is(self, state: str) -> bool:
+        """Whether the job is in `state`.
+
+        Raises:
+            AssertionError: the job has failed for good.
+        """
+        status = self.job.status()
+        assert status["state"] != "FAILED", status["error"]
+        return bool(status["state"] == state)
+
+    def tell(self) -> str:
+        """What is known of the job, for a report of what went wrong."""
+        log = self.directory / "runner.log"
+        tail = log.read_text(errors="replace")[-6000:] if log.exists() else ""
+        return f"{self.job.status()}\n{tail}"
+
+    def progress(self) -> dict[str, Any]:
+        """What the runner keeps of its newest finished batch."""
+        return _read(self.checkpoint / "progress.json")
+
+    def wait_drained(self, deadline_s: float = 300.0) -> None:
+        """Everything that was produced is committed, and told."""
+
+        def drained() -> bool:
+            told = self.progress().get("next_offsets", {})
+            return self.idle() and sum(told.values()) == self.clicks.produced
+
+        wait_until(drained, deadline_s=deadline_s, what="all records are committed")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def newest_entry(directory: Path) -> int | None:
+    """The greatest number that is a file's name in `directory`."""
+    names = os_names(directory)
+    return max((int(name) for name in names if name.isdecimal()), default=None)
+
+
+def os_names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()] if directory.is_dir() else []
+
+
+def logged_offsets(entry: Path) -> list[int]:
+    """The end offsets of one entry of Spark's offset log."""
+    lines = entry.read_text().splitlines()
+    return [int(end) for ends in json.loads(lines[2]).values() for end in ends.values()]
+
+
+def subject_sql(rig: Rig, schema: str, topic: str, path: str, chunk_rows: int) -> str:
+    """Clicks with the user's gender and name, who may be unknown."""
+    chunk = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
+    return (
+        cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,))
+        + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
+        + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO enriched SELECT c.user_id, c.item_id, u.gender, u.name "
+        "FROM click_event AS c LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u "
+        "ON c.user_id = u.user_id;"
+    )
+
+
+@contextmanager
+def running_subject(
+    lab: Lab, rig: Rig, *, users: int, partitions: int = PARTITIONS, chunk_rows: int = 50_000
+) -> Iterator[Subject]:
+    """A job on tables and topics of its own; what it left stays for the verdict."""
+    servers, path = rig.kafka.bootstrap_servers, unique_name("out")
+    topic = create_topic(servers, partitions=partitions)
+    with (
+        new_schema(rig.mariadb, USERS, fill_users(users)) as schema,
+        rig.mariadb.connect(schema) as connection,
+        BulkProducer(servers, topic) as producer,
+    ):
+        job = rig.submit(subject_sql(rig, schema, topic, path, chunk_rows))
+        clicks = Clicks(lab.random("clicks"), users, producer, partitions)
+        changes = Changes(lab.random("changes"), users, connection)
+        yield Subject(lab, rig, job, schema, topic, path, clicks, changes)
+
+
+def judged(subject: Subject, **given: Any) -> Verdict:
+    """The oracle's verdict of the job at rest."""
+    subject.job.stop()
+    place = (subject.rig, subject.job, subject.schema, subject.topic, subject.path)
+    verdict = audit(shop_inputs(*place, **given))
+    if not verdict.ok:
+        subject.lab.say(f"{subject.job.id}: {verdict.faults()} {verdict.examples[:3]}")
+    return verdict
