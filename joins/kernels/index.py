@@ -199,7 +199,7 @@ class _Part:
 def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
     """Write `rows` as a segment, deletes and rows of incomplete generations hidden."""
     name = f"s{version}-{uuid.uuid4().hex[:12]}"
-    files = write_segment(home, name, rows, (spec.primary_key, spec.join_key))
+    files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
     deleted = segment.rows.column("_deleted").to_numpy(zero_copy_only=False).astype(np.bool_)
     hidden = deleted | (segment.rows.column("_generation").to_numpy() < complete)
