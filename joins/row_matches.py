@@ -175,7 +175,7 @@ def _key_and_matches(
     return {pair.dimension_column: _shown(shown, n) for n, pair in enumerate(join.keys)}, matched
 
 
-def _shown(shown: Mapping[str, Any], n: int) -> Any:
+def _shown(shown: Mapping[str, Any], n: int) -> object:
     """A null-safe key that is NULL by its cast only is shown uncast: it has not met NULL."""
     key = shown[f"key{n}"]
     return shown.get(f"uncast{n}") if key is None else key

@@ -60,7 +60,8 @@ class DimensionIndex:
         """All matches as (position in `keys`, dimension row), by position, then by primary key.
 
         `keys` has one array for each column of the join key, in its order. NULL matches nothing,
-        except at the positions `null_safe` of the spec, where it matches NULL. The order does not depend on the segments; the numbers of the dimension rows do.
+        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
+        depend on the segments; the numbers of the dimension rows do.
         """
         columns = self._typed_keys(keys)
         valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))

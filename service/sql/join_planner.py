@@ -20,7 +20,6 @@ from service.sql.type_rules import (
     type_text,
 )
 
-
 _NULL_SAFE = "IS NOT DISTINCT FROM"
 
 
