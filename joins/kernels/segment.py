@@ -7,6 +7,7 @@ Three kinds of files, each written, checksummed, fsynced and renamed before anyb
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -21,6 +22,7 @@ from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask
 from joins.kernels.hashing import Hashes, hash_rows, valid_rows
 from joins.kernels.index_spec import IndexSpec
+from joins.kernels.room import Room
 
 Rows = npt.NDArray[np.int64]
 
@@ -85,6 +87,11 @@ class HashTable:
         for array in (header, self.hashes, self.rows, self.starts):
             sink.write(np.ascontiguousarray(array).data)
 
+    @staticmethod
+    def size(rows: int) -> int:
+        """Bytes of the file of a table of `rows` rows, if all of them are in it."""
+        return _HEADER_BYTES + 12 * rows + 4 * ((1 << max(1, rows.bit_length())) + 1)
+
     def candidates(self, hashes: Hashes) -> tuple[Rows, Rows]:
         """Pairs (position in `hashes`, row) with equal hashes, ordered by position."""
         shift = np.uint64(64 - (len(self.starts) - 1).bit_length() + 1)
@@ -145,31 +152,48 @@ class Segment:
 def write_segment(
     directory: Path, name: str, table: pa.Table, spec: IndexSpec
 ) -> tuple[StoredFile, ...]:
-    """Write the files of a segment from `table`, with a hash table for each key of `spec`."""
+    """Write the files of a segment from `table`, with a hash table for each key of `spec`.
+
+    Raises:
+        IndexDiskFullError: there is no room for them.
+    """
     batch = _one_batch(table)
+    tables = 1 if spec.join_key == spec.primary_key else 2
+    room = Room(directory, batch.nbytes + tables * HashTable.size(batch.num_rows))
+    room.check()
 
     def write_rows(sink: BinaryIO) -> None:
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
 
-    stored = [store(directory / f"{name}.arrow", write_rows)]
+    stored = [store(directory / f"{name}.arrow", write_rows, room)]
     hashed = HashTable.of([batch.column(key) for key in spec.primary_key])
-    stored.append(store(directory / f"{name}.primary", hashed.write))
+    stored.append(store(directory / f"{name}.primary", hashed.write, room))
     if spec.join_key != spec.primary_key:
         hashed = HashTable.of([batch.column(key) for key in spec.join_key], spec.null_safe)
-        stored.append(store(directory / f"{name}.join", hashed.write))
+        stored.append(store(directory / f"{name}.join", hashed.write, room))
     return tuple(stored)
 
 
-def store(path: Path, write: Callable[[BinaryIO], None]) -> StoredFile:
-    """Let `write` fill a file that appears at `path` only when it is complete and on disk."""
+def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:
+    """Let `write` fill a file that appears at `path` only when it is complete and on disk.
+
+    Raises:
+        IndexDiskFullError: there is no room; `room` tells how much is needed.
+        IndexBuildError: the directory cannot be written.
+    """
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as sink:
-        write(sink)
-        sink.flush()
-        os.fsync(sink.fileno())
-    size, checksum = partial.stat().st_size, file_checksum(partial)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as sink:
+            write(sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+        size, checksum = partial.stat().st_size, file_checksum(partial)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise (room or Room(path.parent)).error(error) from error
     return StoredFile(path.name, size, checksum)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import IndexBuildError
+from joins.errors import IndexBuildError, IndexDiskFullError
 from joins.kernels import index as index_module
 from joins.kernels.index import (
     DimensionIndex,
@@ -21,8 +21,10 @@ from joins.kernels.index import (
     usable_versions,
     verify,
 )
+from joins.kernels.room import Room
 from joins.plan import Field
 from joins.types import SqlType, TypeName
+from tests.support.disk import largest_file
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)
@@ -472,6 +474,54 @@ def test_removal_keeps_what_a_kept_version_names(tmp_path):
     assert attached.take(rows, ["name"]).column(0).to_pylist() == ["v1"]
     with pytest.raises(IndexBuildError):
         DimensionIndex.attach(tmp_path, 2, BY_ID)
+
+
+def files_of(directory, spec=BY_ID):
+    return {path.name: path.read_bytes() for path in (directory / spec.digest).iterdir()}
+
+
+def test_a_build_without_room_leaves_nothing_and_says_what_it_needs(tmp_path):
+    with largest_file(4096), pytest.raises(IndexDiskFullError) as caught:
+        build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
+    assert f'index directory "{tmp_path / BY_CITY.digest}" needs 2 MiB more' in str(caught.value)
+    assert "SLUICE_DATA_DIR" in caught.value.hint
+    assert list(files_of(tmp_path, BY_CITY)) == ["lock"]
+    build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
+    assert DimensionIndex.attach(tmp_path, 0, BY_CITY).num_rows == 20_000
+
+
+def test_an_advance_without_room_leaves_the_older_versions_as_they_are(tmp_path):
+    build(tmp_path, 0, BY_ID, [batch(people(5))])
+    before = files_of(tmp_path)
+    with largest_file(4096), pytest.raises(IndexDiskFullError):
+        advance(tmp_path, 0, 1, BY_ID, [batch(people(2000, 5))])
+    assert files_of(tmp_path) == before
+    assert names(tmp_path, 0) == {key: f"n{key}" for key in range(5)}
+
+
+def test_a_manifest_without_room_takes_the_segment_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", 0)
+    build(tmp_path, 0, BY_ID, [batch(people(1))])
+    for version in range(1, 40):
+        advance(tmp_path, version - 1, version, BY_ID, [batch(people(1, version))])
+    before = files_of(tmp_path)
+    limit = max(len(content) for name, content in before.items() if not name.endswith(".json"))
+    assert limit < len(before["v39.json"])
+    with largest_file(limit), pytest.raises(IndexDiskFullError) as caught:
+        advance(tmp_path, 39, 40, BY_ID, [batch(people(1, 40))])
+    assert (files_of(tmp_path), caught.value.needed_bytes) == (before, None)
+
+
+def test_room_is_looked_at_before_anything_is_written(tmp_path):
+    Room(tmp_path, 1 << 10).check()
+    with pytest.raises(IndexDiskFullError, match="needs 1099511627776 MiB more: "):
+        Room(tmp_path, 1 << 60).check()
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(IndexBuildError, match="cannot be written: Not a directory"):
+        build(tmp_path / "file", 0, BY_ID, [batch(people(1))])
 
 
 def build_people(directory):
