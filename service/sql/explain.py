@@ -14,6 +14,7 @@ from joins.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    KeyPair,
     PrintSink,
     ProbeSource,
     Sink,
@@ -147,9 +148,7 @@ def _generator(field: DatagenField) -> str | None:
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
-    conditions = [
-        f"{expression_text(key.probe)} = {join.alias}.{key.dimension_column}" for key in join.keys
-    ]
+    conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
         conditions.append(expression_text(join.condition))
     source = dimension.source
@@ -159,6 +158,16 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
         f"[{', '.join(_field(field) for field in dimension.fields)}; "
         f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
     )
+
+
+def _key(alias: str, key: KeyPair) -> str:
+    """The equality as it is meant; behind it what is looked up, where a cast may lose a value."""
+    column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if not key.null_safe:
+        return f"{value} = {column}"
+    if key.uncast is None:
+        return f"{value} IS NOT DISTINCT FROM {column}"
+    return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
 
 
 def _sink(sink: Sink) -> str:
