@@ -18,6 +18,7 @@ _ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "chan
 _ALLOWED_PROPERTIES = frozenset(
     {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
 )
+_ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _CONSTRAINT = "delta.constraints."
 
@@ -96,7 +97,8 @@ def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
     properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
     denied = sorted((features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES))
     fields = table.schema().fields
-    rules = sorted({f"{k} of {f.name}" for f in fields for k in f.metadata if _is_rule(k)})
+    metadata = ((k, f.name) for f in fields for k in f.metadata if k not in _ALLOWED_METADATA)
+    rules = sorted({f"{key} of {name}" for key, name in metadata})
     if denied or rules:
         yield f"the table uses {', '.join(denied or rules)}"
     if table.metadata().partition_columns:
@@ -116,10 +118,6 @@ def _rules(table: DeltaTable) -> tuple[str, ...]:
 
 def _is_check(key: str) -> bool:
     return key.startswith(_CONSTRAINT)
-
-
-def _is_rule(key: str) -> bool:
-    return "delta." in key or key == "CURRENT_DEFAULT"
 
 
 def _is_filled(metadata: dict[str, object]) -> bool:

@@ -7,7 +7,8 @@ it write nothing. Both are found by looking at the log afterwards.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,13 @@ _VIOLATIONS = (
         r"\[DELTA_NOT_NULL_CONSTRAINT_VIOLATED\] (NOT NULL) constraint violated for (.*?)\."
     ),
     re.compile(r"\[DELTA_EXCEED_CHAR_VARCHAR_LIMIT\] [\s\S]*?Failed check: (.*)\."),
+    re.compile(r"\[EXCEED_LIMIT_LENGTH\] Exceeds (char/varchar type length limitation: \d+)"),
+)
+_TELL_ROWS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.delta.files.DeltaFileFormatWriter",
+    "org.apache.spark.util.Utils",
 )
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
@@ -49,6 +57,24 @@ def spark_schema(schema: pa.Schema) -> StructType:
     """`schema` for Spark, every column nullable: what may not be NULL, Delta itself sees to."""
     nullable = pa.schema([item.with_nullable(True) for item in schema])
     return from_arrow_schema(nullable, prefer_timestamp_ntz=True)
+
+
+@contextmanager
+def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
+    """Spark's loggers that tell of a violated constraint, once an attempt and with values, wait.
+
+    What has gone wrong comes back as an exception; only loggers of this JVM can be asked.
+    """
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    level = log4j.LogManager.getRootLogger().getLevel()
+    for name in _TELL_ROWS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    try:
+        yield
+    finally:
+        for name in _TELL_ROWS:
+            log4j.core.config.Configurator.setLevel(name, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +184,15 @@ class OutputLog(DeltaLog):
             "txnVersion": str(transaction),
             "userMetadata": text,
         }
+        writer = append.rows.write.format("delta").mode("append").options(**options)
         try:
-            append.rows.write.format("delta").mode("append").options(**options).save(str(self.path))
+            with _without_rows_in_logs(self._spark):
+                writer.save(str(self.path))
         except (PySparkException, Py4JError) as exc:
             self.check_epoch(epoch_of_spark(transaction))
+            violation = self._violation(str(exc))
+            if violation is not None:
+                raise violation from None  # Spark logs the cause, which shows values of the row
             raise self._refused(str(exc)) from exc
         return self._found(append, transaction, range(before + 1, self.version() + 1))
 
@@ -193,8 +224,8 @@ class OutputLog(DeltaLog):
             return int(stats["numRecords"])
         return int(pq.read_metadata(self.path / unquote(action["path"])).num_rows)
 
-    def _refused(self, told: str) -> SinkError:
-        """What Spark's words mean, without a value of a row."""
+    def _violation(self, told: str) -> ConstraintViolatedError | None:
+        """What Spark's words say of a violated constraint, without a value of the row."""
         for pattern in _VIOLATIONS:
             found = pattern.search(told)
             if found is not None:
@@ -203,6 +234,9 @@ class OutputLog(DeltaLog):
                     hint="Nothing of the batch is written, and it is tried again: drop or change "
                     "the constraint; or submit a job that leaves such rows out with WHERE.",
                 )
+        return None
+
+    def _refused(self, told: str) -> SinkError:
         condition = _CONDITION.search(told)
         name = told.strip().splitlines()[0][:300] if condition is None else condition[1]
         return SinkError(

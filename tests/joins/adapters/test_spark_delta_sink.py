@@ -164,6 +164,18 @@ def test_a_row_that_violates_a_constraint_keeps_its_whole_batch_out(user, output
     assert set(output.pairs(user)) == PAIRS
 
 
+def test_a_text_that_is_too_long_for_its_column_is_not_shown(user, output):
+    ddl = COLUMNS.replace("name STRING", "name VARCHAR(1)")
+    user.sql(f"CREATE TABLE delta.`{output.path}` ({ddl}) USING delta")
+    writer = DeltaOutputWriter(output.log())
+    assert "VARCHAR" in writer.choice.reason
+    with pytest.raises(ConstraintViolatedError, match=r"(?i)length") as raised:
+        output.run(writer, at(0))
+    assert "r5" not in raised.value.message.replace(str(output.path), "")
+    output.run(writer, at(0), b'{"user_id":3}')
+    assert output.pairs(user) == [(3, None)]
+
+
 def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     make(user, output, "deletion_vectors")
     output.run(DeltaOutputWriter(output.log()), at(0))
