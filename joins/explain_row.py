@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from joins.dead_letters import DeadLetter, DeadLetters
 from joins.errors import (
@@ -245,11 +244,7 @@ class RowExplainer:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
         if output is not None and self._places.kernel.row_metadata:
-            where = (
-                (ds.field("_batch") == pin.batch)
-                & (ds.field("_partition") == place.partition)
-                & (ds.field("_offset") == place.offset)
-            )
+            where = {"_batch": pin.batch, "_partition": place.partition, "_offset": place.offset}
             return json_rows(output.rows_now(where, self._places.kernel.output_schema)), "output"
         if joined is None:
             return [], None

@@ -227,6 +227,14 @@ class OutputColumn:
     nullable: bool = True
 
 
+class SinkWriter(StrEnum):
+    """Who appends to a Delta output; AUTO is columnar where the table allows it."""
+
+    AUTO = "auto"
+    COLUMNAR = "columnar"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaSink:
     """A Delta table, exactly once.
@@ -234,10 +242,12 @@ class DeltaSink:
     Attributes:
         path: absolute, or relative to the warehouse directory of the settings.
         row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
+        writer: which one the script asks for.
     """
 
     path: str
     row_metadata: bool = True
+    writer: SinkWriter = SinkWriter.AUTO
     kind: Literal["delta"] = "delta"
 
 

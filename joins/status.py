@@ -165,6 +165,7 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "unmatched": counts.unmatched,
             "dead_letters": counts.dead_letters,
         },
+        **_writer_json(join),
         "versions_at_open": dict(opening.versions_at_open),
         "versions": {d.dimension.name: d.version for d in join.parts.dimensions},
         "error": None
@@ -174,6 +175,14 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
         "warnings": join.progress.warnings(),
         "acknowledgements": join.control.lives.acknowledgements(),
     }
+
+
+def _writer_json(join: TemporalJoin) -> dict[str, str | None]:
+    """Who appends to the delta output, and why it is not the columnar writer."""
+    choice = join.parts.writer_choice()
+    if choice is None:
+        return {"writer": None, "writer_reason": None}
+    return {"writer": choice.writer.value, "writer_reason": choice.reason}
 
 
 def _stall_json(part: str, fault: Fault) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from joins.adapters.delta_features import WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.build_side import BuildSettings
@@ -78,6 +79,7 @@ class JobParts:
         requests: where the control plane's requests lie.
         handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
+        writer_choice: who appends to the delta output now; None for other sinks.
     """
 
     job_id: str
@@ -100,6 +102,7 @@ class JobParts:
     requests: Path
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     generator: Callable[[], None] | None = None
+    writer_choice: Callable[[], WriterChoice | None] = lambda: None
 
 
 class TemporalJoin:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import Abort, TyperException
 
+from joins.errors import SinkError
 from service import cli_dlq, cli_inspect
 from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
@@ -189,6 +190,7 @@ def logs(
 def validate(script: Script, output: Form = Output.TEXT) -> None:
     """Plan a script without a control plane and print the plan."""
     from service.jobs import plan_codec
+    from service.jobs.preflight import output_writer
     from service.jobs.submission import check_script
     from service.sql.explain import explain
     from service.sql.planner import plan_script
@@ -203,6 +205,14 @@ def validate(script: Script, output: Form = Output.TEXT) -> None:
         return
     for line in explain(planned.plan):
         typer.echo(line)
+    try:
+        choice = output_writer(planned.plan, Settings.load())
+    except SinkError as exc:
+        say(f"warning: {exc.message}. {exc.hint}")
+        return
+    if choice is not None:
+        why = f": {choice.reason}" if choice.reason else ""
+        typer.echo(f"WRITER {choice.writer.value}{why}")
 
 
 @app.command()

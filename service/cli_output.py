@@ -84,6 +84,9 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     runner = job["runner"]
     alive = f"process {runner['pid']}" if runner["alive"] else "not running"
     yield "runner", f"{alive}, crashes {runner['crashes']}, restarts {runner['restarts']}"
+    if job["writer"]:
+        why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
+        yield "writer", f"{clean(job['writer'])}{why}"
     if job["combined_watermark"]:
         yield "watermark", _watermark(job["combined_watermark"])
     for stall in job["stalls"]:

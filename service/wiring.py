@@ -5,19 +5,22 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
 from joins.adapters.datagen_process import DatagenProcess
+from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaLetterWriter, DeltaSinkWriter
+from joins.adapters.delta_output import OutputLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
@@ -206,10 +209,11 @@ class _Assembly:
         dimensions = tuple(
             self._dimension(d, tables[d.name], opening) for d in self.plan.dimensions
         )
-        writer, outputs = self._writer()
+        self._prepare_output()
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
+        writer, outputs = self._writer(spark)
         sources = tuple(
             SnapshotCoordinator(spark, d, tables[d.name], self._source_settings(d), self.stalls)
             for d in self.plan.dimensions
@@ -243,6 +247,7 @@ class _Assembly:
             requests=self.layout.requests,
             handlers={"replay-dead-letters": self._letter_replay(spark)},
             generator=self._generator(),
+            writer_choice=partial(_choice_of, writer),
         )
         join = TemporalJoin(parts, on_tick)
         return join
@@ -393,17 +398,26 @@ class _Assembly:
         seed = uuid.UUID(self.meta.incarnation).int % 2**63
         return DatagenProcess(kafka, source, self.plan.probe.fields, seed).keep_alive
 
-    def _writer(self) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
+    def _prepare_output(self) -> None:
+        """What can go wrong with the output goes wrong before a JVM is started."""
+        sink = self.plan.sink
+        if isinstance(sink, DeltaSink):
+            path, appends = output_path(sink, self.settings), self._appends(sink)
+            create_table(path, appends.rows)
+            DeltaLog(path, self.app_id).choose_writer(appends)
+        if isinstance(sink, KafkaSink):
+            KafkaCluster(sink.kafka).require(sink.kafka.topic)
+
+    def _appends(self, sink: DeltaSink) -> Appends:
+        return Appends(self._kernel().output_schema, sink.writer)
+
+    def _writer(self, spark: SparkSession) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         sink = self.plan.sink
         if isinstance(sink, DeltaSink):
             path = output_path(sink, self.settings)
-            schema = self._kernel().output_schema
-            create_table(path, schema)
-            log = DeltaLog(path, self.app_id)
-            log.check_writable(schema)
-            return DeltaSinkWriter(log), (log,)
+            log = OutputLog(path, self.app_id, self._appends(sink), spark)
+            return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
-            KafkaCluster(sink.kafka).require(sink.kafka.topic)
             return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
         return _console_writer(sink), ()
 
@@ -418,7 +432,7 @@ class _Assembly:
             replays=replays,
             history=History(places),
             epoch=self.meta.epoch,
-            writer=self._letter_writer(places.output, spark),
+            writer=self._letter_writer(spark),
         )
         return DeadLetterReplay(parts).handle
 
@@ -438,16 +452,21 @@ class _Assembly:
             sink=sink,
         )
 
-    def _letter_writer(self, output: Path | None, spark: SparkSession) -> LetterWriter:
+    def _letter_writer(self, spark: SparkSession) -> LetterWriter:
         sink, kernel = self.plan.sink, self._kernel()
-        if output is not None:
-            log = DeltaLog(output, f"{self.app_id}:replay")
+        if isinstance(sink, DeltaSink):
+            path, app_id = output_path(sink, self.settings), f"{self.app_id}:replay"
+            log = OutputLog(path, app_id, self._appends(sink), spark)
             log.commit_epoch(self.meta.epoch)
-            return DeltaLetterWriter(log, kernel.output_schema)
+            return DeltaOutputLetterWriter(log, spark)
         if isinstance(sink, KafkaSink):
             return KafkaLetterWriter(sink, kernel.output, spark)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
+
+
+def _choice_of(writer: BatchWriter) -> WriterChoice | None:
+    return writer.choice if isinstance(writer, DeltaOutputWriter) else None
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

@@ -23,8 +23,8 @@ from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
 from joins.probe_task import ProbeTask
-from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
-from joins.staging import BatchReport, merge_reports
+from joins.row_stage import REPORT_COLUMN_DDL, PersistedRows, stage_rows
+from joins.staging import BatchReport
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
@@ -91,36 +91,20 @@ class KafkaSinkWriter:
     def __init__(self, sink: KafkaSink, progress: Path) -> None:
         self._sink = sink
         self._progress = progress
-        self._staged: DataFrame | None = None
+        self._staged = PersistedRows()
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
-        self._forget()  # what a failed attempt has left
         encode = _Encoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
-        staged = frame.mapInArrow(stage, _DDL).persist()
-        self._staged = staged
-        try:
-            reports = staged.filter("report is not null").select("report").collect()
-        except (PySparkException, Py4JError):
-            self._forget()
-            raise
-        return merge_reports(row.report for row in reports)
+        return self._staged.run(frame.mapInArrow(stage, _DDL))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns."""
-        if self._staged is not None:
-            try:
-                _send(self._staged.filter("report is null"), self._sink)
-            finally:
-                self._forget()
+        with self._staged.taken() as records:
+            _send(records, self._sink)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
-
-    def _forget(self) -> None:
-        if self._staged is not None:
-            staged, self._staged = self._staged, None
-            staged.unpersist()
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Of the batch that was noted as sent; a crash before the note sends it again."""

@@ -153,6 +153,12 @@ class JobDetail(JobSummary):
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
     probe: ProbeView | None = None
+    writer: Annotated[
+        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
+    ] = None
+    writer_reason: Annotated[
+        str | None, Field(description="What asks for Spark's own Delta writer.")
+    ] = None
     versions_at_open: dict[str, int] = {}
     versions: dict[str, int] = {}
 

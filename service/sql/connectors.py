@@ -16,6 +16,7 @@ from joins.plan import (
     KafkaSource,
     MysqlCdcSource,
     PrintSink,
+    SinkWriter,
     StartupMode,
 )
 from joins.types import SqlType, TypeName
@@ -179,7 +180,11 @@ def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, .
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return DeltaSink(path=values.required("path"), row_metadata=values.flag("row-metadata"))
+    return DeltaSink(
+        path=values.required("path"),
+        row_metadata=values.flag("row-metadata"),
+        writer=SinkWriter(values.required("sink.writer")),
+    )
 
 
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

@@ -18,6 +18,7 @@ from joins.plan import (
     PrintSink,
     ProbeSource,
     Sink,
+    SinkWriter,
 )
 from joins.types import TypeName
 from service.sql.type_rules import type_text
@@ -172,7 +173,8 @@ def _key(alias: str, key: KeyPair) -> str:
 
 def _sink(sink: Sink) -> str:
     if isinstance(sink, DeltaSink):
-        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'})"
+        writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
+        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'}{writer})"
     if isinstance(sink, KafkaSink):
         key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         return f"kafka({_kafka(sink.kafka)}{key})"

@@ -187,6 +187,13 @@ _DELTA = (
         OptionType.FLAG,
         default="true",
     ),
+    Option(
+        "sink.writer",
+        "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
+        OptionType.CHOICE,
+        default="auto",
+        choices=("auto", "columnar", "spark"),
+    ),
 )
 _DATAGEN = (
     Option(
