@@ -58,13 +58,14 @@ def _headers(batch: JoinedBatch, pin: Pin) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoding:
+class RecordEncoding:
     """Rows as records of a topic; picklable."""
 
     output: tuple[OutputColumn, ...]
     key_fields: tuple[str, ...]
 
     def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
+        """Key, value and headers of each row."""
         rows = with_text_times(batch.rows, self.output)
         keys = pa.nulls(rows.num_rows, pa.binary())
         if self.key_fields:
@@ -96,7 +97,7 @@ class KafkaSinkWriter:
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         self._forget()  # what a failed attempt has left
-        encode = _Encoding(task.kernel.output, self._sink.key_fields)
+        encode = RecordEncoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
         staged = frame.mapInArrow(stage, _DDL).persist()
         self._staged = staged
@@ -137,7 +138,7 @@ class KafkaLetterWriter:
         self, sink: KafkaSink, output: tuple[OutputColumn, ...], spark: SparkSession
     ) -> None:
         self._sink = sink
-        self._encode = _Encoding(output, sink.key_fields)
+        self._encode = RecordEncoding(output, sink.key_fields)
         self._spark = spark
 
     def committed(self, number: int) -> None:
