@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from joins.checkpoint import CheckpointLock
-from service.client import Client
+from service.client import Client, RefusedError
 from service.jobs.layout import JobLayout, living_runner, noted_pid, write_runner_pid
 from tests.support.control_plane import RUNNER, control_plane, script
 from tests.support.wait import wait_until
@@ -82,3 +82,25 @@ def test_a_recycled_process_id_is_not_a_runner(tmp_path):
     started_at_s = psutil.Process().create_time()
     (tmp_path / "runner.pid").write_text(text.replace(str(started_at_s), str(started_at_s - 60)))
     assert living_runner(tmp_path) is None
+
+
+def test_a_job_that_has_finished_stays_so(tmp_path):
+    """Its runner ends with 0 and is not missed; neither a start nor a new supervisor wakes it."""
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "done")["id"]
+        _state(client, job_id, "JOINING")
+        (plane.services.settings.jobs_dir / job_id / "go").touch()
+        _state(client, job_id, "FINISHED")
+        wait_until(lambda: not client.job(job_id)["runner"]["alive"], what="its runner ends")
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+        with pytest.raises(RefusedError, match="has finished"):
+            client.start(job_id)
+        client.stop(job_id)
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job = client.job(job_id)
+        assert (job["state"], job["runner"]["crashes"], job["runner"]["restarts"]) == (
+            "FINISHED",
+            0,
+            0,
+        )
+        assert [event["to"] for event in client.events(job_id)][-2:] == ["JOINING", "FINISHED"]
