@@ -20,7 +20,8 @@ class Pin:
 
     Attributes:
         start_offsets: partition → first offset of the batch.
-        end_offsets: partition → offset behind the last one.
+        end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
+            end, though Spark may have planned more.
         versions: dimension → changelog version.
         batch_timestamp_ms: the batch's PROCTIME.
         epoch: the runner's epoch when the pin was written.

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
@@ -282,7 +281,7 @@ def up_to(frame: DataFrame, planned: Mapping[int, int], pin: Pin) -> DataFrame:
     for partition, offset in sorted(planned.items()):
         end = pin.end_offsets.get(partition, 0)
         if offset > end:
-            frame = frame.filter((col("partition") != partition) | (col("offset") < end))
+            frame = frame.filter(f"`partition` <> {partition} OR `offset` < {end}")
     return frame
 
 

@@ -17,7 +17,7 @@ from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 
 
@@ -56,7 +56,7 @@ def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_
             produce(servers, topic, clicks, partition=partition)
         chunked = ("'scan.incremental.snapshot.chunk.size'='5000'",)
         with rig.job(BATCH + enrich_sql(rig, schema, topic, path, chunked)) as job:
-            job.wait_state("SNAPSHOT")
+            job.wait_state("SNAPSHOT", deadline_s=300)
             cursor.execute("LOCK TABLES user_info WRITE")
             produce(servers, topic, [click(1, 1_000 + n) for n in range(50)], partition=1)
             add_partition(kafka, topic, 3)
@@ -65,7 +65,7 @@ def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_
             assert held["probe"]["held_records"] == 160
             cursor.execute("UPDATE user_info SET name = 'changed' WHERE user_id = 7")
             cursor.execute("UNLOCK TABLES")
-            finished = job.wait_state("FINISHED", deadline_s=300)
+            finished = job.wait_state("FINISHED", deadline_s=600)
             assert_joined_once(rig, path)
             assert_finished_for_good(job, finished)
             assert_beyond_the_end_is_told(rig, job, topic)
@@ -119,7 +119,7 @@ def test_an_empty_range_finishes_when_the_gate_opens_without_a_batch(rig: Rig) -
             "'scan.startup.mode'='latest-offset', 'scan.bounded.mode'='latest-offset'",
         )
         with rig.job(sql) as job:
-            finished = job.wait_state("FINISHED", deadline_s=180)
+            finished = job.wait_state("FINISHED", deadline_s=400)
             assert finished["phase"] == "JOIN"
             assert finished["probe"]["batch"] is None
             assert rig.rows(path) == []
@@ -138,6 +138,6 @@ def test_a_generator_with_an_end_is_bounded_too(rig: Rig) -> None:
             "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;"
         )
         with rig.job(sql) as job:
-            finished = job.wait_state("FINISHED", deadline_s=180)
+            finished = job.wait_state("FINISHED", deadline_s=400)
             assert finished["probe"]["joined_records"] == 400
             assert sorted(row["k"] for row in rig.rows(path)) == list(range(1, 401))
