@@ -2,14 +2,15 @@
 
 Spark's Kafka source limits the records of a batch, not their bytes. So the limit is the bytes over
 the average size of a record: of what earlier batches have read, else of what the topic stores. A
-topic may store its records compressed; where a batch turns out much heavier than it should be, the
-query is started again with a smaller limit. A record that is larger than the limit passes alone.
+topic may store its records compressed; where a batch turns out much heavier than it should be, and
+not for a single record, the query is started again with a smaller limit. A record that is larger
+than the limit passes all the same.
 """
 
 import threading
 from collections.abc import Mapping
 
-_TOLERANCE = 2.0
+_TOLERANCE = 2
 
 
 class BatchLimit:
@@ -19,8 +20,10 @@ class BatchLimit:
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._in_use: int | None = None
-        self._seen_bytes: float | None = None
+        self._in_use = 0
+        self._too_high = False
+        self._seen_records = 0
+        self._seen_bytes = 0
 
     def begin(self, average_bytes: float | None) -> int:
         """Records of a batch at the most, from now on: at least one.
@@ -29,25 +32,29 @@ class BatchLimit:
             average_bytes: of a record, None if nothing is known of them.
         """
         with self._lock:
-            known = [size for size in (average_bytes, self._seen_bytes) if size]
-            self._in_use = self._records(max(known, default=None))
+            self._in_use = self._records(max(average_bytes or 0.0, self._seen_average()))
+            self._too_high = False
             return self._in_use
 
-    def _records(self, average_bytes: float | None) -> int:
-        if average_bytes is None:
+    def _seen_average(self) -> float:
+        return self._seen_bytes / self._seen_records if self._seen_records else 0.0
+
+    def _records(self, average_bytes: float) -> int:
+        if average_bytes == 0:
             return self._max_records
         return max(1, min(self._max_records, int(self._max_bytes // average_bytes)))
 
     def record(self, counts: Mapping[str, int]) -> None:
-        """A batch has read `records` of so many `bytes`."""
+        """A batch has read `records` with so many `bytes`."""
         records, size = counts.get("records", 0), counts.get("bytes", 0)
-        if records > 1 and size > _TOLERANCE * self._max_bytes:
-            with self._lock:
-                self._seen_bytes = max(size / records, self._seen_bytes or 0.0)
+        with self._lock:
+            self._seen_records += records
+            self._seen_bytes += size
+            heavy = records > 1 and size > _TOLERANCE * self._max_bytes
+            fitting = self._records(self._seen_average())
+            self._too_high = self._too_high or (heavy and _TOLERANCE * fitting <= self._in_use)
 
     def is_too_high(self) -> bool:
         """Whether batches are so heavy that the query should begin again with a lower limit."""
         with self._lock:
-            if self._in_use is None or self._seen_bytes is None:
-                return False
-            return self._records(self._seen_bytes) < self._in_use
+            return self._too_high

@@ -82,9 +82,9 @@ def assert_finished_for_good(job: RunningJob, finished: dict[str, Any]) -> None:
     assert finished["probe"]["joined_records"] == 160
     assert finished["probe"]["bounded_offsets"] == {"0": 80, "1": 80}
     assert finished["probe"]["lag_records"] == 0
-    assert finished["desired_state"] == "STOPPED"
     assert finished["epoch"] == 3, "it was killed twice"
     assert [e["to"] for e in job.events()][-1] == "FINISHED"
+    job.wait_for(lambda s: s["desired_state"] == "STOPPED", "the end of the runner is seen")
     assert job.runner() is None
     assert job.rig.client.post(f"/v1/jobs/{job.id}:start").status_code == 409
     assert job.status()["state"] == "FINISHED"

@@ -49,3 +49,11 @@ def test_what_a_batch_has_shown_lowers_the_limit_for_good():
     assert not limit.is_too_high()
     limit.record({"records": 32, "bytes": MIB})
     assert limit.begin(5000.0) == 32
+
+
+def test_one_huge_record_among_many_does_not_lower_the_limit():
+    limit = BatchLimit(1_000, MIB)
+    limit.begin(4096.0)
+    for size in (*[MIB] * 10, 3 * MIB):
+        limit.record({"records": 256, "bytes": size})
+    assert not limit.is_too_high()
