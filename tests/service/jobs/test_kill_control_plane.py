@@ -65,25 +65,6 @@ def test_a_runner_outlives_the_control_plane_and_is_adopted(start):
         second.end()
 
 
-def test_an_end_that_no_control_plane_saw_is_taken_over(start, tmp_path):
-    first = start()
-    with Client(first.url) as client:
-        job_id = client.submit(script(), "done unseen")["id"]
-        runner = psutil.Process(_joining(client, job_id)["runner"]["pid"])
-        first.kill()
-        (settings_in(tmp_path).jobs_dir / job_id / "go").touch()
-        runner.wait(timeout=30)
-        second = start()
-        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
-        job = client.job(job_id)
-        assert (job["state"], job["runner"]["pid"], job["runner"]["restarts"]) == (
-            "FINISHED",
-            None,
-            0,
-        )
-        second.end()
-
-
 def test_an_adopted_runner_is_stopped_like_any_other(start):
     first = start()
     with Client(first.url) as client:

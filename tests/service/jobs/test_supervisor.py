@@ -6,9 +6,10 @@ import psutil
 import pytest
 
 from joins.checkpoint import CheckpointLock
+from service.api.server import ControlPlane
 from service.client import Client, RefusedError
 from service.jobs.layout import JobLayout, living_runner, noted_pid, write_runner_pid
-from tests.support.control_plane import RUNNER, control_plane, script
+from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.wait import wait_until
 
 
@@ -104,3 +105,28 @@ def test_a_job_that_has_finished_stays_so(tmp_path):
             0,
         )
         assert [event["to"] for event in client.events(job_id)][-2:] == ["JOINING", "FINISHED"]
+
+
+def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
+    settings = settings_in(tmp_path)
+    with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
+        with Client(plane.url) as client:
+            job_id = client.submit(script(), "done unseen")["id"]
+            _state(client, job_id, "JOINING")
+        plane.services.supervisor.close()
+        job_dir = settings.jobs_dir / job_id
+        (job_dir / "go").touch()
+        wait_until(lambda: _has_ended(noted_pid(job_dir)), what="the runner ends")
+        assert plane.services.store.get(job_id).state == "JOINING"
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+        job = client.job(job_id)
+        found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
+        assert found == ("FINISHED", None, 0)
+
+
+def _has_ended(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
