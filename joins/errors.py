@@ -22,6 +22,7 @@
 | `FencedError` | a newer runner of the same job has taken over |
 | `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
+| `IndexDirectoryError` | the directory of the lookup indexes cannot be written on a node |
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
@@ -122,6 +123,10 @@ class StoppingError(JoinError):
 
 class IndexBuildError(JoinError):
     """The lookup index of a dimension version cannot be built or read."""
+
+
+class IndexDirectoryError(JoinError):
+    """The directory of the lookup indexes cannot be written on a node: no space, no permission."""
 
 
 class ExpressionError(JoinError):

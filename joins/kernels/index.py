@@ -50,9 +50,13 @@ from joins.kernels.segment import (
 
 __all__ = [
     "DimensionIndex",
+    "FoldedRows",
     "IndexSpec",
     "advance",
     "build",
+    "discard_damaged",
+    "is_usable",
+    "remove_older",
     "remove_versions",
     "usable_versions",
     "verify",
@@ -62,23 +66,47 @@ _MERGE_FACTOR = 4
 _SMALLEST_SEGMENT = 4096
 
 
-def build(directory: Path, version: int, spec: IndexSpec, base: Iterable[pa.RecordBatch]) -> None:
+@dataclass(frozen=True, slots=True)
+class FoldedRows:
+    """What the changelog up to some version was folded to.
+
+    Attributes:
+        rows: with the changelog's columns, one a key, no deletes.
+        progress: the watermark records up to that version, and the floor of the fold.
+    """
+
+    rows: Iterable[pa.RecordBatch]
+    progress: Progress
+
+
+def build(
+    directory: Path,
+    version: int,
+    spec: IndexSpec,
+    changes: Iterable[pa.RecordBatch],
+    *,
+    fold: FoldedRows | None = None,
+) -> None:
     """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
 
+    With `fold`, `changes` are only those behind it.
+
     Raises:
-        IndexBuildError: the rows do not fit `spec`.
+        IndexBuildError: the rows do not fit `spec`, or not the fold.
+        IndexDirectoryError: the directory cannot be written.
     """
     home = directory / spec.digest
     with exclusive(home):
-        if _is_usable(home, version):
+        if is_usable(directory, version, spec):
             return
-        changes = read_changes(base, spec, Progress())
-        complete = changes.progress.complete_generation(spec.partitions)
-        rows = _without_old_deletes(changes.rows, complete)
-        parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
-        write_manifest(
-            home, Manifest(version, tuple(part.entry for part in parts), changes.progress)
-        )
+        _remove_versions(home, _versions(home))  # what a process that was killed has left
+        old = _Old([], Progress())
+        if fold is not None:
+            rows = read_changes(fold.rows, spec, Progress()).rows
+            complete = fold.progress.complete_generation(spec.partitions)
+            parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
+            old = _Old(parts, fold.progress)
+        _write(home, version, spec, old, changes)
 
 
 def advance(
@@ -92,25 +120,24 @@ def advance(
 
     Raises:
         IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
+        IndexDirectoryError: the directory cannot be written.
     """
     home = directory / spec.digest
     with exclusive(home):
-        if _is_usable(home, version):
+        if is_usable(directory, version, spec):
             return
-        old = read_manifest(home, from_version)
-        parts = [_Part.mapped(home, entry) for entry in old.segments]
-        before = old.progress.complete_generation(spec.partitions)
-        read = read_changes(changes, spec, old.progress)
-        complete = read.progress.complete_generation(spec.partitions)
-        rows = _superseding(parts, read.rows, spec)
-        if complete > before:
-            for part in parts:
-                part.hidden |= part.generations() < complete
-        if rows.num_rows:
-            parts.append(_stored(home, version, spec, rows, complete))
-        parts = _merged(home, version, spec, parts, complete)
-        entries = tuple(part.saved(home, version) for part in parts)
-        write_manifest(home, Manifest(version, entries, read.progress))
+        manifest = read_manifest(home, from_version)
+        parts = [_Part.mapped(home, entry) for entry in manifest.segments]
+        _write(home, version, spec, _Old(parts, manifest.progress), changes)
+
+
+def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
+    """Whether `version` can be attached: its manifest is sound and its files have their sizes."""
+    try:
+        read_manifest(directory / spec.digest, version)
+    except IndexBuildError:
+        return False
+    return True
 
 
 def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
@@ -129,6 +156,23 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
         for file in entry.all_files:
             if file_checksum(home / file.name) != file.checksum:
                 raise damaged(home / file.name, "its checksum differs")
+
+
+def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Make `version` unusable if a file of it is missing or damaged, so that it is built anew."""
+    home = directory / spec.digest
+    with exclusive(home):
+        try:
+            verify(directory, version, spec)
+        except IndexBuildError:
+            manifest_path(home, version).unlink(missing_ok=True)
+
+
+def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Remove the versions of this index before `version`, and files that no version names."""
+    home = directory / spec.digest
+    with exclusive(home):
+        _remove_versions(home, {found for found in _versions(home) if found >= version})
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
@@ -191,9 +235,40 @@ class _Part:
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
-        stored = store_bits(home, f"{entry.name}.{version}", self.hidden)
+        name = f"{entry.name}.{version}-{uuid.uuid4().hex[:8]}"  # never that of a file that exists
+        stored = store_bits(home, name, self.hidden)
         visible = entry.rows - int(self.hidden.sum())
         return SegmentEntry(entry.name, entry.rows, entry.files, stored, visible)
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """What a new version starts from."""
+
+    parts: list[_Part]
+    progress: Progress
+
+
+def _write(
+    home: Path, version: int, spec: IndexSpec, old: _Old, changes: Iterable[pa.RecordBatch]
+) -> None:
+    """Write the version that has `changes` on top of `old`."""
+    parts = old.parts
+    before = old.progress.complete_generation(spec.partitions)
+    read = read_changes(changes, spec, old.progress)
+    complete = read.progress.complete_generation(spec.partitions)
+    if parts:
+        rows = _superseding(parts, read.rows, spec)
+    else:
+        rows = _without_old_deletes(read.rows, complete)
+    if complete > before:
+        for part in parts:
+            part.hidden |= part.generations() < complete
+    if rows.num_rows:
+        parts = [*parts, _stored(home, version, spec, rows, complete)]
+    parts = _merged(home, version, spec, parts, complete)
+    entries = tuple(part.saved(home, version) for part in parts)
+    write_manifest(home, Manifest(version, entries, read.progress))
 
 
 def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
@@ -287,14 +362,6 @@ def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
     hidden = rows.column("_deleted").to_numpy() | (generation < complete)
     old = (epoch < newest_epoch) | (file < newest_file - 1)
     return rows.filter(pa.array(~(hidden & old))) if (hidden & old).any() else rows
-
-
-def _is_usable(home: Path, version: int) -> bool:
-    try:
-        read_manifest(home, version)
-    except IndexBuildError:
-        return False
-    return True
 
 
 def _versions(home: Path) -> set[int]:

@@ -2,16 +2,17 @@
 
 import fcntl
 import json
+import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from joins.errors import IndexBuildError
 from joins.kernels.changes import Progress
-from joins.kernels.segment import StoredFile, damaged, store, sync_directory
+from joins.kernels.segment import StoredFile, damaged, store, sync_directory, unwritable
 
 FORMAT_VERSION = 1
 
@@ -64,6 +65,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
             "version": manifest.version,
             "segments": [_segment_json(entry) for entry in manifest.segments],
             "watermarks": marks,
+            "floor": sorted([at, *position] for at, position in manifest.progress.floor.items()),
         }
     )
     text = json.dumps({"crc": zlib.crc32(body.encode()), "body": body}).encode()
@@ -106,10 +108,26 @@ def read_manifest(directory: Path, version: int) -> Manifest:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Hold the lock of `directory`, which is created, against other processes and threads."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("ab") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    """Hold the lock of `directory`, which is created, against other processes and threads.
+
+    A holder that is killed gives it up. A lock file that was removed meanwhile locks nobody out.
+
+    Raises:
+        IndexDirectoryError: the directory cannot be written.
+    """
+    with ExitStack() as stack:
+        while True:
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+                handle = stack.enter_context((directory / "lock").open("ab"))
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                held, there = os.fstat(handle.fileno()), (directory / "lock").stat()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise unwritable(directory, error) from error
+            if (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
+                break
         yield
 
 
@@ -149,4 +167,5 @@ def _manifest(content: dict[str, Any]) -> Manifest:
         for item in content["segments"]
     )
     marks = {(part, gen): offset for part, gen, offset in content["watermarks"]}
-    return Manifest(content["version"], segments, Progress(marks))
+    floor = {at: (e, f, p, r) for at, e, f, p, r in content.get("floor", ())}
+    return Manifest(content["version"], segments, Progress(marks, floor))

@@ -6,7 +6,9 @@ Three kinds of files, each written, checksummed, fsynced and renamed before anyb
 """
 
 import os
+import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -17,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.errors import IndexBuildError
+from joins.errors import IndexBuildError, IndexDirectoryError
 from joins.kernels.casts import Mask
 from joins.kernels.hashing import Hashes, hash_rows, valid_rows
 
@@ -159,14 +161,23 @@ def write_segment(
 
 
 def store(path: Path, write: Callable[[BinaryIO], None]) -> StoredFile:
-    """Let `write` fill a file that appears at `path` only when it is complete and on disk."""
+    """Let `write` fill a file that appears at `path` only when it is complete and on disk.
+
+    Raises:
+        IndexDirectoryError: there is no space, or it cannot be written for another reason.
+    """
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as sink:
-        write(sink)
-        sink.flush()
-        os.fsync(sink.fileno())
-    size, checksum = partial.stat().st_size, file_checksum(partial)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as sink:
+            write(sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+        size, checksum = partial.stat().st_size, file_checksum(partial)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise unwritable(path.parent, error) from error
     return StoredFile(path.name, size, checksum)
 
 
@@ -193,6 +204,15 @@ def damaged(path: Path, reason: str) -> IndexBuildError:
     return IndexBuildError(
         f'index file "{path}" cannot be read: {reason}',
         hint="Build the index of this version again from the changelog.",
+    )
+
+
+def unwritable(directory: Path, error: OSError) -> IndexDirectoryError:
+    """The error for a directory of index files that refuses to be written."""
+    return IndexDirectoryError(
+        f'index directory "{directory}" on node "{socket.gethostname()}" cannot be written: '
+        f"{error.strerror or error}",
+        hint="Make room there, or name a larger directory in SLUICE_INDEX_DIR.",
     )
 
 

@@ -36,7 +36,7 @@ class Folded:
     def run(self, version=None):
         at = self.changelog.log.version() if version is None else version
         state = read_changelog_state(self.changelog.log, at)
-        return self.fold.run(at, state.marks)
+        return self.fold.run(at, state)
 
     def setting(self, name):
         """A setting of the session that merges."""
@@ -75,7 +75,8 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.current.version() == before
     again = folded.commit(record("c", 2, 20, 8))
     restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
-    assert restarted.run(again, {0: (1, 2)}) == again
+    state = read_changelog_state(folded.changelog.log, again)
+    assert restarted.run(again, state) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
 
 
