@@ -128,6 +128,8 @@ class IndexBuildError(JoinError):
 class IndexDirectoryError(JoinError):
     """The directory of the lookup indexes cannot be written on a node: no space, no permission."""
 
+    HINT: ClassVar[str] = "Make room on that node, or name another directory in SLUICE_INDEX_DIR."
+
 
 class ExpressionError(JoinError):
     """An expression cannot be compiled or evaluated."""

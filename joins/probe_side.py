@@ -18,7 +18,6 @@ from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
 from joins.errors import (
     CheckpointError,
-    IndexBuildError,
     LogsDisagreeError,
     OffsetsWentBackError,
     StoppingError,
@@ -191,14 +190,6 @@ class ProbeSide:
             raise logs_disagree(life.first_batch + spark_batch)
         return start
 
-    def _attach(self, versions: Mapping[str, int]) -> None:
-        """See that the pinned indexes can be used; the index directory is a cache."""
-        try:
-            self._task.attach(versions)
-        except IndexBuildError:
-            self._hooks.restore(versions)
-            self._task.attach(versions)
-
     def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
@@ -231,7 +222,7 @@ class ProbeSide:
         if committed is not None:
             self._hooks.on_finish(FinishedBatch(pin, committed))
             return
-        self._attach(pin.versions)
+        self._task.attach(pin.versions)
         hit("C4", number)
         report = self._join(frame, pin)
         self._hooks.check(pin)

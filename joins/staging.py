@@ -1,6 +1,7 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,14 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from joins.errors import StoppingError
+from joins.errors import IndexDirectoryError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
+_NO_ROOM = re.compile(rf"{IndexDirectoryError.__name__}: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +132,18 @@ class QueryGuards:
 
 
 def collect_reports(frame: DataFrame) -> BatchReport:
-    """Run `frame`, whose rows are reports, and merge them."""
-    return merge_reports(row.report for row in frame.collect())
+    """Run `frame`, whose rows are reports, and merge them.
+
+    Raises:
+        IndexDirectoryError: a node has no room for an index; Spark passes errors on as text.
+    """
+    try:
+        return merge_reports(row.report for row in frame.collect())
+    except PySparkException as exc:
+        told = _NO_ROOM.search(str(exc))
+        if told is None:
+            raise
+        raise IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT) from exc
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

@@ -281,7 +281,7 @@ def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete:
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
-    return _Part(entry, segment, hidden, hidden)
+    return _Part(entry, segment, hidden, hidden.copy())
 
 
 def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:

@@ -212,7 +212,7 @@ def unwritable(directory: Path, error: OSError) -> IndexDirectoryError:
     return IndexDirectoryError(
         f'index directory "{directory}" on node "{socket.gethostname()}" cannot be written: '
         f"{error.strerror or error}",
-        hint="Make room there, or name a larger directory in SLUICE_INDEX_DIR.",
+        hint=IndexDirectoryError.HINT,
     )
 
 

@@ -41,7 +41,7 @@ def names(directory: Path, version: int) -> dict[int, str]:
     """id → name of what an index shows."""
     index = DimensionIndex.attach(directory, version, BY_ID)
     found, rows = index.lookup([pa.array(range(KEYS))])
-    assert index.num_rows == len(found)
+    assert index.num_rows == len(found) == len(set(found.tolist()))
     return dict(zip(found.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
 
 
@@ -84,8 +84,16 @@ def split(commits, data):
     return [row for commit in commits[:at] for row in commit], commits[at:]
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.fixture(params=[0, 4], ids=["never_merged", "merged"])
+def merging(request, monkeypatch):
+    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", request.param)
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(commits=copied_histories, data=st.data())
+@pytest.mark.usefixtures("merging")
 def test_a_fold_and_the_commits_after_it_show_what_all_commits_show(scratch, commits, data):
     parts = split(as_committed(commits), data)
     if parts is None:
@@ -102,7 +110,7 @@ def test_a_fold_and_the_commits_after_it_show_what_all_commits_show(scratch, com
         assert names(scratch, version) == shown(old + tail, PARTITIONS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(commits=histories, data=st.data())
 def test_what_a_fold_cannot_tell_is_never_guessed(scratch, commits, data):
     """Repeats and copies whose positions go back: right, or refused."""
@@ -158,6 +166,7 @@ TAILS = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("merging")
 @pytest.mark.parametrize(("old", "tail", "expected"), TAILS.values(), ids=TAILS)
 def test_the_protections_of_the_changelog_hold_behind_a_fold(tmp_path, old, tail, expected):
     build(tmp_path, 0, BY_ID, [batch_of(tail)], fold=folded(list(old)))
@@ -231,7 +240,7 @@ def made(source, directory, version, spec=BY_ID):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(commits=copied_histories, data=st.data())
 def test_every_version_is_right_whatever_was_folded_compacted_and_made_before(
