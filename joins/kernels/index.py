@@ -13,7 +13,8 @@ names.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -96,10 +97,10 @@ def build(
         IndexDirectoryError: the directory cannot be written.
     """
     home = directory / spec.digest
-    with exclusive(home):
+    with exclusive(home), _all_or_nothing(home):
         if is_usable(directory, version, spec):
             return
-        _remove_versions(home, _versions(home))  # what a process that was killed has left
+        _sweep(home)  # what a process that was killed has left
         old = _Old([], Progress())
         if fold is not None:
             rows = read_changes(fold.rows, spec, Progress()).rows
@@ -123,7 +124,7 @@ def advance(
         IndexDirectoryError: the directory cannot be written.
     """
     home = directory / spec.digest
-    with exclusive(home):
+    with exclusive(home), _all_or_nothing(home):
         if is_usable(directory, version, spec):
             return
         manifest = read_manifest(home, from_version)
@@ -185,6 +186,22 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
     for home in sorted(path for path in directory.iterdir() if path.is_dir()):
         with exclusive(home):
             _remove_versions(home, keep)
+
+
+@contextmanager
+def _all_or_nothing(home: Path) -> Iterator[None]:
+    """Leave no files of a version that could not be finished: the disk may be full."""
+    try:
+        yield
+    except Exception:
+        with suppress(OSError):
+            _sweep(home)
+        raise
+
+
+def _sweep(home: Path) -> None:
+    """Remove what no version names."""
+    _remove_versions(home, _versions(home))
 
 
 def _remove_versions(home: Path, keep: set[int]) -> None:

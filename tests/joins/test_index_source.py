@@ -178,11 +178,13 @@ def test_a_repeat_of_a_deleted_key_is_refused_and_not_brought_back(tmp_path):
     fold = folded(list(DELETED))
     with pytest.raises(IndexBuildError, match="not newer than the fold"):
         build(tmp_path, 0, BY_ID, repeat, fold=fold)
-    assert usable_versions(tmp_path, BY_ID) == ()
+    assert [path.name for path in (tmp_path / BY_ID.digest).iterdir()] == ["lock"]
     build(tmp_path, 0, BY_ID, [], fold=fold)
     advance(tmp_path, 0, 1, BY_ID, [batch_of([record("u", 1, 10, 5)])])
+    before = {path.name for path in (tmp_path / BY_ID.digest).iterdir()}
     with pytest.raises(IndexBuildError, match="not newer than the fold"):
         advance(tmp_path, 1, 2, BY_ID, repeat)
+    assert {path.name for path in (tmp_path / BY_ID.digest).iterdir()} <= before
     assert usable_versions(tmp_path, BY_ID) == (0, 1)
 
 
