@@ -28,7 +28,7 @@ from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
 from joins.probe_lives import Life
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import BatchReport, QueryGuards
+from joins.staging import BatchReport, QueryGuards, no_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,10 @@ class ProbeSide:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
             return self._writer.run(frame, self._task, pin)
-        except Exception:
+        except Exception as exc:
+            told = no_room(exc)
+            if told is not None:
+                raise told from exc
             self._hooks.restore(pin.versions)
             raise
 

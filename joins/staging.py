@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from joins.errors import IndexDirectoryError, StoppingError
@@ -132,18 +131,16 @@ class QueryGuards:
 
 
 def collect_reports(frame: DataFrame) -> BatchReport:
-    """Run `frame`, whose rows are reports, and merge them.
+    """Run `frame`, whose rows are reports, and merge them."""
+    return merge_reports(row.report for row in frame.collect())
 
-    Raises:
-        IndexDirectoryError: a node has no room for an index; Spark passes errors on as text.
-    """
-    try:
-        return merge_reports(row.report for row in frame.collect())
-    except PySparkException as exc:
-        told = _NO_ROOM.search(str(exc))
-        if told is None:
-            raise
-        raise IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT) from exc
+
+def no_room(error: Exception) -> IndexDirectoryError | None:
+    """The error of a worker whose node cannot write its index; Spark passes it on as text."""
+    told = _NO_ROOM.search(str(error))
+    return (
+        None if told is None else IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT)
+    )
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:
