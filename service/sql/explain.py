@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan import (
+    ChosenBy,
     DatagenField,
     DatagenSource,
     DeltaSink,
@@ -33,11 +34,12 @@ _SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
 
 
 def explain(plan: JoinPlan) -> list[str]:
-    """The plan as lines: probe, joins in order, filter, output, sink, settings."""
+    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings."""
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
         f"FROM {_probe(plan.probe)}",
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
+        *(_lookup(dimension) for dimension in plan.dimensions),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
         f"INTO {plan.sink_table} {_sink(plan.sink)}"
@@ -159,6 +161,18 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
         f"[{', '.join(_field(field) for field in dimension.fields)}; "
         f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
     )
+
+
+_REASONS = {
+    ChosenBy.OPTION: "option of the table",
+    ChosenBy.SETTING: "SET 'lookup.strategy'",
+    ChosenBy.DEFAULT: "default",
+}
+
+
+def _lookup(dimension: Dimension) -> str:
+    lookup = dimension.lookup
+    return f"LOOKUP {dimension.name} BY {lookup.strategy} ({_REASONS[lookup.chosen_by]})"
 
 
 def _sink(sink: Sink) -> str:

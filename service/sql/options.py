@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from joins.plan import LookupStrategy
+
 
 class OptionType(Enum):
     """How an option's value is read."""
@@ -40,6 +42,13 @@ class Option:
     reference: bool = False
 
 
+LOOKUP_STRATEGY = "lookup.strategy"
+_LOOKUP = Option(
+    LOOKUP_STRATEGY,
+    "Where the rows of a dimension are looked up; the setting of this name when missing.",
+    OptionType.CHOICE,
+    choices=tuple(LookupStrategy),
+)
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
@@ -98,6 +107,7 @@ _MYSQL = (
         lowest=1,
         highest=1024,
     ),
+    _LOOKUP,
 )
 _KAFKA = (
     Option(

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from joins.plan import JoinPlan
+from joins.plan import JoinPlan, LookupStrategy
 from service.sql.errors import suggestion
+from service.sql.options import LOOKUP_STRATEGY
 from service.sql.script import Script
 from service.sql.syntax import SetOption
 
@@ -54,6 +55,10 @@ def _only(accepted: str) -> Callable[[str], str | None]:
     return lambda value: accepted if value.lower() == accepted.lower() else None
 
 
+def _lookup_strategy(value: str) -> str | None:
+    return value.lower() if value.lower() in tuple(LookupStrategy) else None
+
+
 SETTINGS: dict[str, Setting] = {
     PIPELINE_NAME: Setting(
         "Name of the job.", "the sink's table", "1 to 128 printable characters", _name
@@ -63,6 +68,12 @@ SETTINGS: dict[str, Setting] = {
         "the service's SLUICE_BUILD_TRIGGER_MS and SLUICE_PROBE_TRIGGER_MS",
         "100 ms to 1 h, such as 500 ms or 2 s",
         _interval,
+    ),
+    LOOKUP_STRATEGY: Setting(
+        "Where the rows of a dimension are looked up whose table does not say it.",
+        LookupStrategy.INDEX.value,
+        "index, broadcast or shuffle",
+        _lookup_strategy,
     ),
     "execution.runtime-mode": Setting(
         "A job is always streaming; accepted so that scripts for Flink run unchanged.",
