@@ -14,19 +14,10 @@ import pyarrow as pa
 from joins.adapters.delta_log import DeltaLog
 from joins.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
 from joins.history import HistoryPlaces
+from joins.kernels.changes import CHANGE_COLUMNS
 from joins.kernels.index import DimensionIndex, IndexSpec, build, remove_versions
 from joins.probe_task import IndexPlace
 
-CHANGE_COLUMNS = (
-    "_op",
-    "_partition",
-    "_epoch",
-    "_file",
-    "_pos",
-    "_row",
-    "_offset",
-    "_generation",
-)
 _BATCH_ROWS = 131_072
 _KEPT = 4
 

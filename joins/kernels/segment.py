@@ -22,6 +22,7 @@ from joins.kernels.casts import Mask
 from joins.kernels.hashing import Hashes, hash_rows, valid_rows
 
 Rows = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint8]
 
 POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 _HEADER_BYTES = 16
@@ -104,6 +105,13 @@ class Segment:
     rows: pa.RecordBatch
     primary: HashTable
     join: HashTable
+
+    @classmethod
+    def of(cls, table: pa.Table, key: Sequence[str]) -> Self:
+        """A segment in memory that is looked up by `key`; it cannot be stored or merged."""
+        rows = _one_batch(table)
+        join = HashTable.of([rows.column(name) for name in key])
+        return cls(rows, join, join)
 
     @classmethod
     def map(cls, directory: Path, name: str) -> Self:
