@@ -30,7 +30,11 @@ from watermark.model import PROCESSING_TIME, Watermark
 
 @dataclass(frozen=True, slots=True)
 class DimensionPlaces:
-    """Where a dimension's durable things are."""
+    """Where a dimension's durable things are.
+
+    Attributes:
+        index_specs: none if no role is looked up in an index; each committed version is ready then.
+    """
 
     topic: str
     partitions: int

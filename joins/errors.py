@@ -28,6 +28,7 @@
 | `NotReplayableError` | the sink keeps nothing that a replay could be compared with |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
+| `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
 
@@ -122,6 +123,10 @@ class StoppingError(JoinError):
 
 class IndexBuildError(JoinError):
     """The lookup index of a dimension version cannot be built or read."""
+
+
+class DimensionTooLargeError(JoinError):
+    """A dimension's rows are more than every worker should hold in memory."""
 
 
 class ExpressionError(JoinError):

@@ -130,8 +130,13 @@ def pinned_rows(changelog: DeltaLog, version: int) -> Iterator[pa.RecordBatch]:
     try:
         yield from _everything(changelog, version)
     except SinkError as exc:
-        raise PinnedVersionExpiredError(
-            f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
-            hint="Restore the table's files from a backup; or acknowledge "
-            '"pinned-version-expired" with the choice "repin", or stop the job.',
-        ) from exc
+        raise version_expired(changelog, version, exc) from exc
+
+
+def version_expired(changelog: DeltaLog, version: int, exc: Exception) -> PinnedVersionExpiredError:
+    """The error for a pinned version whose log or files are gone."""
+    return PinnedVersionExpiredError(
+        f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
+        hint="Restore the table's files from a backup; or acknowledge "
+        '"pinned-version-expired" with the choice "repin", or stop the job.',
+    )

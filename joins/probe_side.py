@@ -24,6 +24,7 @@ from joins.errors import (
     StoppingError,
 )
 from joins.guards import partitions_missing
+from joins.lookups import Lookups
 from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
@@ -66,7 +67,8 @@ class ProbeHooks:
     """What the probe query uses, asks and tells, all on Spark's batch thread.
 
     Attributes:
-        versions: dimension → newest version with a usable index.
+        versions: dimension → newest version that can be looked up.
+        lookups: bring the rows of dimensions without an index.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
         check: see, once a batch has read, that it read what it was meant to.
@@ -77,6 +79,7 @@ class ProbeHooks:
     pins: PinStore
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
+    lookups: Lookups
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]
     check: Callable[[Pin], None]
@@ -202,7 +205,8 @@ class ProbeSide:
     def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
-            return self._writer.run(frame, self._task, pin)
+            with self._hooks.lookups.ready(frame, self._task, pin) as (ready, task):
+                return self._writer.run(ready, task, pin)
         except Exception:
             self._hooks.restore(pin.versions)
             raise

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from joins.broadcast import RowsCopy
 from joins.failpoints import Failpoints
+from joins.kernels.exchange import Gathered, ShuffledRole, ask, gather
 from joins.kernels.files import ParquetStage
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
-from joins.kernels.probe import BatchContext, JoinedBatch, ProbeKernelSpec, join_batch
+from joins.kernels.probe import (
+    BatchContext,
+    JoinedBatch,
+    ProbeKernelSpec,
+    join_batch,
+    lookup_keys,
+)
 from joins.pins import Pin
 from joins.staging import TaskReport, current_origin
 
@@ -28,12 +36,22 @@ class IndexPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedRole:
+    """A role whose dimension is broadcast."""
+
+    spec: IndexSpec
+    copy: RowsCopy
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeTask:
     """What a worker needs to join a part of a micro-batch; picklable.
 
     Attributes:
-        indexes: role's alias → place.
+        indexes: role's alias → place, of the roles that are looked up in an index.
         dead_letters: root of the dead-letter table.
+        copied: role's alias → rows, of the roles whose dimension is broadcast; of each batch.
+        shuffled: the roles whose rows come with the records, which then come in packets.
     """
 
     topic: str
@@ -42,26 +60,51 @@ class ProbeTask:
     dead_letters: Path
     epoch: int
     failpoints: Failpoints = field(default_factory=Failpoints)
+    copied: Mapping[str, CopiedRole] = field(default_factory=dict)
+    shuffled: tuple[ShuffledRole, ...] = ()
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached."""
-        return {
+        attached = {
             alias: DimensionIndex.attach(place.directory, versions[place.dimension], place.spec)
             for alias, place in self.indexes.items()
         }
+        copied = {alias: role.copy.index(role.spec) for alias, role in self.copied.items()}
+        return attached | copied
 
 
 def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iterator[JoinedBatch]:
-    """Join the Kafka rows of one task under `pin`."""
+    """Join the Kafka rows of one task, or their packets, under `pin`."""
     indexes = task.attach(pin.versions)
-    context = BatchContext(
+    context = _context(pin)
+    task.failpoints.hit("C5", pin.batch)
+    if not task.shuffled:
+        for records in batches:
+            yield join_batch(task.kernel, records, indexes, context)
+        return
+    for part in gather(batches, task.shuffled):
+        yield join_batch(task.kernel, part.records, {**indexes, **part.indexes}, context)
+
+
+def asked(
+    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
+) -> Iterator[pa.RecordBatch]:
+    """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
+    indexes = task.attach(pin.versions)
+
+    def keys_of(part: Gathered) -> list[pa.Array]:
+        found = {**indexes, **part.indexes}
+        return lookup_keys(task.kernel, part.records, found, _context(pin), role.alias)
+
+    return ask(gather(batches, task.shuffled), role, keys_of)
+
+
+def _context(pin: Pin) -> BatchContext:
+    return BatchContext(
         proctime_ms=pin.batch_timestamp_ms,
         batch_id=pin.batch,
         versions=tuple(sorted(pin.versions.items())),
     )
-    task.failpoints.hit("C5", pin.batch)
-    for records in batches:
-        yield join_batch(task.kernel, records, indexes, context)
 
 
 class TaskCounts:

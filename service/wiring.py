@@ -2,7 +2,7 @@
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from joins.history import History, HistoryPlaces
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
+from joins.lookups import Lookups, Role
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
@@ -39,6 +40,7 @@ from joins.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    LookupStrategy,
     PrintSink,
     StartupMode,
 )
@@ -223,6 +225,7 @@ class _Assembly:
             changelog_kafka=self.kafka,
             probe_kafka=self._probe_kafka(),
             dimensions=dimensions,
+            lookups=self._lookups(dimensions),
             sources=sources,
             probe_task=self._probe_task(),
             writer=writer,
@@ -339,7 +342,11 @@ class _Assembly:
             changelog=root / "changelog",
             current=root / "current",
             index=self.layout.index / dimension.name,
-            index_specs=tuple(dict.fromkeys(self._specs(dimension).values())),
+            index_specs=(
+                tuple(dict.fromkeys(self._specs(dimension).values()))
+                if dimension.lookup.strategy is LookupStrategy.INDEX
+                else ()
+            ),
         )
         task = BuildTask(places.topic, places.changelog, table.captured, self.meta.epoch)
         return DimensionRuntime(
@@ -364,16 +371,35 @@ class _Assembly:
     def _kernel(self) -> ProbeKernelSpec:
         return replace(kernel_spec(self.plan), topic=self.meta.probe_topic)
 
-    def _probe_task(self) -> ProbeTask:
-        places = {
+    def _index_places(self, dimensions: Iterable[Dimension]) -> dict[str, IndexPlace]:
+        return {
             alias: IndexPlace(dimension.name, self.layout.index / dimension.name, spec)
-            for dimension in self.plan.dimensions
+            for dimension in dimensions
             for alias, spec in self._specs(dimension).items()
         }
+
+    def _lookups(self, runtimes: Sequence[DimensionRuntime]) -> Lookups:
+        known = {runtime.dimension.name: runtime for runtime in runtimes}
+        specs = {a: s for r in runtimes for a, s in self._specs(r.dimension).items()}
+        roles = [
+            Role(
+                alias=join.alias,
+                dimension=join.dimension,
+                spec=specs[join.alias],
+                strategy=known[join.dimension].dimension.lookup.strategy,
+                changelog=known[join.dimension].changelog,
+            )
+            for join in self.plan.joins
+        ]
+        limit = self.settings.lookup_broadcast_max_mib << 20
+        return Lookups(roles, max_broadcast_bytes=limit)
+
+    def _probe_task(self) -> ProbeTask:
+        indexed = [d for d in self.plan.dimensions if d.lookup.strategy is LookupStrategy.INDEX]
         return ProbeTask(
             topic=self.meta.probe_topic,
             kernel=self._kernel(),
-            indexes=places,
+            indexes=self._index_places(indexed),
             dead_letters=self.layout.dead_letters,
             epoch=self.meta.epoch,
             failpoints=self.failpoints,
@@ -423,12 +449,12 @@ class _Assembly:
         return DeadLetterReplay(parts).handle
 
     def _history_places(self) -> HistoryPlaces:
-        sink, task = self.plan.sink, self._probe_task()
+        sink = self.plan.sink
         return HistoryPlaces(
             app_id=self.app_id,
             checkpoint=self.checkpoint,
-            kernel=task.kernel,
-            roles=task.indexes,
+            kernel=self._kernel(),
+            roles=self._index_places(self.plan.dimensions),
             tables={d.name: self.layout.tables / d.name for d in self.plan.dimensions},
             dimensions={d.name: d for d in self.plan.dimensions},
             dead_letters=self.layout.dead_letters,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from joins.expressions import Call, Cast, Column, Constant
 from joins.kernels import packets as packets_module
-from joins.kernels.changes import Changes, Progress, read_changes
+from joins.kernels.changes import Progress, read_changes
 from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.exchange import ShuffledRole, ask, fold, gather, match, pack, read_changelog
 from joins.kernels.index import IndexSpec, advance, build
