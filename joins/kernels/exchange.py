@@ -32,6 +32,7 @@ from joins.kernels.packets import (
     packet,
     packets,
 )
+from joins.kernels.segment import Rows
 
 _READ_ROWS = 131_072
 _NOWHERE = -1  # the partition of what no record has asked for
@@ -119,25 +120,25 @@ def fold(batches: Batches, spec: IndexSpec, buckets: int) -> Iterator[pa.RecordB
 
 
 def match(keys: pa.Table, rows: pa.Table, role: ShuffledRole) -> pa.Table:
-    """In one bucket: of the packets `rows` of the dimension those that each packet of `keys` asks.
+    """In one bucket: of the packets `rows` of the dimension those that the packets of `keys` ask.
 
     Each row once a chunk.
     """
+    if keys.num_rows == 0 or rows.num_rows == 0:
+        return PACKETS.empty_table()
+    held = pa.Table.from_batches([held for _, held in _bodies(rows.to_batches())])
+    index = DimensionIndex.of_rows(held, role.spec)
+    found: dict[tuple[int, int], list[Rows]] = {}
+    for asked in keys.to_batches():
+        for at in range(asked.num_rows):
+            chunk = asked["partition"][at].as_py(), asked["offset"][at].as_py()
+            _, matches = index.lookup(body(asked, at).columns)
+            found.setdefault(chunk, []).append(matches)
     answers: list[pa.RecordBatch] = []
-    if keys.num_rows and rows.num_rows:
-        held = pa.Table.from_batches([held for _, held in _bodies(rows.to_batches())])
-        index = DimensionIndex.of_rows(held, role.spec)
-        for asked in keys.to_batches():
-            for at in range(asked.num_rows):
-                place = (
-                    role.ordinal,
-                    0,
-                    asked["partition"][at].as_py(),
-                    asked["offset"][at].as_py(),
-                )
-                found = np.unique(index.lookup(body(asked, at).columns)[1])
-                table = pa.Table.from_batches([index.take(found, role.spec.schema.names)])
-                answers.extend(packets(place, table))
+    for (partition, offset), parts in found.items():
+        taken = index.take(np.unique(np.concatenate(parts)), role.spec.schema.names)
+        place = (role.ordinal, 0, partition, offset)
+        answers.extend(packets(place, pa.Table.from_batches([taken])))
     return pa.Table.from_batches(answers, schema=PACKETS)
 
 
