@@ -7,7 +7,7 @@ executors' disks until another version is asked for. The joins themselves are th
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 from pyspark import StorageLevel
@@ -53,6 +53,40 @@ class _Rows:
     frame: DataFrame
 
 
+@dataclass(slots=True)
+class _Batch:
+    """The records of one batch in packets, and what they are matched with, by role's alias."""
+
+    task: ProbeTask
+    pin: Pin
+    records: DataFrame
+    roles: dict[str, ShuffledRole] = field(default_factory=dict)
+    matched: dict[str, DataFrame] = field(default_factory=dict)
+
+    def match(self, source: ShuffleSource, rows: _Rows) -> None:
+        """Let the records ask for their keys of `source`, which earlier roles may be needed for."""
+        role = ShuffledRole(source.alias, source.ordinal, source.spec, rows.buckets)
+        needed = (join.alias for join in joins_before(self.task.kernel.joins, source.alias))
+        before = [alias for alias in needed if alias in self.roles]
+        task = replace(self.task, shuffled=tuple(self.roles[alias] for alias in before))
+        asking = partial(asked, task=task, pin=self.pin, role=role)
+        keys = self.in_order(before).mapInArrow(asking, PACKETS_DDL)
+        both = keys.groupBy("bucket").cogroup(rows.frame.groupBy("bucket"))
+        self.matched[source.alias] = both.applyInArrow(
+            partial(match, role=role), PACKETS_DDL
+        ).persist()
+        self.roles[source.alias] = role
+
+    def in_order(self, aliases: Sequence[str]) -> DataFrame:
+        """Each partition's packets in one task, by offset: what `aliases` matched, then records."""
+        if not aliases:
+            return self.records
+        frames = [self.records, *(self.matched[alias] for alias in aliases)]
+        tasks = max(1, len(self.pin.end_offsets))
+        whole = reduce(DataFrame.union, frames).repartitionById(tasks, f.col("partition") % tasks)
+        return whole.sortWithinPartitions("partition", "offset", "role")
+
+
 class Shuffle:
     """The shuffled roles of one job, in the order of the statement; one batch at a time."""
 
@@ -74,29 +108,15 @@ class Shuffle:
         Raises:
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        cached: list[DataFrame] = [frame.mapInArrow(pack, PACKETS_DDL).persist()]
-        roles: dict[str, ShuffledRole] = {}
-        matched: dict[str, DataFrame] = {}
+        batch = _Batch(task, pin, frame.mapInArrow(pack, PACKETS_DDL).persist())
         try:
             for source in self._sources:
-                rows = self._rows_of(frame.sparkSession, source, pin.versions[source.dimension])
-                role = ShuffledRole(source.alias, source.ordinal, source.spec, rows.buckets)
-                before = [
-                    join.alias
-                    for join in joins_before(task.kernel.joins, source.alias)
-                    if join.alias in roles
-                ]
-                known = replace(task, shuffled=tuple(roles[alias] for alias in before))
-                asking = partial(asked, task=known, pin=pin, role=role)
-                parts = _in_order([cached[0], *(matched[alias] for alias in before)], pin)
-                keys = parts.mapInArrow(asking, PACKETS_DDL)
-                matched[source.alias] = _matched(keys, rows.frame, role).persist()
-                cached.append(matched[source.alias])
-                roles[source.alias] = role
-            whole = _in_order([cached[0], *matched.values()], pin)
-            yield whole, replace(task, shuffled=tuple(roles.values()))
+                version = pin.versions[source.dimension]
+                batch.match(source, self._rows_of(frame.sparkSession, source, version))
+            roles = tuple(batch.roles.values())
+            yield batch.in_order(list(batch.matched)), replace(task, shuffled=roles)
         finally:
-            for each in cached:
+            for each in (batch.records, *batch.matched.values()):
                 each.unpersist()
 
     def forget(self) -> None:
@@ -141,18 +161,3 @@ def _files(changelog: DeltaLog, version: int) -> tuple[list[str], int]:
 def _by_bucket(frame: DataFrame, buckets: int) -> DataFrame:
     tasks = min(buckets, 4 * frame.sparkSession.sparkContext.defaultParallelism)
     return frame.repartition(tasks, "bucket").sortWithinPartitions("bucket")
-
-
-def _in_order(frames: Sequence[DataFrame], pin: Pin) -> DataFrame:
-    """The packets of each Kafka partition in one task, in the order of their offsets."""
-    if len(frames) == 1:
-        return frames[0]
-    tasks = max(1, len(pin.end_offsets))
-    place = f.col("partition") % tasks
-    whole = reduce(DataFrame.union, frames).repartitionById(tasks, place)
-    return whole.sortWithinPartitions("partition", "offset", "role")
-
-
-def _matched(keys: DataFrame, rows: DataFrame, role: ShuffledRole) -> DataFrame:
-    both = keys.groupBy("bucket").cogroup(rows.groupBy("bucket"))
-    return both.applyInArrow(partial(match, role=role), PACKETS_DDL)

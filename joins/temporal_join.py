@@ -252,6 +252,7 @@ class TemporalJoin:
 
     def _start_probe(self) -> StreamingQuery:
         self._prepare_probe()
+        self.parts.lookups.forget()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         source = self.parts.plan.probe.source
