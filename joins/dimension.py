@@ -32,7 +32,11 @@ _TIMES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldo
 
 @dataclass(frozen=True, slots=True)
 class DimensionPlaces:
-    """Where a dimension's durable things are."""
+    """Where a dimension's durable things are.
+
+    Attributes:
+        index_specs: none if no role is looked up in an index; each committed version is ready then.
+    """
 
     topic: str
     partitions: int

@@ -31,6 +31,7 @@
 | `NotReplayableError` | the sink keeps nothing that a replay could be compared with |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
+| `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
 
@@ -147,6 +148,10 @@ class IndexDiskFullError(IndexDirectoryError):
     def __init__(self, message: str, *, hint: str, needed_bytes: int | None) -> None:
         super().__init__(message, hint=hint)
         self.needed_bytes = needed_bytes
+
+
+class DimensionTooLargeError(JoinError):
+    """A dimension's rows are more than every worker should hold in memory."""
 
 
 class ExpressionError(JoinError):

@@ -116,11 +116,17 @@ class IndexSource:
         try:
             yield
         except SinkError as exc:
-            raise PinnedVersionExpiredError(
-                f'version {version} of "{self.changelog.path}" cannot be read any more: {exc}',
-                hint="Restore the table's files from a backup; or acknowledge "
-                '"pinned-version-expired" with the choice "repin", or stop the job.',
-            ) from exc
+            raise version_expired(self.changelog, version, exc) from exc
+
+    def everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
+        """All changelog rows up to `version`, with the columns that an index needs.
+
+        Raises:
+            SinkError: the log or a file of this version is gone.
+        """
+        files = self.changelog.files_at(version)
+        for table in self.changelog.read_files(files, _columns(spec)):
+            yield from table.to_batches(_BATCH_ROWS)
 
     def _is_near(self, older: int, version: int) -> bool:
         """Whether to advance from `older`: not when a fold is far nearer."""
@@ -142,7 +148,7 @@ class IndexSource:
             build(directory, version, spec, changes, fold=folded)
         except (IndexBuildError, SinkError, OSError, pa.ArrowException) as exc:
             made_from = f"changelog, for the fold cannot be used: {exc}"
-            build(directory, version, spec, self._everything(version, spec))
+            build(directory, version, spec, self.everything(version, spec))
         _log.info(
             "index built",
             directory=str(directory),
@@ -178,10 +184,14 @@ class IndexSource:
             for table in self.changelog.read_files(files, _columns(spec)):
                 yield from table.to_batches(_BATCH_ROWS)
 
-    def _everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
-        files = self.changelog.files_at(version)
-        for table in self.changelog.read_files(files, _columns(spec)):
-            yield from table.to_batches(_BATCH_ROWS)
+
+def version_expired(changelog: DeltaLog, version: int, exc: Exception) -> PinnedVersionExpiredError:
+    """The error for a pinned version whose log or files are gone."""
+    return PinnedVersionExpiredError(
+        f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
+        hint="Restore the table's files from a backup; or acknowledge "
+        '"pinned-version-expired" with the choice "repin", or stop the job.',
+    )
 
 
 def _columns(spec: IndexSpec) -> tuple[str, ...]:

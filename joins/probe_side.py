@@ -24,6 +24,7 @@ from joins.errors import (
     StoppingError,
 )
 from joins.guards import partitions_missing
+from joins.lookups import Lookups
 from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
@@ -66,8 +67,9 @@ class ProbeHooks:
     """What the probe query uses, asks and tells, all on Spark's batch thread.
 
     Attributes:
-        versions: dimension → newest version with a usable index.
+        versions: dimension → newest version that can be looked up.
         source_times: versions → when the newest change in each was made, None if unknown.
+        lookups: bring the rows of dimensions without an index.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
         check: see, once a batch has read, that it read what it was meant to.
@@ -79,6 +81,7 @@ class ProbeHooks:
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
     source_times: Callable[[Mapping[str, int]], Mapping[str, int | None]]
+    lookups: Lookups
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]
     check: Callable[[Pin], None]
@@ -212,7 +215,8 @@ class ProbeSide:
     def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
-            return self._writer.run(frame, self._task, pin)
+            with self._hooks.lookups.ready(frame, self._task, pin) as (ready, task):
+                return self._writer.run(ready, task, pin)
         except Exception as exc:
             told = no_room(exc)
             if told is not None:

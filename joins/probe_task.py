@@ -13,13 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from joins.broadcast import RowsCopy
 from joins.errors import IndexBuildError
 from joins.failpoints import Failpoints
 from joins.index_source import DimensionTables, IndexSource
+from joins.kernels.exchange import Gathered, ShuffledRole, ask, gather
 from joins.kernels.files import ParquetStage
 from joins.kernels.index import DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
-from joins.kernels.probe import BatchContext, JoinedBatch, ProbeKernelSpec, join_batch
+from joins.kernels.probe import (
+    BatchContext,
+    JoinedBatch,
+    ProbeKernelSpec,
+    join_batch,
+    lookup_keys,
+)
 from joins.node_directory import on_this_node
 from joins.pins import Pin
 from joins.staging import TaskReport, current_origin
@@ -51,13 +59,23 @@ class IndexPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedRole:
+    """A role whose dimension is broadcast."""
+
+    spec: IndexSpec
+    copy: RowsCopy
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeTask:
     """What a worker needs to join a part of a micro-batch; picklable.
 
     Attributes:
-        indexes: role's alias → place.
+        indexes: role's alias → place, of the roles that are looked up in an index.
         dead_letters: root of the dead-letter table.
         tables: dimension → what its indexes are made from; without, they must be there.
+        copied: role's alias → rows, of the roles whose dimension is broadcast; of each batch.
+        shuffled: the roles whose rows come with the records, which then come in packets.
     """
 
     topic: str
@@ -67,6 +85,8 @@ class ProbeTask:
     epoch: int
     failpoints: Failpoints = field(default_factory=Failpoints)
     tables: Mapping[str, DimensionTables] = field(default_factory=dict)
+    copied: Mapping[str, CopiedRole] = field(default_factory=dict)
+    shuffled: tuple[ShuffledRole, ...] = ()
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached.
@@ -78,10 +98,12 @@ class ProbeTask:
             IndexDirectoryError: it cannot be written on this node.
             PinnedVersionExpiredError: the tables do not have the version any more.
         """
-        return {
+        attached = {
             alias: self._attached(place, versions[place.dimension])
             for alias, place in self.indexes.items()
         }
+        copied = {alias: role.copy.index(role.spec) for alias, role in self.copied.items()}
+        return attached | copied
 
     def repair(self, versions: Mapping[str, int]) -> None:
         """Read the files of the pinned indexes on this node and make the damaged ones anew.
@@ -110,19 +132,45 @@ class ProbeTask:
 
 
 def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iterator[JoinedBatch]:
-    """Join the Kafka rows of one task under `pin`."""
+    """Join the Kafka rows of one task, or their packets, under `pin`."""
+    indexes = _indexes(task, pin)
+    context = _context(pin)
+    task.failpoints.hit("C5", pin.batch)
+    if not task.shuffled:
+        for records in batches:
+            yield join_batch(task.kernel, records, indexes, context)
+        return
+    for part in gather(batches, task.shuffled):
+        yield join_batch(task.kernel, part.records, {**indexes, **part.indexes}, context)
+
+
+def asked(
+    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
+) -> Iterator[pa.RecordBatch]:
+    """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
+    indexes = _indexes(task, pin)
+
+    def keys_of(part: Gathered) -> list[pa.Array]:
+        found = {**indexes, **part.indexes}
+        return lookup_keys(task.kernel, part.records, found, _context(pin), role.alias)
+
+    return ask(gather(batches, task.shuffled), role, keys_of)
+
+
+def _indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
+    """The indexes of the pin; a later attempt of a task reads their files first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         task.repair(pin.versions)
-    indexes = task.attach(pin.versions)
-    batch_context = BatchContext(
+    return task.attach(pin.versions)
+
+
+def _context(pin: Pin) -> BatchContext:
+    return BatchContext(
         proctime_ms=pin.batch_timestamp_ms,
         batch_id=pin.batch,
         versions=tuple(sorted(pin.versions.items())),
     )
-    task.failpoints.hit("C5", pin.batch)
-    for records in batches:
-        yield join_batch(task.kernel, records, indexes, batch_context)
 
 
 class TaskCounts:

@@ -22,6 +22,7 @@ _SETTINGS = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),  # above 2 GiB a batch would fail
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",

@@ -29,6 +29,7 @@ from joins.dimension import DimensionRuntime
 from joins.errors import CheckpointError, FencedError, JoinError, StoppingError
 from joins.failpoints import Failpoints
 from joins.leases import oldest_leased
+from joins.lookups import Lookups
 from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
 from joins.plan import JoinPlan, KafkaOptions, KafkaSource
@@ -93,6 +94,7 @@ class JobParts:
     changelog_kafka: KafkaOptions
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
+    lookups: Lookups
     sources: tuple[SnapshotCoordinator, ...]
     probe_task: ProbeTask
     writer: BatchWriter
@@ -221,8 +223,9 @@ class TemporalJoin:
             self.parts.stalls.note("opening", error)
 
     def _open(self) -> None:
-        """LOAD → JOIN: first the index, so that a batch finds it; then the phase, durable."""
+        """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""
         versions = {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
+        self.parts.lookups.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions, held_records=held, at_ms=time.time_ns() // 1_000_000
@@ -263,6 +266,7 @@ class TemporalJoin:
 
     def _start_probe(self) -> StreamingQuery:
         self._prepare_probe()
+        self.parts.lookups.forget()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         settings = ProbeSettings(
@@ -278,6 +282,7 @@ class TemporalJoin:
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
+            lookups=self.parts.lookups,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
             check=self.control.check_batch,

@@ -2,7 +2,7 @@
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +34,7 @@ from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
+from joins.lookups import Lookups, Role
 from joins.node_directory import on_this_node
 from joins.opening import Opening, channel_name
 from joins.plan import (
@@ -46,6 +47,7 @@ from joins.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    LookupStrategy,
     PrintSink,
     StartupMode,
 )
@@ -267,6 +269,7 @@ class _Assembly:
             changelog_kafka=self.kafka,
             probe_kafka=self._probe_kafka(),
             dimensions=dimensions,
+            lookups=self._lookups(dimensions),
             sources=sources,
             probe_task=self._probe_task(),
             writer=writer,
@@ -389,7 +392,11 @@ class _Assembly:
             changelog=root / "changelog",
             current=root / "current",
             index=on_this_node(index_directory(self.layout, self.settings) / dimension.name),
-            index_specs=tuple(dict.fromkeys(self._specs(dimension).values())),
+            index_specs=(
+                tuple(dict.fromkeys(self._specs(dimension).values()))
+                if dimension.lookup.strategy is LookupStrategy.INDEX
+                else ()
+            ),
         )
         task = BuildTask(places.topic, places.changelog, table.captured, self.meta.epoch)
         return DimensionRuntime(
@@ -414,17 +421,36 @@ class _Assembly:
     def _kernel(self) -> ProbeKernelSpec:
         return replace(kernel_spec(self.plan), topic=self.meta.probe_topic)
 
-    def _probe_task(self) -> ProbeTask:
+    def _index_places(self, dimensions: Iterable[Dimension]) -> dict[str, IndexPlace]:
         directory = index_directory(self.layout, self.settings)
-        places = {
+        return {
             alias: IndexPlace(dimension.name, directory / dimension.name, spec)
-            for dimension in self.plan.dimensions
+            for dimension in dimensions
             for alias, spec in self._specs(dimension).items()
         }
+
+    def _lookups(self, runtimes: Sequence[DimensionRuntime]) -> Lookups:
+        known = {runtime.dimension.name: runtime for runtime in runtimes}
+        specs = {a: s for r in runtimes for a, s in self._specs(r.dimension).items()}
+        roles = [
+            Role(
+                alias=join.alias,
+                dimension=join.dimension,
+                spec=specs[join.alias],
+                strategy=known[join.dimension].dimension.lookup.strategy,
+                changelog=known[join.dimension].changelog,
+            )
+            for join in self.plan.joins
+        ]
+        limit = self.settings.lookup_broadcast_max_mib << 20
+        return Lookups(roles, max_broadcast_bytes=limit)
+
+    def _probe_task(self) -> ProbeTask:
+        indexed = [d for d in self.plan.dimensions if d.lookup.strategy is LookupStrategy.INDEX]
         return ProbeTask(
             topic=self.meta.probe_topic,
             kernel=self._kernel(),
-            indexes=places,
+            indexes=self._index_places(indexed),
             dead_letters=self.layout.dead_letters,
             epoch=self.meta.epoch,
             failpoints=self.failpoints,
@@ -489,12 +515,12 @@ class _Assembly:
         return DeadLetterReplay(parts).handle
 
     def _history_places(self) -> HistoryPlaces:
-        sink, task = self.plan.sink, self._probe_task()
+        sink = self.plan.sink
         return HistoryPlaces(
             app_id=self.app_id,
             checkpoint=self.checkpoint,
-            kernel=task.kernel,
-            roles=task.indexes,
+            kernel=self._kernel(),
+            roles=self._index_places(self.plan.dimensions),
             tables={d.name: self.layout.tables / d.name for d in self.plan.dimensions},
             dimensions={d.name: d for d in self.plan.dimensions},
             dead_letters=self.layout.dead_letters,

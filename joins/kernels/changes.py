@@ -28,6 +28,7 @@ _META: dict[str, pa.DataType] = {
     "_offset": pa.int64(),
     GENERATION: pa.int32(),
 }
+CHANGE_COLUMNS = tuple(_META)
 
 
 CHANGE_COLUMNS = tuple(_META)
@@ -103,6 +104,22 @@ class Changes:
 
     rows: pa.Table
     progress: Progress
+
+    def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "Changes":
+        """These and the changes of later commits.
+
+        Raises:
+            IndexBuildError: as `read_changes`.
+        """
+        later = read_changes(batches, spec, self.progress)
+        rows = pa.concat_tables([self.rows, later.rows])
+        return Changes(newest_rows(rows, spec.primary_key), later.progress)
+
+    def visible(self, spec: IndexSpec) -> pa.Table:
+        """The rows of the dimension: neither deleted nor of a generation that has been replaced."""
+        complete = self.progress.complete_generation(spec.partitions)
+        gone = pc.or_(self.rows.column(DELETED), pc.less(self.rows.column(GENERATION), complete))
+        return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
 
 
 def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress) -> Changes:

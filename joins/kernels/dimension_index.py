@@ -1,10 +1,14 @@
-"""One version of a lookup index, attached: the matches of keys, and the columns of matched rows."""
+"""One state of a dimension to look up: the matches of keys, and the columns of matched rows.
+
+It is a version of an index, mapped from its files, or made in memory of rows that are at hand; both
+answer the same.
+"""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,25 +17,46 @@ import pyarrow.compute as pc
 from joins.kernels.hashing import hash_rows, valid_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import Manifest, manifest_path, read_manifest
-from joins.kernels.segment import Rows, Segment, bits_at, map_bits, taken
+from joins.kernels.segment import Bits, Rows, Segment, bits_at, map_bits, taken
 
 _CACHED_VERSIONS = 16
 
 
 class DimensionIndex:
-    """One version of an index, memory-mapped; immutable and safe to share between threads."""
+    """Segments of a dimension's rows; immutable and safe to share between threads."""
 
     _cache: ClassVar[OrderedDict[tuple[str, int, int, int], "DimensionIndex"]] = OrderedDict()
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, home: Path, manifest: Manifest, spec: IndexSpec) -> None:
-        self.version = manifest.version
+    def __init__(
+        self, spec: IndexSpec, segments: Sequence[Segment], hidden: Sequence[Bits]
+    ) -> None:
         self.spec = spec
-        self.num_rows = sum(entry.visible for entry in manifest.segments)
-        self._segments = [Segment.map(home, entry.name) for entry in manifest.segments]
-        self._hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
-        rows = [entry.rows for entry in manifest.segments]
+        self._segments = segments
+        self._hidden = hidden
+        rows = [segment.rows.num_rows for segment in segments]
         self._first = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table, spec: IndexSpec) -> Self:
+        """An index in memory of `rows`, all visible, one a primary key, with the spec's columns."""
+        segment = Segment.of(rows.select(spec.schema.names), spec)
+        return cls(spec, [segment], [np.zeros(rows.num_rows // 8 + 1, dtype=np.uint8)])
+
+    @classmethod
+    def _map(cls, home: Path, manifest: Manifest, spec: IndexSpec) -> Self:
+        segments = [Segment.map(home, entry.name) for entry in manifest.segments]
+        hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
+        return cls(spec, segments, hidden)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows can be found."""
+        pairs = zip(self._segments, self._hidden, strict=True)
+        return sum(
+            segment.rows.num_rows - int(np.unpackbits(hidden)[: segment.rows.num_rows].sum())
+            for segment, hidden in pairs
+        )
 
     @classmethod
     def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
@@ -49,7 +74,7 @@ class DimensionIndex:
         with cls._lock:
             known = cls._cache.get(key)
             if known is None:
-                known = cls(home, read_manifest(home, version), spec)
+                known = cls._map(home, read_manifest(home, version), spec)
                 cls._cache[key] = known
             cls._cache.move_to_end(key)
             while len(cls._cache) > _CACHED_VERSIONS:

@@ -187,6 +187,38 @@ def join_batch(
     return batch.answer(joined.probe_rows, columns, matched)
 
 
+def lookup_keys(
+    spec: ProbeKernelSpec,
+    records: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+    alias: str,
+) -> list[pa.Array]:
+    """The keys that `join_batch` may look up in the join `alias`: all of these, perhaps more.
+
+    `indexes` has at least `joins_before` of the join. What fails here gives NULL; which records are
+    dead, and why, is for `join_batch` to say.
+    """
+    batch = _Batch(spec, _with_topic(records, spec.topic), context)
+    batch.read()
+    joined = _Joined(batch, batch.living(), {})
+    for join in joins_before(spec.joins, alias):
+        widest = replace(join, join_type=JoinType.INNER, condition=None)
+        joined = _join(joined, widest, indexes[join.alias])
+    (wanted,) = (join for join in spec.joins if join.alias == alias)
+    return [joined.evaluate(pair.probe).values for pair in wanted.keys]
+
+
+def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJoin, ...]:
+    """The joins whose columns the key of `alias` reads, directly or through their own keys."""
+    needed, found = {alias}, []
+    for join in reversed(joins):
+        if join.alias in needed:
+            needed |= {column.relation for pair in join.keys for column in _columns(pair.probe)}
+            found.append(join)
+    return tuple(join for join in reversed(found) if join.alias != alias)
+
+
 @dataclass(slots=True)
 class _Batch:
     """The parsed records; `dead` has the first reason of each dead one, by its input row."""

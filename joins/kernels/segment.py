@@ -25,6 +25,7 @@ from joins.kernels.index_spec import IndexSpec
 from joins.kernels.room import Room
 
 Rows = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint8]
 
 POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 _HEADER_BYTES = 16
@@ -112,6 +113,13 @@ class Segment:
     rows: pa.RecordBatch
     primary: HashTable
     join: HashTable
+
+    @classmethod
+    def of(cls, table: pa.Table, spec: IndexSpec) -> Self:
+        """A segment in memory that is looked up by the join key; cannot be stored or merged."""
+        rows = _one_batch(table)
+        join = HashTable.of([rows.column(name) for name in spec.join_key], spec.null_safe)
+        return cls(rows, join, join)
 
     @classmethod
     def map(cls, directory: Path, name: str) -> Self:

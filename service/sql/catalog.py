@@ -3,12 +3,13 @@
 import re
 from dataclasses import dataclass
 
-from joins.plan import Field, MetadataField, MysqlCdcSource
+from joins.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.types import SqlType, TypeName
 from service.sql.connectors import Connector, KafkaTable, build_connector
 from service.sql.errors import suggestion
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.option_values import SECRET, generic_key, read_options
+from service.sql.option_values import SECRET, OptionValues, generic_key, read_options
+from service.sql.options import LOOKUP_STRATEGY
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
 from service.sql.script import Script
 from service.sql.syntax import (
@@ -66,6 +67,7 @@ class Table:
         fields: physical columns, in the order of the DDL.
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
+        lookup_strategy: that the options name.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Table:
     connector_name: str
     connector: Connector
     inline_secrets: tuple[InlineSecret, ...]
+    lookup_strategy: LookupStrategy | None = None
 
 
 def build_table(script: Script, node: CreateTable) -> Table:
@@ -117,10 +120,16 @@ def build_table(script: Script, node: CreateTable) -> Table:
         connector_name,
         connector,
         secrets,
+        _lookup_strategy(values),
     )
     _check_source(script, table)
     computed_columns(script, table, node.name.text)
     return table
+
+
+def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
+    node = values.nodes.get(LOOKUP_STRATEGY)
+    return None if node is None else LookupStrategy(node.value)
 
 
 def inline_secret_name(table: str, key: str) -> str:

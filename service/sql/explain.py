@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan import (
     BoundedMode,
+    ChosenBy,
     DatagenField,
     DatagenSource,
     DeltaSink,
@@ -36,11 +37,12 @@ _SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
 
 
 def explain(plan: JoinPlan) -> list[str]:
-    """The plan as lines: probe, joins in order, filter, output, sink, settings."""
+    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings."""
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
         f"FROM {_probe(plan.probe)}",
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
+        *(_lookup(dimension) for dimension in plan.dimensions),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
         f"INTO {plan.sink_table} {_sink(plan.sink)}"
@@ -177,6 +179,18 @@ def _key(alias: str, key: KeyPair) -> str:
     if key.uncast is None:
         return f"{value} IS NOT DISTINCT FROM {column}"
     return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
+
+
+_REASONS = {
+    ChosenBy.OPTION: "option of the table",
+    ChosenBy.SETTING: "SET 'lookup.strategy'",
+    ChosenBy.DEFAULT: "default",
+}
+
+
+def _lookup(dimension: Dimension) -> str:
+    lookup = dimension.lookup
+    return f"LOOKUP {dimension.name} BY {lookup.strategy} ({_REASONS[lookup.chosen_by]})"
 
 
 def _sink(sink: Sink) -> str:

@@ -7,6 +7,7 @@ from joins.kernels.generate import row_limit
 from joins.plan import (
     BlackholeSink,
     BoundedMode,
+    ChosenBy,
     ComputedField,
     DatagenSource,
     DeltaSink,
@@ -15,6 +16,8 @@ from joins.plan import (
     JoinPlan,
     JoinType,
     KafkaSource,
+    Lookup,
+    LookupStrategy,
     MysqlCdcSource,
     OutputColumn,
     PrintSink,
@@ -30,6 +33,7 @@ from service.sql.connectors import KafkaTable
 from service.sql.errors import SqlError, suggestion
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.join_planner import JoinPlanner
+from service.sql.options import LOOKUP_STRATEGY
 from service.sql.query_parser import MAX_COLUMNS
 from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeRelation, Typed
 from service.sql.script import Script
@@ -53,6 +57,7 @@ class InsertPlanner:
         self._script = script
         self._tables = tables
         self._insert = insert
+        self._default_lookup = Lookup()
         self._warnings: list[str] = []
 
     @property
@@ -67,6 +72,8 @@ class InsertPlanner:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
         select = self._insert.select
+        if (strategy := dict(settings).get(LOOKUP_STRATEGY)) is not None:
+            self._default_lookup = Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
         probe_table = self._table(select.probe.table)
         batch = dict(settings).get(RUNTIME_MODE) == BATCH
         probe = self._probe(probe_table, select.probe.alias, batch=batch)
@@ -193,7 +200,10 @@ class InsertPlanner:
                 f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
                 hint="Join a mysql-cdc table.",
             )
-        return Dimension(table.name, table.connector, table.fields, table.primary_key)
+        lookup = self._default_lookup
+        if table.lookup_strategy is not None:
+            lookup = Lookup(table.lookup_strategy, ChosenBy.OPTION)
+        return Dimension(table.name, table.connector, table.fields, table.primary_key, lookup)
 
     def _sink(self, table: Table) -> Sink:
         connector = table.connector

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from joins.plan import LookupStrategy
+
 
 class OptionType(Enum):
     """How an option's value is read."""
@@ -41,6 +43,13 @@ class Option:
     reference: bool = False
 
 
+LOOKUP_STRATEGY = "lookup.strategy"
+_LOOKUP = Option(
+    LOOKUP_STRATEGY,
+    "Where the rows of a dimension are looked up; the setting of this name when missing.",
+    OptionType.CHOICE,
+    choices=tuple(LookupStrategy),
+)
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -101,6 +110,7 @@ _MYSQL = (
         lowest=1,
         highest=1024,
     ),
+    _LOOKUP,
 )
 _KAFKA = (
     Option(

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from joins.plan import JoinPlan
+from joins.plan import JoinPlan, LookupStrategy
 from service.sql.errors import suggestion
+from service.sql.options import LOOKUP_STRATEGY
 from service.sql.script import Script
 from service.sql.syntax import SetOption
 
@@ -66,6 +67,12 @@ SETTINGS: dict[str, Setting] = {
         "the service's SLUICE_BUILD_TRIGGER_MS and SLUICE_PROBE_TRIGGER_MS",
         "100 ms to 1 h, such as 500 ms or 2 s",
         _interval,
+    ),
+    LOOKUP_STRATEGY: Setting(
+        "Where the rows of a dimension are looked up whose table does not say it.",
+        LookupStrategy.INDEX.value,
+        "index, broadcast or shuffle",
+        _one_of(*LookupStrategy),
     ),
     RUNTIME_MODE: Setting(
         "With batch the stream is bounded: the job ends when all up to its end is joined.",

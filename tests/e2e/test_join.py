@@ -126,6 +126,38 @@ def test_updates_and_deletes_after_opening_are_seen_by_the_next_records(rig: Rig
         assert_current_equals_table(rig, job, schema)
 
 
+@pytest.mark.parametrize("strategy", ["broadcast", "shuffle"])
+def test_a_table_without_an_index_is_joined_the_same_also_after_a_crash(
+    rig: Rig, strategy: str
+) -> None:
+    path = unique_name(strategy)
+    topic = create_topic(rig.kafka.bootstrap_servers, partitions=2)
+    option = f"'lookup.strategy'='{strategy}'"
+    with (
+        new_schema(rig.mariadb, USERS, fill_users(100)) as schema,
+        rig.job(enrich_sql(rig, schema, topic, path, (option,))) as job,
+    ):
+        records = [click(1, 1), click(2, 2), b"{", click(None, 3), click(1, 4)]
+        produce(rig.kafka.bootstrap_servers, topic, records)
+        job.wait_joining()
+        first = {r["item_id"]: r["name"] for r in job.wait_output(path, 4)}
+        assert first == {1: "user 1", 2: "user 2", 3: None, 4: "user 1"}
+        before = job.status()["versions"]["user_info"]
+        run_sql(
+            rig.mariadb,
+            "UPDATE user_info SET name = 'renamed' WHERE user_id = 1",
+            "DELETE FROM user_info WHERE user_id = 2",
+            schema=schema,
+        )
+        wait_for_change(job, before, changes=2)
+        job.wait_restarted(job.kill_runner())
+        produce(rig.kafka.bootstrap_servers, topic, [click(1, 11), click(2, 12), click(3, 13)])
+        rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 7)}
+        assert rows == first | {11: "renamed", 12: None, 13: "user 3"}
+        assert job.probe()["dead_letters"] == 1
+        assert not (job.directory / "index").exists()
+
+
 def is_copied_again(status: dict[str, Any]) -> bool:
     """A second generation is complete, and the job never left JOIN."""
     (dimension,) = status["dimensions"]

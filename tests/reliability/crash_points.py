@@ -303,7 +303,8 @@ class TroubledRun:
         elif Case("C1", "enospc", position) in self._cases:
             self._cannot_plan(Case("C1", "enospc", position), send_burst)
         else:
-            send_burst()
+            with _halted(self._jvm()):  # a trigger that sees a part of it would make two batches
+                send_burst()
         self._attend(subject.idle, f"batch {number} is committed")
 
     def _attend(self, done: Callable[[], bool], what: str) -> None:
@@ -419,7 +420,8 @@ class TroubledRun:
         """C1 enospc: Spark cannot write its offset log."""
         before = self._subject.newest_batch()
         with no_room_to_write(self._jvm()):
-            send_burst()
+            with _halted(self._jvm()):
+                send_burst()
             self._await_stall()
             if self._subject.newest_batch() == before:
                 self._made.add(case)
