@@ -35,7 +35,7 @@ from joins.probe_side import ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
 from joins.queries import Queries
 from joins.requests import Handler, Request, Requests
-from joins.snapshot import SnapshotCoordinator
+from joins.source_coordinator import SourceCoordinator
 from joins.staging import BatchTurns, QueryGuards
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
@@ -88,7 +88,7 @@ class JobParts:
     changelog_kafka: KafkaOptions
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
-    sources: tuple[SnapshotCoordinator, ...]
+    sources: tuple[SourceCoordinator, ...]
     probe_task: ProbeTask
     writer: BatchWriter
     outputs: tuple[DeltaLog, ...]

@@ -49,7 +49,7 @@ def encode_values(column: pa.Array) -> pa.StringArray:
         finite = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
         text = finite.cast(pa.string())
     elif pa.types.is_decimal(kind):
-        text = _plain(column)
+        text = decimal_text(column)
     elif pa.types.is_temporal(kind):
         text = _quoted(column.cast(pa.string()))
     else:
@@ -90,7 +90,7 @@ def _base64(column: pa.Array) -> pa.StringArray:
     return pa.array(encoded, pa.string())
 
 
-def _plain(column: pa.Array) -> pa.StringArray:
+def decimal_text(column: pa.Array) -> pa.StringArray:
     """Decimals without an exponent, which Arrow's cast uses for small values."""
     text = column.cast(pa.string())
     scientific = pc.fill_null(pc.match_substring(text, "E"), False)
