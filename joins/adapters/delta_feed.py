@@ -10,9 +10,10 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +39,12 @@ from joins.adapters.delta_rows import (
 from joins.adapters.delta_source import SourceTable, check_source_table
 from joins.adapters.source_protocol import SourceProtocol, bind_to_parent
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.kernels.envelope import Changes, encode_records, encode_snapshot
+from joins.kernels.envelope import (
+    BinlogPosition,
+    Changes,
+    encode_records,
+    encode_snapshot,
+)
 from joins.kernels.row_changes import changes_at, row_changes, source_block
 from watermark.errors import SluiceError
 
@@ -53,6 +59,16 @@ _COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
 Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
+class RecordProducer(Protocol):
+    """What takes the records; `ChangelogProducer` says what its methods promise."""
+
+    def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
+        """Write (key, value, partition) records, acknowledged when this returns."""
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; their (partition, offset) pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """A log entry as the file system shows it; another one in its place looks different."""
@@ -63,7 +79,7 @@ class _Seen:
 
 
 class Session:
-    """One life of the producer, from the kept state on."""
+    """The source from its kept state on, until it is stopped or something cannot be followed."""
 
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -72,11 +88,12 @@ class Session:
         self._table = _checked(config, kept)
         self._state = self._begin(kept)
         self._seen = self._look(self._state.version)
+        self._is_marked = False
         self._records = 0
         self._source_ts_ms = 0
         self._told_at_s = 0.0
 
-    def run(self) -> None:
+    def run(self, producer: RecordProducer) -> None:
         """Copy what is left to copy, then follow the table until the protocol says stop.
 
         Raises:
@@ -84,20 +101,25 @@ class Session:
             SnapshotNeededError: what happened cannot be followed.
             SourceError: the table cannot be read as it is.
         """
-        config = self._config
         self._tell("streaming")
-        producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
-        try:
-            if not self._state.copied:
-                self._copy(producer)
-            if not self._protocol.stopped.is_set():
-                self._write_watermark(producer)
-            while not self._protocol.stopped.is_set():
-                if not self._advance(producer):
-                    self._tell("progress", paced=True)
-                    self._protocol.stopped.wait(config.monitor_interval_ms / 1000)
-        finally:
-            producer.close()
+        while not self._protocol.stopped.is_set():
+            if not self.step(producer):
+                self._tell("progress", paced=True)
+                self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
+
+    def step(self, producer: RecordProducer) -> bool:
+        """The copy, its watermark or the next commit; False if there is nothing to do now.
+
+        Raises:
+            SourceError: as `run`.
+        """
+        if not self._state.copied:
+            self._copy(producer)
+        elif not self._is_marked:
+            self._write_watermark(producer)
+        else:
+            return self._advance(producer)
+        return True
 
     # The beginning
     # -----------------------------------------------------------------------------------------
@@ -134,7 +156,7 @@ class Session:
     # The copy
     # -----------------------------------------------------------------------------------------
 
-    def _copy(self, producer: ChangelogProducer) -> None:
+    def _copy(self, producer: RecordProducer) -> None:
         """Send the rows of the version that was chosen; a file is the unit of resuming."""
         state = self._state
         table = self._table_at(state.snapshot_version)
@@ -148,7 +170,7 @@ class Session:
             self._keep(replace(self._state, files_done=number))
         self._keep(replace(self._state, copied=True))
 
-    def _send_copy(self, producer: ChangelogProducer, rows: pa.RecordBatch) -> None:
+    def _send_copy(self, producer: RecordProducer, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
         state = self._state
@@ -161,17 +183,18 @@ class Session:
         )
         self._send(producer, encoded)
 
-    def _write_watermark(self, producer: ChangelogProducer) -> None:
+    def _write_watermark(self, producer: RecordProducer) -> None:
         """After each start: whoever has it already takes it as the same promise."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
         partitions = [{"partition": p, "offset": o} for p, o in written]
         self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+        self._is_marked = True
 
     # The commits
     # -----------------------------------------------------------------------------------------
 
-    def _advance(self, producer: ChangelogProducer) -> bool:
+    def _advance(self, producer: RecordProducer) -> bool:
         """Send the next commit; False if there is none."""
         version = self._state.version + 1
         entry = self._entry(version)
@@ -194,7 +217,7 @@ class Session:
         return True
 
     def _send_commit(
-        self, producer: ChangelogProducer, table: SourceTable, files: CommitFiles, at_ms: int
+        self, producer: RecordProducer, table: SourceTable, files: CommitFiles, at_ms: int
     ) -> None:
         ordinal = 0
         for changes in _changes_of(self._config, self._state, table, files, at_ms):
@@ -208,7 +231,7 @@ class Session:
         if ordinal:
             self._source_ts_ms = at_ms
 
-    def _send(self, producer: ChangelogProducer, encoded: pa.RecordBatch) -> None:
+    def _send(self, producer: RecordProducer, encoded: pa.RecordBatch) -> None:
         columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))
         producer.send(zip(*columns, strict=True))
         self._records += encoded.num_rows
@@ -397,7 +420,7 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
     while not protocol.stopped.is_set():
         began_at_s = time.monotonic()
         try:
-            Session(config, protocol).run()
+            _run_session(config, protocol)
         except SnapshotNeededError as error:
             _need_copy(config, error)
             protocol.tell_error(error, retry=True)
@@ -411,6 +434,15 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
         protocol.stopped.wait(wait_s)
         wait_s = min(wait_s * 2, _BACKOFF_S[1])
     return 0
+
+
+def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
+    session = Session(config, protocol)
+    producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
+    try:
+        session.run(producer)
+    finally:
+        producer.close()
 
 
 def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
