@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import struct
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,6 +20,8 @@ from tests.support.feeds import Silent, feed, table_rows
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 CDF = {"delta.enableChangeDataFeed": "true"}
 PLAIN: dict[str, str] = {}
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+MAPPED = (("col-1", pa.int64(), "1"), ("col-2", pa.string(), "2"))
 
 
 def rows(*pairs, regions=None):
@@ -345,3 +349,159 @@ def test_partition_values_come_from_the_log(tmp_path):
         {"id": 3, "name": "c", "region": None},
     ]
     assert source.rows() == expected
+
+
+# Features that the library's writer does not have
+# ----------------------------------------------------------------------------------------------
+
+
+def entry_of(path, version):
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def actions_of(path, version):
+    return [json.loads(line) for line in entry_of(path, version).read_text().splitlines()]
+
+
+def put(path, version, actions):
+    entry_of(path, version).write_text("\n".join(json.dumps(action) for action in actions))
+
+
+def protocol(*features):
+    writer = ["appendOnly", "invariants", *features]
+    return {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": list(features),
+            "writerFeatures": writer,
+        }
+    }
+
+
+def inline_vector(rows):
+    """A deletion vector of `rows` as the protocol stores it in the log: one array container."""
+    container = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16)
+    container += b"".join(struct.pack("<H", row) for row in rows)
+    data = struct.pack("<Iqi", 1681511377, 1, 0) + container
+    size = len(data)
+    data += bytes(-size % 4)
+    text = ""
+    for (number,) in struct.iter_unpack(">I", data):
+        digits = [number // 85**power % 85 for power in (4, 3, 2, 1, 0)]
+        text += "".join(Z85[digit] for digit in digits)
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": text,
+        "sizeInBytes": size,
+        "cardinality": len(rows),
+    }
+
+
+def mark_deleted(path, rows):
+    """A commit that deletes rows of the table's only file by a deletion vector."""
+    version = DeltaTable(path).version()
+    adds = [(v, a["add"]) for v in range(version + 1) for a in actions_of(path, v) if "add" in a]
+    old = adds[-1][1]
+    vector = inline_vector(rows)
+    new = {**old, "deletionVector": vector}
+    gone = {
+        "path": old["path"],
+        "deletionTimestamp": 1,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": old["size"],
+    }
+    if "deletionVector" in old:
+        gone["deletionVector"] = old["deletionVector"]
+    info = {"commitInfo": {"timestamp": 1_700_000_000_000, "operation": "DELETE"}}
+    put(path, version + 1, [info, {"remove": gone}, {"add": new}])
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """A table of one file whose protocol has deletion vectors."""
+    path = tmp_path / "vectors"
+    write_deltalake(path, rows(*((n, f"n{n}") for n in range(10))))
+    actions = actions_of(path, 0)
+    put(path, 0, [protocol("deletionVectors") if "protocol" in a else a for a in actions])
+    return path
+
+
+def test_rows_that_a_deletion_vector_deletes_are_followed(vectors, tmp_path):
+    source = feed(vectors, tmp_path, FIELDS)
+    session = source.run()
+    before = len(source.topic.records)
+    mark_deleted(vectors, [1, 4])
+    source.run(session)
+    assert {r["id"] for r in source.rows()} == {0, 2, 3, 5, 6, 7, 8, 9}
+    mark_deleted(vectors, [1, 4, 9])
+    source.run(session)
+    assert source.rows() == table_rows(vectors)
+    told = [json.loads(r.value) for r in source.topic.records[before:]]
+    assert sorted((v["op"], v["before"]["id"]) for v in told) == [("d", 1), ("d", 4), ("d", 9)]
+    assert {v["source"]["ts_ms"] for v in told} == {1_700_000_000_000}
+
+
+def test_rows_that_a_deletion_vector_deletes_are_not_copied(vectors, tmp_path):
+    mark_deleted(vectors, [0, 9])
+    source = feed(vectors, tmp_path, FIELDS)
+    source.run()
+    assert source.rows() == table_rows(vectors)
+    assert {r["id"] for r in source.rows()} == set(range(1, 9))
+    assert read_state(source.config.state_file).rows_total == 8
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_are_found_under_their_names(tmp_path, mode):
+    path = tmp_path / "mapped"
+    ids = [pa.field(n, t, metadata={"PARQUET:field_id": i}) for n, t, i in MAPPED]
+    data = pa.table([pa.array([1, 2]), pa.array(["a", "b"])], schema=pa.schema(ids))
+    write_deltalake(path, rows((7, "x")))
+    (old,) = [a["add"]["path"] for a in actions_of(path, 0) if "add" in a]
+    pq.write_table(data, path / old)
+    actions = actions_of(path, 0)
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {
+                "delta.columnMapping.mode": mode,
+                "delta.columnMapping.maxColumnId": "2",
+            }
+            action["metaData"]["schemaString"] = json.dumps(mapped_schema())
+        if "add" in action:
+            action["add"]["size"] = (path / old).stat().st_size
+            action["add"].pop("stats")
+    put(path, 0, [protocol("columnMapping") if "protocol" in a else a for a in actions])
+    source = feed(path, tmp_path, FIELDS)
+    source.run()
+    assert source.rows() == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    assert read_state(source.config.state_file).rows_total == 2
+
+
+def mapped_schema():
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {
+                "delta.columnMapping.id": number,
+                "delta.columnMapping.physicalName": physical,
+            },
+        }
+        for name, kind, number, physical in (
+            ("id", "long", 1, "col-1"),
+            ("name", "string", 2, "col-2"),
+        )
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def test_a_table_feature_that_is_not_read_is_named(tmp_path):
+    path = tmp_path / "t"
+    write_deltalake(path, rows((1, "a")))
+    actions = actions_of(path, 0)
+    put(path, 0, [protocol("typeWidening") if "protocol" in a else a for a in actions])
+    with pytest.raises(SourceError, match="uses typeWidening, which cannot be read"):
+        Session(feed(path, tmp_path, FIELDS).config, Silent())
