@@ -51,6 +51,16 @@ class Topic:
         self.send([(None, value, number) for number in range(PARTITIONS)])
         return [(number, 0) for number in range(PARTITIONS)]
 
+    def batch(self) -> pa.RecordBatch:
+        """The records as the build side reads them from Kafka."""
+        names = ("key", "value", "partition", "offset")
+        kinds = (pa.binary(), pa.binary(), pa.int32(), pa.int64())
+        columns = [
+            pa.array([getattr(record, name) for record in self.records], kind)
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=list(names))
+
     def copy(self) -> Copy:
         return copy_of(self.records, PARTITIONS)
 

@@ -3,8 +3,11 @@
 import json
 import shutil
 import struct
+from datetime import date
+from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -12,12 +15,16 @@ from deltalake import DeltaTable, write_deltalake
 from joins.adapters import delta_feed
 from joins.adapters.delta_feed import Session
 from joins.adapters.delta_feed_state import read_state
+from joins.adapters.delta_source import captured_columns
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.kernels.envelope import decode
 from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.types import SqlType, TypeName, arrow_type
 from tests.support.feeds import Silent, feed, table_rows
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+DECIMAL = SqlType(TypeName.DECIMAL, 12, 3)
+TINY_DECIMAL = SqlType(TypeName.DECIMAL, 38, 20)
 CDF = {"delta.enableChangeDataFeed": "true"}
 PLAIN: dict[str, str] = {}
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -349,6 +356,41 @@ def test_partition_values_come_from_the_log(tmp_path):
         {"id": 3, "name": "c", "region": None},
     ]
     assert source.rows() == expected
+
+
+# Types
+# ----------------------------------------------------------------------------------------------
+
+TYPED = (
+    ("id", pa.int64(), [1, 2], SqlType(TypeName.BIGINT)),
+    ("tiny", pa.int8(), [-3, None], SqlType(TypeName.INT)),
+    ("small", pa.int16(), [7, 8], SqlType(TypeName.SMALLINT)),
+    ("price", pa.decimal128(10, 2), [Decimal("1.50"), Decimal("-0.01")], DECIMAL),
+    ("little", pa.decimal128(38, 20), [Decimal("1E-20"), None], TINY_DECIMAL),
+    ("real", pa.float32(), [0.1, 2.5], SqlType(TypeName.FLOAT)),
+    ("wide", pa.float64(), [0.1, 1e300], SqlType(TypeName.DOUBLE)),
+    ("flag", pa.bool_(), [True, False], SqlType(TypeName.BOOLEAN)),
+    ("text", pa.string(), ['é"\\\n', ""], SqlType(TypeName.STRING)),
+    ("raw", pa.binary(), [b"\x00\xff", b""], SqlType(TypeName.BYTES)),
+    ("day", pa.date32(), [date(1969, 1, 2), date(2026, 2, 28)], SqlType(TypeName.DATE)),
+    ("at", pa.timestamp("us", tz="UTC"), [1_500_001, -1], SqlType(TypeName.TIMESTAMP_LTZ, 6)),
+    ("local", pa.timestamp("us"), [2_000_000, None], SqlType(TypeName.TIMESTAMP, 6)),
+)
+
+
+def test_every_type_arrives_in_the_changelog_as_it_was(tmp_path):
+    path = tmp_path / "typed"
+    arrays = [pa.array(values, kind) for _, kind, values, _ in TYPED]
+    write_deltalake(path, pa.table(arrays, names=[name for name, *_ in TYPED]))
+    fields = tuple(Field(name, declared) for name, _, _, declared in TYPED)
+    source = feed(path, tmp_path, fields)
+    source.run()
+    decoded = decode(source.topic.batch(), captured_columns(fields), topic="topic").batch
+    found = pa.table(decoded).filter(pc.equal(decoded.column("_op"), "r")).sort_by("id")
+    for (name, _, _, declared), values in zip(TYPED, arrays, strict=True):
+        expected = values.cast(arrow_type(declared))
+        assert found.column(name).combine_chunks().equals(expected), name
+    assert found.column("little").to_pylist()[0] == Decimal("1E-20")
 
 
 # Features that the library's writer does not have
