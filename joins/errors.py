@@ -22,6 +22,7 @@
 | `FencedError` | a newer runner of the same job has taken over |
 | `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
+| `IndexDiskFullError` | there is no room for the files of a lookup index |
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
@@ -122,6 +123,18 @@ class StoppingError(JoinError):
 
 class IndexBuildError(JoinError):
     """The lookup index of a dimension version cannot be built or read."""
+
+
+class IndexDiskFullError(IndexBuildError):
+    """There is no room for the files of an index; what was written of them is removed again.
+
+    Attributes:
+        needed_bytes: room that the index needs beyond what it has, None if it is not known.
+    """
+
+    def __init__(self, message: str, *, hint: str, needed_bytes: int | None) -> None:
+        super().__init__(message, hint=hint)
+        self.needed_bytes = needed_bytes
 
 
 class ExpressionError(JoinError):

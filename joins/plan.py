@@ -210,10 +210,15 @@ class KeyPair:
     Attributes:
         probe: an expression over the relations to the left.
         dimension_column: a column of the dimension.
+        null_safe: it is `IS NOT DISTINCT FROM`: NULL matches NULL, and only NULL.
+        uncast: of a null-safe pair, `probe` before a cast that gives NULL for values that the
+            column cannot have; such a value matches nothing. None if no cast does that.
     """
 
     probe: Expression
     dimension_column: str
+    null_safe: bool = False
+    uncast: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,11 +59,12 @@ class DimensionIndex:
     def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
         """All matches as (position in `keys`, dimension row), by position, then by primary key.
 
-        `keys` has one array for each column of the join key, in its order. NULL matches nothing.
-        The order does not depend on the segments; the numbers of the dimension rows do.
+        `keys` has one array for each column of the join key, in its order. NULL matches nothing,
+        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
+        depend on the segments; the numbers of the dimension rows do.
         """
         columns = self._typed_keys(keys)
-        valid = np.flatnonzero(valid_rows(columns))
+        valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
         hashes = hash_rows(columns)[valid]
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
         found: list[tuple[Rows, Rows]] = []

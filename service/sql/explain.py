@@ -16,6 +16,7 @@ from joins.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    KeyPair,
     PrintSink,
     ProbeSource,
     Sink,
@@ -149,9 +150,7 @@ def _generator(field: DatagenField) -> str | None:
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
-    conditions = [
-        f"{expression_text(key.probe)} = {join.alias}.{key.dimension_column}" for key in join.keys
-    ]
+    conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
         conditions.append(expression_text(join.condition))
     return (
@@ -166,6 +165,16 @@ def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
+
+
+def _key(alias: str, key: KeyPair) -> str:
+    """The equality as it is meant; behind it what is looked up, where a cast may lose a value."""
+    column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if not key.null_safe:
+        return f"{value} = {column}"
+    if key.uncast is None:
+        return f"{value} IS NOT DISTINCT FROM {column}"
+    return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
 
 
 def _sink(sink: Sink) -> str:
