@@ -26,7 +26,7 @@ from joins.adapters.delta_feed_state import (
     read_state,
     write_state,
 )
-from joins.adapters.delta_rows import (
+from joins.adapters.delta_feed_rows import (
     CommitFiles,
     DataFile,
     empty_rows,
