@@ -20,12 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.changelog_producer import ChangelogProducer
-from joins.adapters.delta_feed_state import (
-    DeltaFeedConfig,
-    DeltaFeedState,
-    read_state,
-    write_state,
-)
 from joins.adapters.delta_feed_rows import (
     CommitFiles,
     DataFile,
@@ -35,6 +29,12 @@ from joins.adapters.delta_feed_rows import (
     read_rows,
     read_told,
     rows_in,
+)
+from joins.adapters.delta_feed_state import (
+    DeltaFeedConfig,
+    DeltaFeedState,
+    read_state,
+    write_state,
 )
 from joins.adapters.delta_source import SourceTable, check_source_table
 from joins.adapters.source_protocol import SourceProtocol, bind_to_parent
