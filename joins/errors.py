@@ -17,6 +17,7 @@
 | `RequestError` | a request of the control plane cannot be carried out |
 | `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
 | `SinkError` | an output that we write is missing, refused us or does not fit |
+| `ConstraintViolatedError` | a row of a batch violates a constraint of the Delta output |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
@@ -103,6 +104,10 @@ class NothingToAcknowledgeError(RequestError):
 
 class SinkError(JoinError):
     """An output cannot be written."""
+
+
+class ConstraintViolatedError(SinkError):
+    """A row violates a constraint of the output: its whole batch waits."""
 
 
 class CheckpointError(JoinError):

@@ -85,6 +85,11 @@ class DimensionIndex:
             return pa.RecordBatch.from_struct_array(
                 pa.array([{}] * len(dimension_rows), pa.struct([]))
             )
+        if len(self._segments) == 1 and len(dimension_rows) and dimension_rows.min() >= 0:
+            at = pa.array(dimension_rows)
+            rows = self._segments[0].rows
+            taken_columns = [rows.column(f.name).take(at).cast(f.type) for f in schema]
+            return pa.RecordBatch.from_arrays(taken_columns, schema=schema)
         owners = np.searchsorted(self._first, dimension_rows, side="right") - 1
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(self._segments) + 1))

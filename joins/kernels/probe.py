@@ -405,6 +405,8 @@ def _is_identity(rows: Rows) -> bool:
 
 
 def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    if len(rows) == batch.num_rows and _is_identity(rows):
+        return batch
     return batch.take(pa.array(rows))
 
 

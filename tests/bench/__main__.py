@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import watermark_bench
+from tests.bench import kernel_bench, watermark_bench
 
 SNAPSHOT_BAR_S = 45.0
 
@@ -41,6 +41,7 @@ def snapshot(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 BENCHES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "kernel": lambda _: kernel_bench.run(),
     "watermark": watermark,
     "snapshot": snapshot,
 }
