@@ -9,7 +9,7 @@ from joins.plan import Field
 from joins.types import SqlType, TypeName
 from tests.support.feeds import feed, table_rows
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(800)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FEATURES = {
     "plain": {},
     "deletion_vectors": {"delta.enableDeletionVectors": "true"},
@@ -34,6 +34,14 @@ FIELDS = (
 )
 
 
+@pytest.fixture
+def user(spark: SparkSession) -> SparkSession:
+    """A session of somebody else, who may name tables by their paths in SQL."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.runSQLOnFiles", "true")
+    return session
+
+
 def described(properties: dict[str, str]) -> str:
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     return f" TBLPROPERTIES ({pairs})" if pairs else ""
@@ -41,22 +49,22 @@ def described(properties: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("properties", FEATURES.values(), ids=FEATURES)
 def test_a_table_that_spark_writes_is_followed(
-    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+    user: SparkSession, tmp_path: Path, properties: dict[str, str]
 ) -> None:
     path = tmp_path / "product"
     table = f"delta.`{path}`"
-    spark.sql(
+    user.sql(
         f"CREATE TABLE {table} (id BIGINT, title STRING, day DATE, other INT) USING delta "
         f"PARTITIONED BY (day){described(properties)}"
     )
-    spark.sql(
+    user.sql(
         f"INSERT INTO {table} SELECT id, concat('t', id), date'2026-01-01' + cast(id % 2 AS INT), "
         "1 FROM range(0, 40, 1, 2)"
     )
-    spark.sql(f"DELETE FROM {table} WHERE id % 10 = 3")
+    user.sql(f"DELETE FROM {table} WHERE id % 10 = 3")
     source = feed(path, tmp_path, FIELDS)
     session = source.run()
-    assert told(source) == expected(spark, table)
+    assert told(source) == expected(user, table)
     for statement in (
         "DELETE FROM {} WHERE id % 10 = 4",
         "UPDATE {} SET title = 'changed' WHERE id % 7 = 0",
@@ -66,9 +74,9 @@ def test_a_table_that_spark_writes_is_followed(
         "OPTIMIZE {}",
         "DELETE FROM {} WHERE id < 10",
     ):
-        spark.sql(statement.format(table))
+        user.sql(statement.format(table))
         source.run(session)
-        assert told(source) == expected(spark, table), statement
+        assert told(source) == expected(user, table), statement
     assert source.topic.copy().generation == 1
 
 
@@ -76,27 +84,27 @@ def told(source: object) -> set[tuple[object, ...]]:
     return {tuple(row.values()) for row in source.rows()}  # type: ignore[attr-defined]  # a Feed
 
 
-def expected(spark: SparkSession, table: str) -> set[tuple[object, ...]]:
-    rows = spark.sql(f"SELECT id, title, unix_date(day) FROM {table}").collect()
+def expected(user: SparkSession, table: str) -> set[tuple[object, ...]]:
+    rows = user.sql(f"SELECT id, title, unix_date(day) FROM {table}").collect()
     return {tuple(row) for row in rows}
 
 
-def test_a_renamed_column_is_found_under_its_new_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_renamed_column_is_found_under_its_new_name(user: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "product"
     table = f"delta.`{path}`"
-    spark.sql(
+    user.sql(
         f"CREATE TABLE {table} (id BIGINT, old STRING) USING delta"
         f"{described({'delta.columnMapping.mode': 'name'})}"
     )
-    spark.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
-    spark.sql(f"ALTER TABLE {table} RENAME COLUMN old TO title")
-    spark.sql(f"INSERT INTO {table} VALUES (3, 'c')")
+    user.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+    user.sql(f"ALTER TABLE {table} RENAME COLUMN old TO title")
+    user.sql(f"INSERT INTO {table} VALUES (3, 'c')")
     source = feed(path, tmp_path, FIELDS[:2])
     source.run()
     assert source.rows() == table_rows(path, "id, title")
 
 
-def test_every_type_comes_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_type_comes_as_it_is(user: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "types"
     types = (
         ("id", "BIGINT", TypeName.BIGINT, "1", 1),
@@ -116,8 +124,8 @@ def test_every_type_comes_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
         TypeName.TIMESTAMP_LTZ: (6, 0),
     }
     columns = ", ".join(f"{name} {kind}" for name, kind, *_ in types)
-    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta")
-    spark.sql(f"INSERT INTO delta.`{path}` SELECT {', '.join(item[3] for item in types)}")
+    user.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta")
+    user.sql(f"INSERT INTO delta.`{path}` SELECT {', '.join(item[3] for item in types)}")
     fields = tuple(Field(t[0], SqlType(t[2], *declared.get(t[2], (0, 0)))) for t in types)
     source = feed(path, tmp_path, fields)
     source.run()
