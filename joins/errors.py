@@ -5,7 +5,7 @@
 | `JoinError` | root of this package |
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
-| `SnapshotNeededError` | the binlog cannot be followed on, a new snapshot can |
+| `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
 | `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
 | `TopicIdentityChangedError` | a topic of the same name, but another one |
 | `TopicMissingError` | the stream's topic is gone |
@@ -53,7 +53,7 @@ class SourceUnavailableError(SourceError):
 
 
 class SnapshotNeededError(SourceError):
-    """What happened is not in the binlog row by row: the table must be copied again."""
+    """What happened to the table cannot be read row by row: it must be copied again."""
 
 
 class GuardError(SourceError):

@@ -211,17 +211,36 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaTableSource:
+    """A Delta table that others write: one version of it, then each later commit.
+
+    Attributes:
+        path: absolute, or relative to the warehouse directory of the settings.
+        monitor_interval_ms: how often the table is looked at for a new version.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    path: str
+    monitor_interval_ms: int = 1_000
+    changelog_partitions: int | None = None
+    kind: Literal["delta"] = "delta"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """A versioned table on the build side.
 
     Attributes:
         name: the table's name in SQL, unique in the plan; one dimension may be joined in several
             roles.
-        primary_key: column names, in key order, never empty for `mysql-cdc`.
+        primary_key: column names, in key order, never empty.
     """
 
     name: str
-    source: MysqlCdcSource
+    source: DimensionSource
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     lookup: Lookup = Lookup()

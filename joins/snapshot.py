@@ -7,9 +7,7 @@ one, or something happened that cannot be followed, a new generation starts over
 table fits its declaration.
 """
 
-import json
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +23,6 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.kafka_cluster import spark_options
 from joins.adapters.mysql_cdc_config import CdcConfig, read_boundary
-from joins.adapters.mysql_cdc_process import CdcProcess
 from joins.adapters.mysql_chunks import Chunk, SnapshotTask, chunk_bounds, snapshot_chunk_records
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_position import (
@@ -39,20 +36,17 @@ from joins.adapters.mysql_position import (
 )
 from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql_table import CapturedTable, definitions_that_differ, fits
+from joins.adapters.source_process import SourceProcess
 from joins.checkpoint import read_json, write_json_atomically
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan import Dimension, KafkaOptions
+from joins.plan import Dimension, KafkaOptions, MysqlCdcSource
+from joins.source_coordinator import SourceCoordinator, SourceView, last_line
 from joins.source_state import SourceState
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
 
-_RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
-_GOOD_RUN_S = 60.0
 _POLL_S = 0.2
 _RECORDS_DDL = "key binary, value binary, partition int"
-_ERRORS: dict[str, type[SourceError]] = {
-    error.__name__: error for error in (SnapshotNeededError, SourceUnavailableError)
-}
 _log = structlog.get_logger(__name__)
 
 
@@ -82,7 +76,7 @@ def read_chunks(
             yield from snapshot_chunk_records(task, chunks[number])
 
 
-class SnapshotCoordinator:
+class SnapshotCoordinator(SourceCoordinator):
     """Runs one source on its own thread until stopped; faults stall it, and it tries again."""
 
     def __init__(
@@ -93,57 +87,38 @@ class SnapshotCoordinator:
         settings: SourceSettings,
         stalls: Stalls,
     ) -> None:
+        super().__init__(dimension.name, stalls)
+        assert isinstance(dimension.source, MysqlCdcSource)
         self._spark = spark
         self._dimension = dimension
+        self._source = dimension.source
         self._table = table
         self._settings = settings
-        self._stalls = stalls
-        self._part = f"source {dimension.name}"
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
-        self._process: CdcProcess | None = None
         self._keeping = threading.Lock()
-        self._is_following = False
         self.state: SourceState | None = None
-        self.progress: dict[str, Any] = {}
 
-    def start(self) -> None:
-        """Start the thread; it forks the CDC process, which dies with it."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the CDC process and the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=20)
-
-    def _run(self) -> None:
-        delay = _RETRY_MIN_S
-        while not self._stopping.is_set():
-            started, self._is_following = time.monotonic(), False
-            try:
-                self._run_once()
-            except SluiceError as exc:
-                self._note(exc)
-            except Exception as exc:  # whatever it is: without this thread nobody reads the source
-                self._note(
-                    SourceError(
-                        f'source "{self._dimension.name}" failed: {_last_line(exc)}',
-                        hint="It is tried again by itself; check space and the runner's log.",
-                    )
-                )
-            finally:
-                self._end_process()
-            was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
-            delay = _RETRY_MIN_S if was_good else min(delay * 2, _RETRY_MAX_S)
-            self._stopping.wait(delay)
+    def view(self) -> SourceView | None:
+        """What `state` says, for the status."""
+        state = self.state
+        if state is None:
+            return None
+        chunks = -(-state.rows_estimate // self._source.chunk_rows)
+        return SourceView(
+            generation=state.generation,
+            rows_total=state.rows_estimate,
+            chunks_done=state.chunks_done,
+            chunks_total=(
+                state.chunks_done if state.chunks_complete else max(chunks, state.chunks_done)
+            ),
+            is_copied=state.chunks_complete,
+            low=_place(state.low),
+            high=None if state.high is None else _place(state.high),
+        )
 
     def _note(self, error: SluiceError) -> None:
         if isinstance(error, SnapshotNeededError) and self.state is not None:
             self._keep(replace(self.state, needed=error.message))
-        if not self._stopping.is_set():
-            self._stalls.note(self._part, error)
-            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
+        super()._note(error)
 
     def _run_once(self) -> None:
         state = self._load_state()
@@ -269,7 +244,7 @@ class SnapshotCoordinator:
 
     def _start_process(self, state: SourceState) -> None:
         settings = self._settings
-        server_id = self._dimension.source.server_id or choose_server_id(settings.connection)
+        server_id = self._source.server_id or choose_server_id(settings.connection)
         config = CdcConfig(
             connection=settings.connection,
             table=state.table,
@@ -281,42 +256,22 @@ class SnapshotCoordinator:
             partitions=settings.partitions,
             offset_file=settings.offset_file,
         )
-        self._process = CdcProcess(config, partial(self._on_event, state.generation))
-
-    def _end_process(self) -> None:
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
+        self._process = SourceProcess(
+            "joins.adapters.mysql_binlog", config, partial(self._on_event, state.generation)
+        )
 
     def _on_event(self, generation: int, event: dict[str, Any]) -> None:
         if generation != self._require_state().generation:
             return  # the last words of the process before
-        if event["event"] == "error":
-            kind = _ERRORS.get(event["type"], SourceError)
-            self._note(kind(event["message"], hint=event["hint"]))
-            return
-        self._stalls.clear(self._part)
-        self._is_following |= event["event"] == "watermark"
-        self.progress = {**self.progress, **event}
-
-    def _living_process(self) -> CdcProcess:
-        process = self._process
-        if process is None or not process.running:
-            raise (
-                process.failure()
-                if process is not None
-                else SourceError(
-                    f'cdc process of "{self._dimension.name}" is not there',
-                    hint="It is started again.",
-                )
-            )
-        return process
+        self._take_event(event)
 
     def _read_snapshot(self, state: SourceState) -> None:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
-        source = self._dimension.source
         bounds = chunk_bounds(
-            self._settings.connection, state.table, rows_each=source.chunk_rows, after=state.after
+            self._settings.connection,
+            state.table,
+            rows_each=self._source.chunk_rows,
+            after=state.after,
         )
         while not self._stopping.is_set():
             chunks = tuple(islice(bounds, self._settings.chunks_per_job))
@@ -351,24 +306,17 @@ class SnapshotCoordinator:
         except (PySparkException, Py4JError) as exc:
             self._checked_table()
             raise SourceError(
-                f'snapshot of "{self._dimension.name}" failed: {_last_line(exc)}',
+                f'snapshot of "{self._dimension.name}" failed: {last_line(exc)}',
                 hint="The chunk is read again; if this stays, see the runner's log.",
             ) from exc
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None
-        position = state.high.position
-        self._living_process().send(
-            {
-                "high": {"epoch": position.epoch, "file": position.file, "pos": position.pos},
-                "generation": state.generation,
-            }
-        )
+        self._living_process().send({"high": _place(state.high), "generation": state.generation})
         while not self._stopping.wait(_POLL_S):
             self._living_process()
 
 
-def _last_line(exc: Exception) -> str:
-    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line]
-    return json.dumps((told or lines or ["unknown"])[-1][:500])
+def _place(mark: BinlogMark) -> dict[str, int]:
+    place = mark.position
+    return {"epoch": place.epoch, "file": place.file, "pos": place.pos}

@@ -4,10 +4,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from joins.adapters.mysql_position import BinlogMark
 from joins.dimension import DimensionRuntime
 from joins.opening import OpeningView
-from joins.snapshot import SnapshotCoordinator
+from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Fault
 from joins.temporal_join import TemporalJoin
 from watermark.model import Watermark
@@ -31,37 +30,30 @@ def _channel_json(channel: ChannelState) -> dict[str, Any]:
     }
 
 
-def _position_json(mark: BinlogMark | None) -> dict[str, int] | None:
-    if mark is None:
-        return None
-    place = mark.position
-    return {"epoch": place.epoch, "file": place.file, "pos": place.pos, "row": -1}
+def _position_json(place: Mapping[str, int] | None) -> dict[str, int] | None:
+    """A position between two transactions; as a row's it would be before all of the next one."""
+    return None if place is None else {"row": -1, **place}
 
 
-def _reached_json(position: dict[str, int] | None) -> dict[str, int] | None:
-    return None if position is None else {"row": -1, **position}
-
-
-def _snapshot_json(dimension: DimensionRuntime, source: SnapshotCoordinator) -> dict[str, Any]:
-    state = source.state
+def _snapshot_json(dimension: DimensionRuntime, source: SourceCoordinator) -> dict[str, Any]:
+    view = source.view()
     done = dimension.state.snapshot_rows
-    estimate = max(state.rows_estimate, done) if state is not None else 0
-    chunks = -(-estimate // dimension.dimension.source.chunk_rows)
+    estimate = max(view.rows_total, done) if view is not None else 0
     complete = dimension.complete
     return {
         "rows_done": done,
         "rows_total": done if complete else estimate,
         "rows_total_is_estimate": not complete,
-        "chunks_done": state.chunks_done if state is not None else 0,
-        "chunks_total": state.chunks_done if state and state.chunks_complete else chunks,
+        "chunks_done": view.chunks_done if view is not None else 0,
+        "chunks_total": view.chunks_total if view is not None else 0,
     }
 
 
 def _dimension_json(
-    dimension: DimensionRuntime, source: SnapshotCoordinator, opening: OpeningView
+    dimension: DimensionRuntime, source: SourceCoordinator, opening: OpeningView
 ) -> dict[str, Any]:
-    state = source.state
-    told = dimension.complete and (state is None or dimension.state.generation >= state.generation)
+    view = source.view()
+    told = dimension.complete and (view is None or dimension.state.generation >= view.generation)
     name = dimension.dimension.name
     mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
     return {
@@ -70,10 +62,12 @@ def _dimension_json(
         "changelog": str(dimension.places.changelog),
         "current": str(dimension.places.current),
         "snapshot": _snapshot_json(dimension, source),
-        "generation": state.generation if state is not None else 0,
-        "low": _position_json(state.low) if state is not None else None,
-        "high": _position_json(state.high) if state is not None else None,
-        "position": _reached_json(source.progress.get("position")),
+        "source": dimension.dimension.source.kind,
+        "source_version": view.version if view is not None else None,
+        "generation": view.generation if view is not None else 0,
+        "low": _position_json(view.low) if view is not None else None,
+        "high": _position_json(view.high) if view is not None else None,
+        "position": _position_json(source.progress.get("position")),
         "changelog_version": dimension.version,
         "fold_version": dimension.fold_version,
         "index_version": dimension.keeper.ready_version,
@@ -90,7 +84,8 @@ def _state(join: TemporalJoin, opening: OpeningView) -> str:
         return "STALLED"
     if opening.phase is Phase.JOIN:
         return "JOINING"
-    copied = all(s.state is not None and s.state.chunks_complete for s in join.parts.sources)
+    views = [source.view() for source in join.parts.sources]
+    copied = all(view is not None and view.is_copied for view in views)
     return "CATCHING_UP" if copied else "SNAPSHOT"
 
 
@@ -115,10 +110,10 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
         s for s, d in zip(join.parts.sources, join.parts.dimensions, strict=True) if d is dimension
     )
     progress = _snapshot_json(dimension, source)
-    state = source.state
-    if state is None:
+    view = source.view()
+    if view is None:
         return f'waiting for table "{name}": its source is being checked'
-    if not state.chunks_complete:
+    if not view.is_copied:
         about = "about " if progress["rows_total_is_estimate"] else ""
         return (
             f'waiting for table "{name}": {progress["rows_done"]:,} of {about}'

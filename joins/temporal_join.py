@@ -39,7 +39,7 @@ from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
 from joins.queries import Queries
 from joins.requests import Handler, Request, Requests
-from joins.snapshot import SnapshotCoordinator
+from joins.source_coordinator import SourceCoordinator
 from joins.staging import BatchTurns, QueryGuards
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
@@ -95,7 +95,7 @@ class JobParts:
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
     lookups: Lookups
-    sources: tuple[SnapshotCoordinator, ...]
+    sources: tuple[SourceCoordinator, ...]
     probe_task: ProbeTask
     writer: BatchWriter
     outputs: tuple[DeltaLog, ...]

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
 from joins.adapters.datagen_process import DatagenProcess
 from joins.adapters.delta_features import Appends, WriterChoice
+from joins.adapters.delta_feed_state import DeltaFeedConfig
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_output import OutputLog
+from joins.adapters.delta_source import captured_columns
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
@@ -25,11 +27,13 @@ from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
 from joins.dead_letters import DeadLetters
+from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
 from joins.history import History, HistoryPlaces
 from joins.index_source import DimensionTables
+from joins.kernels.envelope import CapturedColumn
 from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
@@ -42,12 +46,14 @@ from joins.plan import (
     BoundedMode,
     DatagenSource,
     DeltaSink,
+    DeltaTableSource,
     Dimension,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
     LookupStrategy,
+    MysqlCdcSource,
     PrintSink,
     StartupMode,
 )
@@ -56,6 +62,7 @@ from joins.probe_task import IndexPlace, ProbeTask
 from joins.requests import Handler
 from joins.session import SparkSettings, start_session
 from joins.snapshot import SnapshotCoordinator, SourceSettings
+from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
 from service.config import Settings
@@ -82,10 +89,13 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         properties = tuple((k, secrets.resolve(v)) for k, v in options.properties)
         return replace(options, properties=properties)
 
-    dimensions = tuple(
-        replace(d, source=replace(d.source, password=secrets.resolve(d.source.password)))
-        for d in plan.dimensions
-    )
+    def dimension(found: Dimension) -> Dimension:
+        source = found.source
+        if not isinstance(source, MysqlCdcSource):
+            return found
+        return replace(found, source=replace(source, password=secrets.resolve(source.password)))
+
+    dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
         probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
@@ -112,9 +122,8 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     )
 
 
-def connection_of(dimension: Dimension) -> MysqlConnectionConfig:
-    """How to reach the dimension's database; the plan's secrets are resolved."""
-    source = dimension.source
+def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+    """How to reach the source's database; the plan's secrets are resolved."""
     return MysqlConnectionConfig(
         hostname=source.hostname,
         port=source.port,
@@ -125,9 +134,9 @@ def connection_of(dimension: Dimension) -> MysqlConnectionConfig:
     )
 
 
-def output_path(sink: DeltaSink, settings: Settings) -> Path:
-    """Where a delta sink's table is."""
-    return settings.warehouse_dir / sink.path.removeprefix("file://")
+def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
+    """Where a table of the delta connector is."""
+    return settings.warehouse_dir / table.path.removeprefix("file://")
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:
@@ -241,7 +250,7 @@ class _Assembly:
 
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         trigger = trigger_interval_ms(self.plan)
-        tables = {d.name: self._captured_table(d) for d in self.plan.dimensions}
+        columns = {d.name: self._captured(d) for d in self.plan.dimensions}
         channels = [
             channel_name(d.name, p)
             for d in self.plan.dimensions
@@ -249,17 +258,15 @@ class _Assembly:
         ]
         opening = Opening(self.checkpoint, channels, lambda: join.request_open())
         dimensions = tuple(
-            self._dimension(d, tables[d.name], opening) for d in self.plan.dimensions
+            self._dimension(d, columns[d.name], opening) for d in self.plan.dimensions
         )
         self._prepare_output()
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
+        sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         writer, outputs = self._writer(spark)
-        sources = tuple(
-            SnapshotCoordinator(spark, d, tables[d.name], self._source_settings(d), self.stalls)
-            for d in self.plan.dimensions
-        )
+        sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         parts = JobParts(
             job_id=self.job_id,
             plan=self.plan,
@@ -349,13 +356,20 @@ class _Assembly:
     def _partitions(self, dimension: Dimension) -> int:
         return dimension.source.changelog_partitions or self.settings.changelog_partitions
 
-    def _captured_table(self, dimension: Dimension) -> CapturedTable:
+    def _captured(self, dimension: Dimension) -> tuple[CapturedColumn, ...]:
+        """The columns of the changelog."""
+        source = dimension.source
+        if isinstance(source, MysqlCdcSource):
+            return self._captured_table(dimension, source).captured
+        return captured_columns(dimension.fields)
+
+    def _captured_table(self, dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
         """As first seen: a restart does not need the database to go on joining."""
         path = self.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
         kept = read_json(path)
         if kept is not None:
             return CapturedTable.from_json(kept)
-        table = check_source(connection_of(dimension), dimension.fields, dimension.primary_key)
+        table = check_source(connection_of(source), dimension.fields, dimension.primary_key)
         write_json_atomically(path, table.as_json())
         return table
 
@@ -383,7 +397,7 @@ class _Assembly:
         }
 
     def _dimension(
-        self, dimension: Dimension, table: CapturedTable, opening: Opening
+        self, dimension: Dimension, columns: tuple[CapturedColumn, ...], opening: Opening
     ) -> DimensionRuntime:
         root = self.layout.tables / dimension.name
         places = DimensionPlaces(
@@ -398,7 +412,7 @@ class _Assembly:
                 else ()
             ),
         )
-        task = BuildTask(places.topic, places.changelog, table.captured, self.meta.epoch)
+        task = BuildTask(places.topic, places.changelog, columns, self.meta.epoch)
         return DimensionRuntime(
             dimension,
             places,
@@ -407,9 +421,28 @@ class _Assembly:
             on_watermark=watermark_sink(opening),
         )
 
-    def _source_settings(self, dimension: Dimension) -> SourceSettings:
+    def _source(self, spark: SparkSession, dimension: Dimension) -> SourceCoordinator:
+        source = dimension.source
+        if isinstance(source, DeltaTableSource):
+            return DeltaCoordinator(dimension.name, self._feed(dimension, source), self.stalls)
+        table = self._captured_table(dimension, source)
+        settings = self._source_settings(dimension, source)
+        return SnapshotCoordinator(spark, dimension, table, settings, self.stalls)
+
+    def _feed(self, dimension: Dimension, source: DeltaTableSource) -> DeltaFeedConfig:
+        return DeltaFeedConfig(
+            path=output_path(source, self.settings),
+            fields=dimension.fields,
+            primary_key=dimension.primary_key,
+            kafka=replace(self.kafka, topic=self.meta.changelog_topics[dimension.name]),
+            partitions=self._partitions(dimension),
+            state_file=self.checkpoint.source_file(dimension.name),
+            monitor_interval_ms=source.monitor_interval_ms,
+        )
+
+    def _source_settings(self, dimension: Dimension, source: MysqlCdcSource) -> SourceSettings:
         return SourceSettings(
-            connection=connection_of(dimension),
+            connection=connection_of(source),
             kafka=self.kafka,
             topic=self.meta.changelog_topics[dimension.name],
             partitions=self._partitions(dimension),

@@ -6,12 +6,8 @@ everything before it, and after a restart or a lost connection the binlog is ope
 What was sent beyond it is sent again, with the same positions and rows.
 """
 
-import ctypes
-import json
 import logging
-import os
 import queue
-import signal
 import sys
 import threading
 import time
@@ -40,19 +36,18 @@ from joins.adapters.mysql_stream import (
     StreamStart,
 )
 from joins.adapters.mysql_table import fits
+from joins.adapters.source_protocol import SourceProtocol, bind_to_parent
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import BinlogPosition
 from joins.plan import Field
 from watermark.errors import SluiceError
 
-_PR_SET_PDEATHSIG = 1
 _QUEUED_EVENTS = 200
 _BATCH_AGE_S = 0.05
 _IDLE_WAIT_S = 0.05
 _PROGRESS_S = 0.5
 _PERSIST_S = 0.2
 _BACKOFF_S = (0.2, 5.0)
-_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +56,23 @@ class _High:
     generation: int
 
 
-class Protocol:
-    """Commands from standard input, events to standard output; safe for several threads."""
+class Protocol(SourceProtocol):
+    """The commands of a CDC process: its configuration, then HIGHs."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
-        self.stopped = threading.Event()
 
     def configuration(self) -> CdcConfig | None:
         """The first line, None if standard input ended before it."""
-        line = sys.stdin.readline()
-        return CdcConfig.from_json(json.loads(line)["config"]) if line.strip() else None
+        value = self.first_line()
+        return None if value is None else CdcConfig.from_json(value["config"])
 
-    def listen(self) -> None:
-        """Read commands until `stop` or the end of input; then see to it that the process ends."""
-        for line in sys.stdin:
-            command = json.loads(line) if line.strip() else {}
-            if command.get("stop"):
-                break
-            if "high" in command:
-                position = BinlogPosition(**command["high"])
-                self._highs.put(_High(position, command["generation"]))
-        self.stopped.set()
-        time.sleep(_GRACE_S)
-        os._exit(0)
+    def on_command(self, command: Mapping[str, Any]) -> None:
+        """Keep a HIGH for `next_high`."""
+        if "high" in command:
+            position = BinlogPosition(**command["high"])
+            self._highs.put(_High(position, command["generation"]))
 
     def next_high(self) -> _High | None:
         """A HIGH that has come since the last call."""
@@ -93,19 +80,6 @@ class Protocol:
             return self._highs.get_nowait()
         except queue.Empty:
             return None
-
-    def tell(self, event: str, value: Mapping[str, Any]) -> None:
-        """Write one event."""
-        line = json.dumps({"event": event, **value}, separators=(",", ":"))
-        with self._lock:
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
-
-    def tell_error(self, error: SluiceError, *, retry: bool) -> None:
-        """Report `error`; with `retry` we go on by ourselves."""
-        kind = type(error).__name__
-        value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
-        self.tell("error", value)
 
 
 class _Pump:
@@ -364,14 +338,9 @@ def run(config: CdcConfig, protocol: Protocol) -> int:
     return 0
 
 
-def _bind_to_parent() -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
-    _bind_to_parent()
+    bind_to_parent()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     for library in ("kafka.net.selector", "pymysqlreplication"):
         logging.getLogger(library).setLevel(logging.ERROR)  # warn of what we handle or measure

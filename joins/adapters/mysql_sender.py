@@ -1,45 +1,18 @@
 """Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
 
-import importlib.util
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
-from kafka import KafkaProducer
-from kafka import errors as kafka_errors
 
-from joins.adapters.kafka_cluster import client_options
+from joins.adapters.changelog_producer import ChangelogProducer
 from joins.adapters.mysql_cdc_config import CdcConfig
 from joins.adapters.mysql_rows import Row, wire_rows
 from joins.adapters.mysql_stream import RowImages
-from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.kernels.envelope import (
-    SOURCE_SCHEMA,
-    BinlogPosition,
-    Changes,
-    encode_records,
-    encode_watermark,
-)
+from joins.kernels.envelope import SOURCE_SCHEMA, BinlogPosition, Changes, encode_records
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
-_ACKNOWLEDGE_S = 30.0
-_END_S = 10.0
-_REQUEST_BYTES = 64 << 20
-_SETTINGS = {
-    "acks": "all",
-    "linger_ms": 1,
-    "batch_size": 256 << 10,
-    "max_request_size": _REQUEST_BYTES,
-    "request_timeout_ms": 15_000,
-    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
-    "max_block_ms": 20_000,
-    "bootstrap_timeout_ms": 10_000,
-}
-_TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
 
 
 @dataclass(slots=True)
@@ -73,15 +46,12 @@ class ChangelogSender:
         self._ordinal = 0
         self.records = 0
         self.source_ts_ms = 0
-        with _kafka_errors(config):
-            self._producer = KafkaProducer(**client_options(config.kafka), **_options())
+        table = f"{config.table.database}.{config.table.table}"
+        self._producer = ChangelogProducer(config.kafka, config.partitions, table)
 
     def close(self) -> None:
         """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
-        sender = self._producer._sender  # close() leaves it running when it cannot flush
-        sender.force_close()
-        sender.join(_END_S)
-        self._producer.close(timeout=0)
+        self._producer.close()
 
     def begin(self, file: int, pos: int) -> None:
         """A transaction begins; its rows are numbered from 0."""
@@ -149,7 +119,7 @@ class ChangelogSender:
             partitions=self._config.partitions,
         )
         columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
-        self._send(list(zip(*columns, strict=True)))
+        self._producer.send(zip(*columns, strict=True))
         self.records += len(pending.ops)
         self.source_ts_ms = pending.places[-1][3]
 
@@ -160,9 +130,7 @@ class ChangelogSender:
             SourceUnavailableError: Kafka did not acknowledge in time.
             SourceError: Kafka refused the records.
         """
-        value = encode_watermark(high, generation)
-        sent = self._send([(None, value, number) for number in range(self._config.partitions)])
-        return [(int(found.partition), int(found.offset)) for found in sent]
+        return self._producer.watermark(high, generation)
 
     def _changes(self, pending: _Pending) -> Changes:
         count = len(pending.ops)
@@ -178,71 +146,3 @@ class ChangelogSender:
             before=wire_rows(pending.before, table) if any(pending.before) else None,
             after=wire_rows(pending.after, table) if any(pending.after) else None,
         )
-
-    def _send(self, records: list[tuple[bytes | None, bytes, int]]) -> list[Any]:
-        topic = self._config.kafka.topic
-        sent: list[tuple[int, Any]] = []
-        with _kafka_errors(self._config):
-            try:
-                for key, value, partition in records:
-                    future = self._producer.send(topic, value=value, key=key, partition=partition)
-                    sent.append((partition, future))
-                self._producer.flush(timeout=_ACKNOWLEDGE_S)
-                return [future.get(timeout=_ACKNOWLEDGE_S) for _, future in sent]
-            except kafka_errors.KafkaError as exc:
-                if has_gap(sent):
-                    raise SnapshotNeededError(
-                        f'topic "{topic}" has records of table "{self._config.table.table}" behind '
-                        f"one that it did not take: {exc}",
-                        hint="The table is copied again; sent again, the missing record would count"
-                        " as a repeat.",
-                    ) from exc
-                raise
-
-
-def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
-    """Whether a record was refused and a later one of its partition was taken.
-
-    Args:
-        sent: partition and kafka-python's future of each record, in the order of sending.
-    """
-    refused: set[int] = set()
-    for partition, future in sent:
-        if future.failed():
-            refused.add(partition)
-        elif future.succeeded() and partition in refused:
-            return True
-    return False
-
-
-def _options() -> dict[str, Any]:
-    has_lz4 = importlib.util.find_spec("lz4") is not None
-    return {**_SETTINGS, "compression_type": "lz4" if has_lz4 else None}
-
-
-@contextmanager
-def _kafka_errors(config: CdcConfig) -> Iterator[None]:
-    topic = config.kafka.topic
-    try:
-        yield
-    except _TOO_LARGE as exc:
-        raise SourceError(
-            f'a row of table "{config.table.database}.{config.table.table}" does not fit into '
-            f'a message of topic "{topic}": {exc}',
-            hint="Raise max.message.bytes of the topic (message.max.bytes of the brokers), then "
-            "start the job again, or declare fewer columns.",
-        ) from exc
-    except (
-        kafka_errors.TopicAuthorizationFailedError,
-        kafka_errors.SaslAuthenticationFailedError,
-    ) as exc:
-        raise SourceError(
-            f'Kafka at "{config.kafka.bootstrap_servers}" refused to write topic "{topic}": {exc}',
-            hint="Check the credentials and grant WRITE on the topic.",
-        ) from exc
-    except (kafka_errors.KafkaError, OSError) as exc:
-        raise SourceUnavailableError(
-            f'Kafka at "{config.kafka.bootstrap_servers}" did not take records of '
-            f'topic "{topic}": {type(exc).__name__} {exc}',
-            hint="Start the brokers, or wait for them; we try again by ourselves.",
-        ) from exc

@@ -78,7 +78,7 @@ def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
         finite = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
         return finite.cast(pa.string()), False
     if pa.types.is_decimal(kind):
-        return _plain(column), False
+        return decimal_text(column), False
     return column.cast(pa.string()), pa.types.is_temporal(kind)
 
 
@@ -126,7 +126,7 @@ def _base64(column: pa.Array) -> pa.StringArray:
     return pa.array(encoded, pa.string())
 
 
-def _plain(column: pa.Array) -> pa.StringArray:
+def decimal_text(column: pa.Array) -> pa.StringArray:
     """Decimals without an exponent, which Arrow's cast uses for small values."""
     text = column.cast(pa.string())
     scientific = pc.fill_null(pc.match_substring(text, "E"), False)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.casts import Checked, mask_of, try_each
+from joins.kernels.json_encode import decimal_text
 from joins.types import SqlType, TypeName, arrow_type
 
 _MICROSECOND_DIGITS = 6
@@ -44,6 +45,21 @@ WIRE_TYPES: dict[Encoding, pa.DataType] = {
     Encoding.TIME: pa.int64(),
     Encoding.DATETIME: pa.int64(),
     Encoding.TIMESTAMP: pa.string(),
+}
+_DECLARED_ENCODINGS = {
+    **dict.fromkeys(
+        (TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT), Encoding.INTEGER
+    ),
+    TypeName.BOOLEAN: Encoding.BOOLEAN,
+    TypeName.FLOAT: Encoding.FLOAT,
+    TypeName.DOUBLE: Encoding.DOUBLE,
+    TypeName.DECIMAL: Encoding.DECIMAL,
+    TypeName.STRING: Encoding.STRING,
+    TypeName.BYTES: Encoding.BYTES,
+    TypeName.DATE: Encoding.DATE,
+    TypeName.TIME: Encoding.TIME,
+    TypeName.TIMESTAMP: Encoding.DATETIME,
+    TypeName.TIMESTAMP_LTZ: Encoding.DATETIME,
 }
 
 
@@ -98,3 +114,29 @@ def _bytes(wire: pa.Array) -> Checked:
             failed[row] = True
             values.append(None)
     return Checked(pa.array(values, pa.binary()), failed)
+
+
+def declared_encoding(sql_type: SqlType) -> Encoding:
+    """How values are written that come as Arrow values of the declared type already."""
+    return _DECLARED_ENCODINGS[sql_type.name]
+
+
+def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
+    """Arrow values that fit `sql_type` as the wire column of its `declared_encoding`.
+
+    BYTES stay binary, as `encode_records` takes them. A timestamp may be of any unit; without a
+    zone it counts as UTC.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit the declared type.
+    """
+    encoding = declared_encoding(sql_type)
+    if encoding is Encoding.DATETIME:
+        zone = values.type.tz if pa.types.is_timestamp(values.type) else None
+        return values.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.int64())
+    typed = values.cast(arrow_type(sql_type))
+    if encoding is Encoding.DECIMAL:
+        return decimal_text(typed)
+    if encoding is Encoding.DATE:
+        return typed.cast(pa.int32()).cast(pa.int64())
+    return typed if encoding is Encoding.BYTES else typed.cast(WIRE_TYPES[encoding])

@@ -40,7 +40,7 @@ class ErrorView(_Model):
 
 
 class PositionView(_Model):
-    """A place in a binlog, compared as numbers from left to right."""
+    """A place in a binlog or, as `file`, a Delta version; compared as numbers left to right."""
 
     epoch: int
     file: int
@@ -77,6 +77,10 @@ class DimensionView(_Model):
     """A table that is being copied and followed."""
 
     name: str
+    source: str | None = None
+    source_version: Annotated[
+        int | None, Field(description="Of a Delta table: newest version whose changes are sent.")
+    ] = None
     snapshot: SnapshotView
     generation: int
     low: PositionView | None = None

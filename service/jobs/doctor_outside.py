@@ -4,17 +4,19 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
+from joins.adapters.delta_feed_state import read_state
+from joins.adapters.delta_source import check_source_table
 from joins.adapters.kafka_cluster import KafkaCluster
-from joins.adapters.mysql_connection import connected, rows
+from joins.adapters.mysql_connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql_position import binlog_still_has, server_identity
 from joins.adapters.mysql_source import check_source
 from joins.checkpoint import read_json
-from joins.plan import Dimension, KafkaOptions, KafkaSink, KafkaSource
+from joins.plan import DeltaTableSource, Dimension, KafkaOptions, KafkaSink, KafkaSource
 from joins.probe_lives import read_lives
 from joins.source_state import SourceState
 from service.jobs.check import Check, bad, good, made, unknown
 from service.jobs.doctor_patient import Patient
-from service.wiring import connection_of, internal_kafka
+from service.wiring import connection_of, internal_kafka, output_path
 
 _CLOCK_S = 2.0
 _FUTURE_MS = 5_000
@@ -35,24 +37,55 @@ def check_outside(patient: Patient) -> list[Check]:
     return checks
 
 
-# Databases
+# Databases and tables
 # ----------------------------------------------------------------------------------------------
 
 
 def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
+    source = dimension.source
+    if isinstance(source, DeltaTableSource):
+        yield from _delta_table(patient, dimension, source)
+    else:
+        yield from _database(patient, dimension, connection_of(source))
+
+
+def _delta_table(
+    patient: Patient, dimension: Dimension, source: DeltaTableSource
+) -> Iterator[Check]:
     title = f"source {dimension.name}"
-    config = connection_of(dimension)
+    path = output_path(source, patient.settings)
+    table = check_source_table(path, dimension.fields, dimension.primary_key)
+    yield good(title, f'delta table "{path}" at version {table.version} fits its declaration')
+    kept = read_state(patient.checkpoint.source_file(dimension.name))
+    if kept is None:
+        return
+    title = f"versions of source {dimension.name}"
+    if kept.table_id != table.table_id:
+        yield bad(
+            title,
+            "the table is another one than the one that was copied",
+            "Nothing is to be done: it is copied again by itself.",
+        )
+    else:
+        behind = table.version - kept.version
+        yield good(title, f"{kept.version} is read, {behind} newer, generation {kept.generation}")
+
+
+def _database(
+    patient: Patient, dimension: Dimension, config: MysqlConnectionConfig
+) -> Iterator[Check]:
+    title = f"source {dimension.name}"
     check_source(config, dimension.fields, dimension.primary_key)
     yield good(title, f'user "{config.username}" has its grants, the binlog its settings')
-    yield _database_clock(dimension)
+    yield _database_clock(dimension, config)
     kept = read_json(patient.checkpoint.source_file(dimension.name))
     if kept is not None:
-        yield _binlog(dimension, SourceState.from_json(kept))
+        yield _binlog(dimension, config, SourceState.from_json(kept))
 
 
-def _database_clock(dimension: Dimension) -> Check:
+def _database_clock(dimension: Dimension, config: MysqlConnectionConfig) -> Check:
     title = f"clock of source {dimension.name}"
-    with connected(connection_of(dimension)) as connection:
+    with connected(config) as connection:
         before = time.time()
         theirs = float(rows(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
         after = time.time()
@@ -63,9 +96,8 @@ def _database_clock(dimension: Dimension) -> Check:
     return bad(title, detail, "Let both machines take their time from the same NTP servers.")
 
 
-def _binlog(dimension: Dimension, state: SourceState) -> Check:
+def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceState) -> Check:
     title = f"binlog of source {dimension.name}"
-    config = connection_of(dimension)
     if not server_identity(config).same_server(state.server):
         return bad(
             title,

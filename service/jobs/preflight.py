@@ -6,6 +6,7 @@ from pathlib import Path
 
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_source import check_source_table
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
@@ -13,6 +14,8 @@ from joins.kernels.probe import kernel_spec
 from joins.plan import (
     BoundedMode,
     DeltaSink,
+    DeltaTableSource,
+    Dimension,
     JoinPlan,
     KafkaSink,
     KafkaSource,
@@ -43,12 +46,7 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     resolved = resolve_secrets(plan, secrets)
     KafkaCluster(internal_kafka(resolved, settings)).describe("sluice.preflight")
     for dimension in resolved.dimensions:
-        check_source(
-            connection_of(dimension),
-            dimension.fields,
-            dimension.primary_key,
-            server_id=dimension.source.server_id,
-        )
+        _check_dimension(dimension, settings)
     _check_sink(resolved, settings)
     source = resolved.probe.source
     if not isinstance(source, KafkaSource) or not isinstance(plan.probe.source, KafkaSource):
@@ -64,6 +62,20 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
         bounds = tuple(sorted(end.items()))
         held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
     return replace(plan, probe=replace(plan.probe, source=held))
+
+
+def _check_dimension(dimension: Dimension, settings: Settings) -> None:
+    source = dimension.source
+    if isinstance(source, DeltaTableSource):
+        path = output_path(source, settings)
+        check_source_table(path, dimension.fields, dimension.primary_key)
+        return
+    check_source(
+        connection_of(source),
+        dimension.fields,
+        dimension.primary_key,
+        server_id=source.server_id,
+    )
 
 
 def _check_sink(plan: JoinPlan, settings: Settings) -> None:

@@ -33,6 +33,7 @@ _INSTANTS = tuple(
     for digits in (3, 6, 0, 1, 2, 4, 5)
     for name in (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP)
 )
+_HOMES = {"mysql-cdc": "database", "delta": "table"}
 METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
     "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
@@ -122,7 +123,8 @@ def build_table(script: Script, node: CreateTable) -> Table:
         secrets,
         _lookup_strategy(values),
     )
-    _check_source(script, table)
+    if isinstance(connector, MysqlCdcSource):
+        check_dimension(script, table)
     computed_columns(script, table, node.name.text)
     return table
 
@@ -197,9 +199,12 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
     return MetadataField(column.name.text, column.key, column.type.type)
 
 
-def _check_source(script: Script, table: Table) -> None:
-    if not isinstance(table.connector, MysqlCdcSource):
-        return
+def check_dimension(script: Script, table: Table) -> None:
+    """See that a table can be a dimension by its declaration.
+
+    Raises:
+        SqlError: it has no key, or a column that the changelog cannot have.
+    """
     if not table.primary_key:
         raise script.error(
             table.at,
@@ -210,14 +215,15 @@ def _check_source(script: Script, table: Table) -> None:
         if isinstance(column, ComputedColumn):
             raise script.error(
                 column.name.at,
-                f'computed column "{column.name.text}" of a mysql-cdc table is not supported',
+                f'computed column "{column.name.text}" of a {table.connector_name} table is not '
+                "supported",
                 hint="Write its expression into the select list.",
             )
         if column.name.text in _CHANGELOG_COLUMNS:
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',
-                hint="Leave the column out or rename it in the database.",
+                hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
             )
 
 

@@ -11,6 +11,7 @@ from joins.plan import (
     DatagenKind,
     DatagenSource,
     DeltaSink,
+    DeltaTableSource,
     Field,
     KafkaOptions,
     KafkaSink,
@@ -23,10 +24,13 @@ from joins.plan import (
 from joins.types import SqlType, TypeName
 from service.sql.errors import suggestion
 from service.sql.option_values import OptionValues
+from service.sql.options import LOOKUP_STRATEGY
 from service.sql.type_rules import INTEGER_BITS
 
 _PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
+_DELTA_DIMENSION = ("source.monitor-interval", "changelog.partitions", LOOKUP_STRATEGY)
+_DELTA_SINK = ("row-metadata", "sink.writer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,22 @@ class KafkaTable:
     has_startup_mode: bool
 
 
-Connector = MysqlCdcSource | KafkaTable | DatagenSource | DeltaSink | PrintSink | BlackholeSink
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A Delta table; its place in the statement decides whether it is a dimension or the sink.
+
+    Attributes:
+        dimension_options: those that the user gave and only a dimension has.
+        sink_options: those that the user gave and only a sink has.
+    """
+
+    source: DeltaTableSource
+    sink: DeltaSink
+    dimension_options: tuple[str, ...]
+    sink_options: tuple[str, ...]
+
+
+Connector = MysqlCdcSource | KafkaTable | DatagenSource | DeltaTable | PrintSink | BlackholeSink
 
 
 def build_connector(name: str, values: OptionValues, fields: tuple[Field, ...]) -> Connector:
@@ -188,10 +207,20 @@ def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, .
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return DeltaSink(
-        path=values.required("path"),
-        row_metadata=values.flag("row-metadata"),
-        writer=SinkWriter(values.required("sink.writer")),
+    path = values.required("path")
+    return DeltaTable(
+        source=DeltaTableSource(
+            path=path,
+            monitor_interval_ms=values.milliseconds("source.monitor-interval"),
+            changelog_partitions=values.number("changelog.partitions"),
+        ),
+        sink=DeltaSink(
+            path=path,
+            row_metadata=values.flag("row-metadata"),
+            writer=SinkWriter(values.required("sink.writer")),
+        ),
+        dimension_options=tuple(key for key in _DELTA_DIMENSION if key in values.nodes),
+        sink_options=tuple(key for key in _DELTA_SINK if key in values.nodes),
     )
 
 

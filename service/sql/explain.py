@@ -9,8 +9,10 @@ from joins.plan import (
     DatagenField,
     DatagenSource,
     DeltaSink,
+    DeltaTableSource,
     Dimension,
     DimensionJoin,
+    DimensionSource,
     Field,
     JoinPlan,
     KafkaOptions,
@@ -162,13 +164,18 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
     conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
         conditions.append(expression_text(join.condition))
-    source = dimension.source
     return (
         f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
-        f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port}) "
+        f"{_dimension_source(dimension.source)} "
         f"[{', '.join(_field(field) for field in dimension.fields)}; "
         f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
     )
+
+
+def _dimension_source(source: DimensionSource) -> str:
+    if isinstance(source, DeltaTableSource):
+        return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 
 def _key(alias: str, key: KeyPair) -> str:

@@ -13,6 +13,7 @@ from joins.plan import (
     DeltaSink,
     Dimension,
     DimensionJoin,
+    DimensionSource,
     JoinPlan,
     JoinType,
     KafkaSource,
@@ -24,12 +25,14 @@ from joins.plan import (
     ProbeSource,
     Sink,
 )
+from joins.types import TypeName
 from service.sql.catalog import (
     Table,
+    check_dimension,
     computed_columns,
     relation_of,
 )
-from service.sql.connectors import KafkaTable
+from service.sql.connectors import DeltaTable, KafkaTable
 from service.sql.errors import SqlError, suggestion
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.join_planner import JoinPlanner
@@ -194,16 +197,51 @@ class InsertPlanner:
         return alias.text
 
     def _dimension(self, table: Table, name: Name) -> Dimension:
-        if not isinstance(table.connector, MysqlCdcSource):
+        connector = table.connector
+        if isinstance(connector, DeltaTable):
+            self._check_delta_dimension(table, connector)
+            source: DimensionSource = connector.source
+        elif isinstance(connector, MysqlCdcSource):
+            source = connector
+        else:
             raise self._script.error(
                 name.at,
                 f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-                hint="Join a mysql-cdc table.",
+                hint="Join a mysql-cdc or a delta table.",
             )
         lookup = self._default_lookup
         if table.lookup_strategy is not None:
             lookup = Lookup(table.lookup_strategy, ChosenBy.OPTION)
-        return Dimension(table.name, table.connector, table.fields, table.primary_key, lookup)
+        return Dimension(table.name, source, table.fields, table.primary_key, lookup)
+
+    def _check_delta_dimension(self, table: Table, connector: DeltaTable) -> None:
+        check_dimension(self._script, table)
+        self._check_no_effect(table, connector.sink_options, "a dimension")
+        sink = self._tables.get(self._insert.table.text)
+        written = sink.connector if sink is not None else None
+        if isinstance(written, DeltaTable) and _same_path(written, connector):
+            raise self._script.error(
+                self._insert.table.at,
+                f'table "{table.name}" is joined, and written by the same job',
+                hint="Write to another path; another job may then join that table.",
+            )
+        for field in table.fields:
+            if field.type.name is TypeName.TIME:
+                raise self._script.error(
+                    table.at,
+                    f'column "{field.name}" of delta table "{table.name}" is TIME, which Delta '
+                    "does not have",
+                    hint="Declare it as the table has it; a TIME that this service wrote is BIGINT "
+                    "there, microseconds since midnight.",
+                )
+
+    def _check_no_effect(self, table: Table, options: tuple[str, ...], what: str) -> None:
+        if options:
+            raise self._script.error(
+                table.at,
+                f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
+                hint="Remove the option.",
+            )
 
     def _sink(self, table: Table) -> Sink:
         connector = table.connector
@@ -216,8 +254,11 @@ class InsertPlanner:
                         hint="Add VIRTUAL, which leaves it out of the sink.",
                     )
             return connector.sink
-        if isinstance(connector, DeltaSink | PrintSink | BlackholeSink):
-            self._check_row_metadata(table, connector)
+        if isinstance(connector, DeltaTable):
+            self._check_no_effect(table, connector.dimension_options, "a sink")
+            self._check_row_metadata(table, connector.sink)
+            return connector.sink
+        if isinstance(connector, PrintSink | BlackholeSink):
             return connector
         raise self._script.error(
             self._insert.table.at,
@@ -225,8 +266,8 @@ class InsertPlanner:
             hint="Write to delta, kafka, print or blackhole.",
         )
 
-    def _check_row_metadata(self, table: Table, sink: Sink) -> None:
-        if not isinstance(sink, DeltaSink) or not sink.row_metadata:
+    def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
+        if not sink.row_metadata:
             return
         for column in table.columns:
             if column.name.text in ROW_METADATA:
@@ -311,3 +352,8 @@ class InsertPlanner:
                 "the select list is too large once it is written out",
                 hint="Move repeated parts into computed columns of the probe.",
             )
+
+
+def _same_path(one: DeltaTable, other: DeltaTable) -> bool:
+    paths = [table.sink.path.removeprefix("file://").rstrip("/") for table in (one, other)]
+    return paths[0] == paths[1]

@@ -12,6 +12,7 @@ from service.sql.options import CONNECTORS, Option, OptionType
 from service.sql.script import Script
 from service.sql.syntax import CreateTable, OptionNode
 
+_UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
@@ -76,6 +77,10 @@ class OptionValues:
         """The value of a NUMBER option, or None when unset."""
         value = self.text(key)
         return None if value is None else int(value)
+
+    def milliseconds(self, key: str) -> int:
+        """The value of a DURATION option, which has a default."""
+        return duration_ms(self.required(key)) or 0
 
     def memory(self, key: str) -> int | None:
         """The bytes of a MEMORY option, or None when unset."""
@@ -174,6 +179,8 @@ def _check(script: Script, node: OptionNode, option: Option) -> None:
     _check_references(script, node, option)
     if option.type is OptionType.NUMBER:
         _check_number(script, node, option)
+    elif option.type is OptionType.DURATION:
+        _check_duration(script, node, option)
     elif option.type is OptionType.MEMORY:
         _check_memory(script, node, option)
     elif option.type is OptionType.FLAG:
@@ -210,6 +217,25 @@ def _check_number(script: Script, node: OptionNode, option: Option) -> None:
         node.value_at,
         f'option "{node.key}" is "{node.value[:100]}", expected {accepted}',
         hint=f"Give {accepted}.",
+    )
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of a duration such as `500 ms` or `2 s`, None if it is not one."""
+    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _UNITS_MS:
+        return None
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def _check_duration(script: Script, node: OptionNode, option: Option) -> None:
+    milliseconds = duration_ms(node.value)
+    if milliseconds is not None and option.lowest <= milliseconds <= option.highest:
+        return
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected {option.form}',
+        hint=f"Give {option.form}.",
     )
 
 

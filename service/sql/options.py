@@ -11,6 +11,7 @@ class OptionType(Enum):
 
     TEXT = auto()
     NUMBER = auto()
+    DURATION = auto()
     MEMORY = auto()
     FLAG = auto()
     CHOICE = auto()
@@ -23,8 +24,9 @@ class Option:
     Attributes:
         key: as in WITH; one segment may be `#`, which stands for a column name.
         default: what is used when it is missing, as text; None leaves it unset.
-        lowest: of a NUMBER or of the bytes of a MEMORY, `highest` likewise, both inclusive.
-        pattern: what a TEXT must match; `form` says it in words.
+        lowest: of a NUMBER, of the milliseconds of a DURATION or of the bytes of a MEMORY;
+            `highest` likewise, both inclusive.
+        pattern: what a TEXT must match; `form` says it in words, of a DURATION too.
         credential: the value is a secret; an inline one is stored as a reference.
         reference: the value may be a `${secret:name}` reference.
     """
@@ -225,10 +227,27 @@ _DELTA = (
     ),
     Option(
         "row-metadata",
-        "Add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
+        "Of a sink: add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
         OptionType.FLAG,
         default="true",
     ),
+    Option(
+        "source.monitor-interval",
+        "Of a dimension: how often the table is looked at for a new version.",
+        OptionType.DURATION,
+        default="1 s",
+        lowest=100,
+        highest=3_600_000,
+        form="100 ms to 1 h, such as 500 ms or 2 s",
+    ),
+    Option(
+        "changelog.partitions",
+        "Of a dimension: partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
     Option(
         "sink.writer",
         "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 
 from joins.plan import (
+    Dimension,
     JoinPlan,
     KafkaOptions,
     KafkaSource,
+    MysqlCdcSource,
 )
 from service.sql.catalog import (
     InlineSecret,
@@ -171,12 +173,14 @@ def _with_references(result: JoinPlan, secrets: tuple[InlineSecret, ...]) -> Joi
         properties = tuple((k, replaced(table, k, v)) for k, v in options.properties)
         return replace(options, properties=properties)
 
-    dimensions = tuple(
-        replace(
-            d, source=replace(d.source, password=replaced(d.name, "password", d.source.password))
-        )
-        for d in result.dimensions
-    )
+    def dimension(found: Dimension) -> Dimension:
+        source = found.source
+        if not isinstance(source, MysqlCdcSource):
+            return found
+        password = replaced(found.name, "password", source.password)
+        return replace(found, source=replace(source, password=password))
+
+    dimensions = tuple(dimension(d) for d in result.dimensions)
     probe, sink = result.probe, result.sink
     if isinstance(probe.source, KafkaSource):
         source = replace(probe.source, kafka=kafka(probe.table, probe.source.kafka))

@@ -5,12 +5,12 @@
 | `SETTINGS` | the table: what each does and its default |
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.plan import JoinPlan, LookupStrategy
 from service.sql.errors import suggestion
+from service.sql.option_values import duration_ms
 from service.sql.options import LOOKUP_STRATEGY
 from service.sql.script import Script
 from service.sql.syntax import SetOption
@@ -21,7 +21,6 @@ PIPELINE_NAME = "pipeline.name"
 TRIGGER_INTERVAL = "sluice.trigger-interval"
 RUNTIME_MODE = "execution.runtime-mode"
 BATCH = "batch"
-_UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,9 @@ def _name(value: str) -> str | None:
 
 
 def _interval(value: str) -> str | None:
-    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", value.strip(), re.ASCII)
-    if match is None or match[2] not in _UNITS_MS:
+    milliseconds = duration_ms(value)
+    if milliseconds is None:
         return None
-    milliseconds = int(match[1]) * _UNITS_MS[match[2]]
     in_range = MIN_TRIGGER_INTERVAL_MS <= milliseconds <= MAX_TRIGGER_INTERVAL_MS
     return f"{milliseconds} ms" if in_range else None
 

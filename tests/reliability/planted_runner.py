@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
 import joins.index_source
-from joins.adapters import mysql_binlog, mysql_cdc_process
+from joins.adapters import mysql_binlog, source_process
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.adapters.mysql_sender import ChangelogSender
@@ -194,7 +194,7 @@ def primary_key_change_ignored() -> None:
         started = [sys.executable, "-m", "tests.reliability.planted_runner", "--cdc", bug]
         return popen(started if "joins.adapters.mysql_binlog" in command else command, **options)
 
-    mysql_cdc_process.subprocess.Popen = planted  # type: ignore[assignment,misc]  # the planted bug
+    source_process.subprocess.Popen = planted  # type: ignore[assignment,misc]  # the planted bug
 
 
 def in_cdc() -> None:

@@ -5,8 +5,9 @@ import threading
 import pytest
 from kafka.future import Future
 
-from joins.adapters import mysql_sender
-from joins.adapters.mysql_sender import ChangelogSender, has_gap
+from joins.adapters import changelog_producer
+from joins.adapters.changelog_producer import has_gap
+from joins.adapters.mysql_sender import ChangelogSender
 from joins.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.mysql.test_binlog import captured_table
@@ -34,7 +35,7 @@ def test_a_gap_is_a_record_that_failed_before_one_that_landed(outcomes, gap):
 def test_a_sender_that_gave_up_sends_nothing_later(
     tmp_path, mariadb, java, broker_jars, monkeypatch
 ):
-    monkeypatch.setattr(mysql_sender, "_ACKNOWLEDGE_S", 2.0)
+    monkeypatch.setattr(changelog_producer, "_ACKNOWLEDGE_S", 2.0)
     before = set(threading.enumerate())
     with (
         KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,

@@ -1,4 +1,4 @@
-"""The CDC process seen from the runner: commands in, events out, a JSON line each."""
+"""A source's process seen from the runner: commands in, events out, a JSON line each."""
 
 import json
 import subprocess
@@ -6,28 +6,44 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
-from joins.adapters.mysql_cdc_config import CdcConfig
 from joins.errors import SourceError
+from joins.plan import KafkaOptions
 
 _STOP_TIMEOUT_S = 10.0
 
 
-class CdcProcess:
-    """A running CDC process; it dies with the thread that constructs it."""
+class SourceConfig(Protocol):
+    """What a source's process is started with."""
 
-    def __init__(self, config: CdcConfig, on_event: Callable[[dict[str, Any]], None]) -> None:
+    @property
+    def kafka(self) -> KafkaOptions:
+        """Cluster and changelog topic."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The value of `config` in the first line on standard input."""
+
+
+class SourceProcess:
+    """A running process of a source; it dies with the thread that constructs it."""
+
+    def __init__(
+        self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Start `python -m module` and tell it `config`."""
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "joins.adapters.mysql_binlog"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._reader = threading.Thread(target=self._read, name=f"cdc {self._topic}", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, name=f"source {self._topic}", daemon=True
+        )
         self._reader.start()
         self.send({"config": config.as_json()})
 
@@ -55,12 +71,12 @@ class CdcProcess:
         if self._last_error is not None:
             return SourceError(self._last_error["message"], hint=self._last_error["hint"])
         return SourceError(
-            f'cdc process of topic "{self._topic}" ended with status {self._child.returncode}',
+            f'source process of topic "{self._topic}" ended with status {self._child.returncode}',
             hint="It is started again; if this stays, see the runner's log.",
         )
 
     def stop(self) -> None:
-        """Ask the child to end at a transaction boundary, then insist."""
+        """Ask the child to end, then insist."""
         self.send({"stop": True})
         if self._child.stdin is not None:
             with suppress(BrokenPipeError):
