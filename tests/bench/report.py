@@ -1,0 +1,125 @@
+"""The tables of results in `deploy/BENCHMARKS.md`: one a machine, a line a measure.
+
+Lines of a benchmark that runs again are replaced, all others stay; another machine or another
+version gets a table of its own, so that no line stands below what it was not measured with.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from service.config import Settings
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import find_java
+from tests.bench.measure import Measure, Sense, rounded, spread
+
+_PACKAGES = ("pyspark", "delta-spark", "pyarrow", "deltalake", "kafka-python", "pymysql")
+_HEAD = "| bench | measure | size | ours | reference | ratio | bar | met | spread | run |"
+_RULE = "|" + "---|" * 10
+_BY_SENSE = {
+    Sense.RATIO_AT_LEAST: "≥ {}x",
+    Sense.RATIO_AT_MOST: "≤ {}x",
+    Sense.VALUE_AT_LEAST: "≥ {}",
+    Sense.VALUE_AT_MOST: "≤ {}",
+}
+
+
+def machine() -> str:
+    """What it runs on, as the heading of a section."""
+    memory = psutil.virtual_memory().total / 2**30
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}"
+
+
+def versions() -> str:
+    """What it runs with."""
+    settings = Settings.load()
+    java = find_java(settings.cache_dir)
+    broker = _of_jar(JarCache(settings.cache_dir, java).jars(JarSet.BROKER), "kafka-clients")
+    packages = [f"{name} {version(name)}" for name in _PACKAGES]
+    told = [f"Python {platform.python_version()}", f"Java {java.version}", f"Kafka {broker}"]
+    return ", ".join([*told, *packages])
+
+
+def _of_jar(jars: Sequence[Path], name: str) -> str:
+    found = (re.fullmatch(rf".*{name}-([\d.]+)\.jar", jar.name) for jar in jars)
+    return next((match[1] for match in found if match), "?")
+
+
+def line(bench: str, measure: Measure, when: str) -> str:
+    """One measure as a line of the table."""
+    spreads = [spread(values) for values in (measure.values, measure.references) if values]
+    met = "-" if measure.bar is None else "yes" if measure.ok else "**no**"
+    limit = "-" if measure.bar is None else _limit(measure)
+    cells = [
+        f"`{bench}`",
+        measure.name,
+        measure.size if measure.full else f"{measure.size} (*smaller*)",
+        f"{_number(measure.value)} {measure.unit}",
+        _number(measure.reference),
+        _number(measure.ratio),
+        limit,
+        met if measure.full or measure.bar is None else f"{met}, at this size",
+        ", ".join(f"{share:.0%}" for share in spreads),
+        when,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _limit(measure: Measure) -> str:
+    assert measure.bar is not None
+    return _BY_SENSE[measure.bar.sense].format(_number(measure.bar.limit))
+
+
+def _number(value: float | None) -> str:
+    short = rounded(value)
+    if short is None:
+        return "-"
+    return f"{short:,.0f}" if abs(short) >= 1_000 else f"{short:g}"
+
+
+def now() -> str:
+    """Date and load, for the last column."""
+    load = os.getloadavg()[0]
+    return f"{datetime.now(UTC):%Y-%m-%d}, load before {load:.1f}"
+
+
+def save(path: Path, heading: str, told: str, lines: Mapping[str, Sequence[str]]) -> None:
+    """Put `lines`, by benchmark, into the table below `heading` in the file at `path`.
+
+    Args:
+        path: of the file; what else it says stays as it is.
+        heading: the machine.
+        told: the versions; with the machine they name a table.
+        lines: benchmark → its lines.
+    """
+    intro, *blocks = _blocks(path.read_text(encoding="utf-8"))
+    mine = f"## {heading}\n{told}.\n"
+    before = next((block for block in blocks if block.startswith(mine)), "")
+    gone = tuple(f"| `{bench}` |" for bench in lines)
+    kept = [
+        row for row in before.splitlines() if row.startswith("| `") and not row.startswith(gone)
+    ]
+    rows = sorted([*kept, *(row for several in lines.values() for row in several)], key=_bench_of)
+    block = "\n".join([mine, _HEAD, _RULE, *rows, "", ""])
+    if before:
+        blocks[blocks.index(before)] = block
+    else:
+        blocks.insert(0, block)
+    path.write_text("".join([intro, *blocks]).rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _bench_of(row: str) -> str:
+    return row.split("`")[1]
+
+
+def _blocks(text: str) -> list[str]:
+    """What stands before the first heading, and each heading with its text."""
+    return re.split(r"^(?=## )", text.rstrip("\n") + "\n\n", flags=re.MULTILINE)
