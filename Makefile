@@ -1,7 +1,7 @@
 # Sluice. `make` alone tells what there is. Set-up is done by .ci/setup and talks on standard error,
 # so that the last line on standard output is the program's own.
 ARGS ?=
-WORKERS ?= 0
+WORKERS ?= 2
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests
@@ -19,7 +19,7 @@ setup: ## Virtual environment, Java, jars: what every other target does first
 demo: setup ## The whole system on an embedded broker and database
 	@$(RUN) service.cli demo $(ARGS)
 
-# WORKERS=2 runs two files at a time, each worker with services of its own.
+# Two files at a time, each worker with services of its own; WORKERS=0 runs them one after the other.
 test: setup ## All tests, or those that ARGS selects
 	@$(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 

@@ -163,7 +163,8 @@ class MariaDb(EmbeddedServer):
             "--skip-test-db",
             *_user_option(),
         ]
-        self._run_once(Command(arguments, self.log), task=f'be set up in "{self._data}"')
+        command = Command(arguments, self.log, self._environment())
+        self._run_once(command, task=f'be set up in "{self._data}"')
         self._users_file.touch(mode=0o600)
         self._users_file.write_text(self._users())
         marker.touch()
@@ -193,7 +194,13 @@ class MariaDb(EmbeddedServer):
             *_user_option(),
             *(f"--{n}" if value is None else f"--{n}={value}" for n, value in options.items()),
         ]
-        return Command(arguments, self.log)
+        return Command(arguments, self.log, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        """A starting server removes all temporary tables in its temporary directory."""
+        temporary = self._dir / "tmp"
+        temporary.mkdir(exist_ok=True)
+        return {"TMPDIR": str(temporary)}
 
     def _hint(self) -> str:
         if "loading shared libraries" in last_lines(self.log, 10):

@@ -4,6 +4,7 @@ What a method wrote is durable when it returns. Every change of a job's state go
 `transition` or `follow`, which keep the transition with its cause in the same transaction.
 """
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from service.jobs.job import DesiredState, Job, JobError, JobEvent, JobState, ch
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
+_MIGRATING = threading.Lock()  # alembic keeps its context in a module
 _METADATA = sa.MetaData()
 _JOBS = sa.Table(
     "jobs",
@@ -109,7 +111,7 @@ class JobStore:
         """
         try:
             engine = _engine(url)
-            with engine.execution_options(sluice_writes=True).begin() as connection:
+            with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
                 _migrate(connection)
         except CommandError as exc:
             raise StoreError(

@@ -49,10 +49,15 @@ def jvm_of(job_directory: Path) -> psutil.Process | None:
 
 
 def workers_of(job_directory: Path) -> list[psutil.Process]:
-    """Spark's Python workers, without the daemon that they are forked from."""
-    both = members(job_directory, WORKER)
-    pids = {process.pid for process in both}
-    return [process for process in both if _parent(process) in pids]
+    """Spark's Python workers, also those that serve on after their daemon was killed."""
+    daemons = daemons_of(job_directory)
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or ()
+        with suppress(*_GONE):
+            if any(WORKER in word for word in command) and process not in daemons:
+                found += [process] if Path(process.cwd()) == job_directory.resolve() else []
+    return found
 
 
 def daemons_of(job_directory: Path) -> list[psutil.Process]:

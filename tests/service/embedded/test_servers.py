@@ -94,6 +94,19 @@ def test_a_database_keeps_rows_port_and_passwords(tmp_path: Path, database_home:
     assert [path.name for path in tmp_path.glob("*.sql")] == []
 
 
+def test_a_database_that_starts_leaves_temporary_tables_of_others_alone(
+    tmp_path: Path, database_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    theirs = shared / "#sql-temptable-1-1-1.MAI"
+    theirs.touch()
+    monkeypatch.setenv("TMPDIR", str(shared))
+    with MariaDb(tmp_path / "own", database_home) as database:
+        assert database.healthy()
+    assert theirs.exists()
+
+
 def test_nobody_gets_in_without_a_password(mariadb: MariaDb) -> None:
     assert run_sql(mariadb, "SELECT 1 FROM mysql.user WHERE user = ''") == []
     for user in ("root", "cdc", "anybody"):

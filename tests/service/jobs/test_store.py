@@ -1,5 +1,6 @@
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_jobs_and_events_survive_a_new_opening(store, url):
     assert again.get(job.id).state is JobState.STARTING
     assert [event.cause for event in again.events(job.id)] == ["submitted", "go"]
     again.close()
+
+
+def test_several_stores_can_be_opened_at_once(tmp_path):
+    urls = [f"sqlite:///{tmp_path / str(number % 4)}.db" for number in range(16)]
+    with ThreadPoolExecutor(len(urls)) as pool:
+        for opened in pool.map(JobStore.open, urls):
+            opened.check()
+            opened.close()
 
 
 def test_an_idempotency_key_belongs_to_one_job(store):
