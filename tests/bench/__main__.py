@@ -1,21 +1,25 @@
 """`python -m tests.bench <name>`: one benchmark; its last line is one JSON object.
 
-A benchmark is a module `<name>_bench` of this package, dashes as underscores, with
-`measure(place: Place, sizes: Sizes) -> list[Measure]`, the most important measure first.
+A benchmark is a module `<name>_bench` of this package, dashes as underscores. It has either
+`measure(place: Place, sizes: Sizes) -> list[Measure]`, the most important measure first, or
+`run() -> dict`, which gives that last line itself.
 """
 
 import argparse
 import importlib
 import json
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from service.logs import configure_logs
-from tests.bench.measure import RUNS, Measure, Sizes, as_json
+from tests.bench import report
+from tests.bench.measure import RUNS, Sizes, as_json
 from tests.bench.place import Place
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "deploy" / "BENCHMARKS.md"
@@ -28,10 +32,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(_SUFFIX).replace("_", "-") for p in found))
 
 
-def run(name: str, place: Place, sizes: Sizes) -> list[Measure]:
-    """The measures of the benchmark `name`."""
+def run(name: str, place: Place, sizes: Sizes) -> dict[str, Any]:
+    """The JSON object of the benchmark `name`."""
     module = importlib.import_module(f"tests.bench.{name.replace('-', '_')}_bench")
-    found: list[Measure] = module.measure(place, sizes)
+    if hasattr(module, "measure"):
+        return as_json(name, module.measure(place, sizes))
+    found: dict[str, Any] = module.run()
     return found
 
 
@@ -71,21 +77,22 @@ def _data_directory(given: Path | None) -> Iterator[Path]:
         yield Path(directory)
 
 
-def _one(name: str, arguments: argparse.Namespace) -> bool:
-    """Run one benchmark in a place of its own, and tell what it has found."""
-    from tests.bench import report
-
-    when = report.now()
+def one(arguments: argparse.Namespace) -> bool:
+    """Run the named benchmark in a place of its own, and tell what it has found."""
     sizes = Sizes(arguments.records, arguments.dim, arguments.runs)
     with _data_directory(arguments.data) as directory, Place(directory) as place:
-        measures = run(name, place, sizes)
+        told = run(arguments.name, place, sizes)
     if arguments.save:
-        lines = [report.line(name, measure, when) for measure in measures]
-        report.save(BENCHMARKS, report.machine(), report.versions(), {name: lines})
-    told = as_json(name, measures)
+        report.save(BENCHMARKS, report.machine(), report.versions(), report.lines(told))
     sys.stdout.write(json.dumps(told) + "\n")
-    sys.stdout.flush()
     return bool(told["ok"])
+
+
+def all_of_them(arguments: Sequence[str]) -> bool:
+    """Run each benchmark in a process of its own, so that none ends the others; save all."""
+    command = [sys.executable, "-m", "tests.bench"]
+    met = [subprocess.run([*command, name, "--save", *arguments]).returncode for name in names()]
+    return not any(met)
 
 
 def main() -> int:
@@ -93,11 +100,8 @@ def main() -> int:
     arguments = read_arguments()
     configure_logs("WARNING")  # to standard error: the last line on standard output is the result
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is ended
-    if arguments.name is not None:
-        return 0 if _one(arguments.name, arguments) else 1
-    arguments.save = True
-    met = [_one(name, arguments) for name in names()]
-    return 0 if all(met) else 1
+    met = all_of_them(sys.argv[1:]) if arguments.name is None else one(arguments)
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

@@ -73,7 +73,9 @@ def _with_segments(place: Place, rig: Rig, dim: int) -> Iterator[Subject]:
             wait_until(
                 lambda: live_segments(subject) > SEGMENTS, deadline_s=900, what="the segments"
             )
-        subject.job.wait_for(lambda s: s["dimensions"][0]["lag_records"] == 0, "all is committed")
+        subject.wait_for(
+            lambda s: s["dimensions"][0]["lag_records"] == 0, "it is committed", deadline_s=120
+        )
         place.say(f"{dim:,} rows, {live_segments(subject)} live segments")
         subject.job.stop()
         yield subject

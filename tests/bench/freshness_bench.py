@@ -115,7 +115,7 @@ def _wait(subject: Subject, seconds: float, *, until_caught_up: bool = False) ->
             return True
         return until_caught_up and status["dimensions"][0]["lag_records"] == 0
 
-    subject.job.wait_for(over, f"{seconds} s are over", deadline_s=seconds + 60)
+    subject.wait_for(over, f"{seconds} s are over", deadline_s=seconds + 60)
 
 
 def _measured(subject: Subject, from_ms: int, until_ms: int) -> Seen:
@@ -124,8 +124,10 @@ def _measured(subject: Subject, from_ms: int, until_ms: int) -> Seen:
     log = DeltaLog(subject.job.directory / "tables" / "user_info" / "changelog", "bench")
     made, took, missed = [], [], 0
     for version in range(log.oldest_entry(), log.version() + 1):
-        stamps = log.read_commit(version, ["changed_ms"]).column("changed_ms").drop_null()
-        changed = stamps.to_numpy()
+        rows = log.read_commit(version, ["changed_ms"])
+        if rows.num_rows == 0:
+            continue
+        changed = rows.column("changed_ms").drop_null().to_numpy()
         changed = changed[(changed >= from_ms) & (changed < until_ms)]
         first = int(np.searchsorted(pinned, version))
         if first == len(pinned):

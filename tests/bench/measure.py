@@ -92,9 +92,9 @@ class Measure:
         return self.bar is None or self.bar.sense.met(self.value, self.ratio, self.bar.limit)
 
     def as_json(self) -> dict[str, Any]:
-        """For the last line of a benchmark."""
+        """JSON values, for the last line of a benchmark and for its lines in the table."""
         return {
-            "bench": self.name,
+            "measure": self.name,
             "value": rounded(self.value),
             "unit": self.unit,
             "reference": rounded(self.reference),
@@ -132,9 +132,9 @@ def as_json(bench: str, measures: Sequence[Measure]) -> dict[str, Any]:
     """The JSON object of a benchmark: its first measure, the others below `parts`."""
     first, *others = measures
     return {
-        **first.as_json(),
         "bench": bench,
-        "measure": first.name,
+        **first.as_json(),
         "ok": all(measure.ok for measure in measures),
+        "met": first.ok,
         "parts": [measure.as_json() for measure in others],
     }

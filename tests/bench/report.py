@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -18,7 +19,7 @@ from service.config import Settings
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
-from tests.bench.measure import Measure, Sense, rounded, spread
+from tests.bench.measure import Sense
 
 _PACKAGES = ("pyspark", "delta-spark", "pyarrow", "deltalake", "kafka-python", "pymysql")
 _HEAD = "| bench | measure | size | ours | reference | ratio | bar | met | spread | run |"
@@ -53,61 +54,62 @@ def _of_jar(jars: Sequence[Path], name: str) -> str:
     return next((match[1] for match in found if match), "?")
 
 
-def line(bench: str, measure: Measure, when: str) -> str:
+def lines(told: Mapping[str, Any]) -> list[str]:
+    """The JSON object of a benchmark as lines of the table: itself, then its parts."""
+    when = now()
+    parts = [told, *(part for part in told.get("parts", ()) if "value" in part)]
+    return [line(told["bench"], part, when) for part in parts]
+
+
+def line(bench: str, told: Mapping[str, Any], when: str) -> str:
     """One measure as a line of the table."""
-    spreads = [spread(values) for values in (measure.values, measure.references) if values]
-    met = "-" if measure.bar is None else "yes" if measure.ok else "**no**"
-    limit = "-" if measure.bar is None else _limit(measure)
+    full, bar = told.get("full_size", True), told.get("bar")
+    sense = Sense(told.get("judged") or Sense.RATIO_AT_LEAST)
+    met = "yes" if told.get("met", told.get("ok")) else "**no**"
+    spreads = (told.get("spread"), told.get("reference_spread"))
     cells = [
         f"`{bench}`",
-        measure.name,
-        measure.size if measure.full else f"{measure.size} (*smaller*)",
-        f"{_number(measure.value)} {measure.unit}",
-        _number(measure.reference),
-        _number(measure.ratio),
-        limit,
-        met if measure.full or measure.bar is None else f"{met}, at this size",
-        ", ".join(f"{share:.0%}" for share in spreads),
+        told.get("measure", bench),
+        told.get("size", "") if full else f"{told['size']} (*smaller*)",
+        f"{_number(told['value'])} {told['unit']}",
+        _number(told["reference"]),
+        _number(told["ratio"]),
+        "-" if bar is None else _BY_SENSE[sense].format(_number(bar)),
+        "-" if bar is None else met if full else f"{met}, at this size",
+        ", ".join(f"{share:.0%}" for share in spreads if isinstance(share, float | int)),
         when,
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def _limit(measure: Measure) -> str:
-    assert measure.bar is not None
-    return _BY_SENSE[measure.bar.sense].format(_number(measure.bar.limit))
-
-
 def _number(value: float | None) -> str:
-    short = rounded(value)
-    if short is None:
+    if value is None:
         return "-"
-    return f"{short:,.0f}" if abs(short) >= 1_000 else f"{short:g}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:g}"
 
 
 def now() -> str:
-    """Date and load, for the last column."""
-    load = os.getloadavg()[0]
-    return f"{datetime.now(UTC):%Y-%m-%d}, load before {load:.1f}"
+    """Date and load of the last minutes, for the last column: ours alone makes 2 to 4."""
+    return f"{datetime.now(UTC):%Y-%m-%d}, load {os.getloadavg()[2]:.0f}"
 
 
-def save(path: Path, heading: str, told: str, lines: Mapping[str, Sequence[str]]) -> None:
-    """Put `lines`, by benchmark, into the table below `heading` in the file at `path`.
+def save(path: Path, heading: str, told: str, new: Sequence[str]) -> None:
+    """Put the `new` lines of a benchmark into the table below `heading` in the file at `path`.
 
     Args:
         path: of the file; what else it says stays as it is.
         heading: the machine.
         told: the versions; with the machine they name a table.
-        lines: benchmark → its lines.
+        new: all lines of one benchmark.
     """
     intro, *blocks = _blocks(path.read_text(encoding="utf-8"))
     mine = f"## {heading}\n{told}.\n"
     before = next((block for block in blocks if block.startswith(mine)), "")
-    gone = tuple(f"| `{bench}` |" for bench in lines)
+    gone = f"| `{_bench_of(new[0])}` |"
     kept = [
         row for row in before.splitlines() if row.startswith("| `") and not row.startswith(gone)
     ]
-    rows = sorted([*kept, *(row for several in lines.values() for row in several)], key=_bench_of)
+    rows = sorted([*kept, *new], key=_bench_of)
     block = "\n".join([mine, _HEAD, _RULE, *rows, "", ""])
     if before:
         blocks[blocks.index(before)] = block

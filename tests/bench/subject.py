@@ -2,10 +2,9 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.support.wait import wait_until
 
 OPENS_WITHIN_S = 1_800.0
 _DRAINS_WITHIN_S = 1_800.0
-_LOOK_S, _ASK_EVERY = 0.2, 50
+_ASK_S = 0.5
 
 
 @dataclass
@@ -43,30 +42,39 @@ class Subject:
             return 0
         return sum(json.loads(path.read_bytes())["next_offsets"].values())
 
-    def wait_open(self) -> dict[str, Any]:
-        """The status with which the gate is open."""
-        return self.job.wait_for(
-            lambda s: s["state"] == "JOINING", "the gate opens", deadline_s=OPENS_WITHIN_S
-        )
-
-    def wait_drained(self) -> None:
-        """All records of the stream are joined, and Spark's own log says so.
+    def wait_for(
+        self, condition: Callable[[dict[str, Any]], Any], what: str, *, deadline_s: float
+    ) -> dict[str, Any]:
+        """The first status that meets `condition`, asked for seldom: that costs time of a core.
 
         Raises:
             AssertionError: the job has failed.
             TimeoutError: it has not got there.
         """
-        for look in count():
-            if self.joined_to() >= self.stream.sent:
-                break
-            if look * _LOOK_S > _DRAINS_WITHIN_S:
-                raise TimeoutError(f"{self.joined_to()} of {self.stream.sent} records are joined")
-            if look % _ASK_EVERY == 0:  # seldom: what we ask for costs what we measure
-                status = self.job.status()
-                assert status["state"] != "FAILED", status["error"]
-            time.sleep(_LOOK_S)
+        deadline = time.monotonic() + deadline_s
+        while True:
+            status = self.job.status()
+            assert status["state"] != "FAILED", status["error"]
+            if condition(status):
+                return status
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what}: not within {deadline_s} s, {status}")
+            time.sleep(_ASK_S)
+
+    def wait_open(self) -> dict[str, Any]:
+        """The status with which the gate is open."""
+        return self.wait_for(
+            lambda s: s["state"] == "JOINING", "the gate opens", deadline_s=OPENS_WITHIN_S
+        )
+
+    def wait_drained(self) -> None:
+        """All records of the stream are joined, and Spark's own log says so; as `wait_for`."""
+        self.wait_for(self._is_drained, "everything is joined", deadline_s=_DRAINS_WITHIN_S)
         logs = self.checkpoint
         wait_until(lambda: newest(logs / "commits") == newest(logs / "offsets"), what="the entry")
+
+    def _is_drained(self, _: dict[str, Any]) -> bool:
+        return self.joined_to() >= self.stream.sent
 
     def drain(self, *, changes_per_s: int = 0) -> list[BatchTime]:
         """Start the stopped job on what is in the stream, and stop it again."""

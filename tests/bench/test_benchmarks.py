@@ -16,7 +16,7 @@ from tests.bench.__main__ import names, read_arguments
 from tests.bench.batches import WARM_UP, BatchTime, batch_limit, batch_times, records_per_second
 from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
 from tests.bench.place import Place
-from tests.bench.report import line, save
+from tests.bench.report import line, lines, save
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMISED = (
@@ -142,12 +142,6 @@ def test_every_promised_benchmark_is_there() -> None:
     assert [name for name in PROMISED if name not in names()] == []
 
 
-@pytest.mark.parametrize("name", names())
-def test_each_benchmark_is_described(name: str) -> None:
-    module = ROOT / "tests" / "bench" / f"{name.replace('-', '_')}_bench.py"
-    assert module.read_text().startswith(f'"""`{name}`: ')
-
-
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.bench", "joins"], cwd=ROOT, capture_output=True, text=True
@@ -180,37 +174,48 @@ def rows(path: Path) -> list[str]:
 
 
 def test_a_line_tells_numbers_bar_and_spread() -> None:
-    found = line("join", measured([3.0, 4.0, 5.0], [1.0, 2.0, 2.5], TWICE), "today")
+    found = line("join", measured([3.0, 4.0, 5.0], [1.0, 2.0, 2.5], TWICE).as_json(), "today")
     assert found == (
         "| `join` | speed | 10 records | 4 records/s | 2 | 2 | ≥ 2x | yes | 50%, 75% | today |"
     )
 
 
 def test_a_line_says_when_it_was_measured_at_a_smaller_size() -> None:
-    found = line("join", measured([1.0], [1.0], TWICE, full=False), "today")
+    found = line("join", measured([1.0], [1.0], TWICE, full=False).as_json(), "today")
     assert "| 10 records (*smaller*) |" in found
     assert "| **no**, at this size |" in found
 
 
 def test_lines_of_a_benchmark_that_runs_again_are_replaced(document: Path) -> None:
-    machine, versions = "2 cores", "Python 3"
-    first = {"join": ["| `join` | a |", "| `join` | b |"], "drain": ["| `drain` | a |"]}
-    save(document, machine, versions, first)
-    save(
-        document,
-        machine,
-        versions,
-        {"join": ["| `join` | c |"], "join-kafka": ["| `join-kafka` |"]},
-    )
-    assert rows(document) == ["| `drain` | a |", "| `join` | c |", "| `join-kafka` |"]
+    for new in (
+        ["| `join` | a |", "| `join` | b |"],
+        ["| `drain` | a |"],
+        ["| `join-kafka` | a |"],
+        ["| `join` | c |"],
+    ):
+        save(document, "2 cores", "Python 3", new)
+    assert rows(document) == ["| `drain` | a |", "| `join` | c |", "| `join-kafka` | a |"]
     text = document.read_text()
     assert text.startswith("# Benchmarks\n\nRead me.\n\n## 2 cores\nPython 3.\n\n| bench |")
     assert text.endswith("\n\n## What falls short\nNothing.\n")
 
 
+def test_each_part_has_its_own_line_and_its_own_verdict() -> None:
+    told = as_json("join", [measured([3.0], [1.0], TWICE), measured([1.0], [1.0], TWICE)])
+    first, second = lines(told)
+    assert "| yes |" in first
+    assert "| **no** |" in second
+
+
+def test_a_benchmark_that_makes_its_own_last_line_has_a_line_too() -> None:
+    told = {"bench": "kernel", "value": 1.5, "unit": "M rec/s", "reference": 3.0, "ratio": 0.5}
+    (found,) = lines({**told, "bar": 0.4, "ok": True, "parts": [{"ratio": 1.0}]})
+    assert found.startswith("| `kernel` | kernel |  | 1.5 M rec/s | 3 | 0.5 | ≥ 0.4x | yes |")
+
+
 def test_another_machine_or_version_has_a_table_of_its_own(document: Path) -> None:
-    save(document, "2 cores", "Python 3", {"join": ["| `join` | old |"]})
-    save(document, "2 cores", "Python 4", {"join": ["| `join` | new |"]})
+    save(document, "2 cores", "Python 3", ["| `join` | old |"])
+    save(document, "2 cores", "Python 4", ["| `join` | new |"])
     assert rows(document) == ["| `join` | new |", "| `join` | old |"]
 
 
