@@ -7,6 +7,7 @@ version gets a table of its own, so that no line stands below what it was not me
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -43,15 +44,24 @@ def versions() -> str:
     """What it runs with."""
     settings = Settings.load()
     java = find_java(settings.cache_dir)
-    broker = _of_jar(JarCache(settings.cache_dir, java).jars(JarSet.BROKER), "kafka-clients")
+    cache = JarCache(settings.cache_dir, java)
+    servers = [f"Kafka {_broker(cache)}", f"MariaDB {_database(cache)}"]
     packages = [f"{name} {version(name)}" for name in _PACKAGES]
-    told = [f"Python {platform.python_version()}", f"Java {java.version}", f"Kafka {broker}"]
-    return ", ".join([*told, *packages])
+    told = [f"Python {platform.python_version()}", f"Java {java.version}", *servers, *packages]
+    return ", ".join(told)
 
 
-def _of_jar(jars: Sequence[Path], name: str) -> str:
-    found = (re.fullmatch(rf".*{name}-([\d.]+)\.jar", jar.name) for jar in jars)
-    return next((match[1] for match in found if match), "?")
+def _broker(cache: JarCache) -> str:
+    names = (jar.name for jar in cache.jars(JarSet.BROKER))
+    found = (re.search(r"kafka-clients-([\d.]+)\.jar", name) for name in names)
+    return next((match[1] for match in found if match), "of unknown version")
+
+
+def _database(cache: JarCache) -> str:
+    program = cache.database_home() / "bin" / "mariadbd"
+    told = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"Ver ([\d.]+)", told)
+    return found[1] if found else "of unknown version"
 
 
 def lines(told: Mapping[str, Any]) -> list[str]:
