@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def _wait(subject: Subject, seconds: float, *, until_caught_up: bool = False) ->
     """So long, unless the build side has caught up before; the job must not fail meanwhile."""
     until = now_ms() + seconds * 1_000
 
-    def over(status: dict) -> bool:
+    def over(status: dict[str, Any]) -> bool:
         if now_ms() >= until:
             return True
         return until_caught_up and status["dimensions"][0]["lag_records"] == 0

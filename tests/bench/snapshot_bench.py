@@ -37,4 +37,4 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
 def spark_up_ms(subject: Subject) -> int:
     """When the runner had its Spark: the first state behind STARTING."""
-    return min(e["at_ms"] for e in subject.job.events() if e["to"] in _WORKING)
+    return min(int(e["at_ms"]) for e in subject.job.events() if e["to"] in _WORKING)
