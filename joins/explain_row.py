@@ -76,8 +76,8 @@ class RowExplainer:
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
-        `held`, `before-start`, `skipped`, `expired`, `no-record`, `beyond-end`; `reason` says it in
-        a sentence.
+        `held`, `before-start`, `after-end` (of a bounded stream), `skipped`, `expired`,
+        `no-record`, `beyond-end` (of the topic); `reason` says it in a sentence.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
@@ -120,6 +120,9 @@ class RowExplainer:
                 f'topic "{place.topic}" has no partition {place.partition}, it has {sorted(end)}',
                 hint="Use one of the topic's partitions.",
             )
+        late = self._behind(place)
+        if late is not None:
+            return late
         if at >= last:
             return "beyond-end", f"the partition ends at offset {last}: there is no such record"
         early = self._before(place)
@@ -145,6 +148,18 @@ class RowExplainer:
         if place.offset < start:
             cause = lives[-1].cause
             return "skipped", f'"{cause}" was acknowledged: the job went on at offset {start}'
+        return None
+
+    def _behind(self, place: Coordinates) -> tuple[str, str] | None:
+        """Why a bounded job never joins a record, whether it is there or not."""
+        ends = self._history.lives()[-1].end_offsets
+        if ends is None:
+            return None
+        end = ends.get(place.partition)
+        if end is None:
+            return "after-end", "the job is bounded, and the partition is not one of its own"
+        if place.offset >= end:
+            return "after-end", f"the job is bounded and ends at offset {end} of the partition"
         return None
 
     def _is_open(self) -> bool:

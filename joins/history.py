@@ -229,6 +229,7 @@ def _pin_of(value: Mapping[str, Any]) -> Pin:
             versions={str(name): int(v) for name, v in value["versions"].items()},
             batch_timestamp_ms=int(value["batch_timestamp_ms"]),
             epoch=int(value["epoch"]),
+            source_ts_ms=dict(value.get("source_ts_ms") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(

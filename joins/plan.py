@@ -30,6 +30,15 @@ class StartupMode(StrEnum):
     SPECIFIC = "specific-offsets"
 
 
+class BoundedMode(StrEnum):
+    """Where a Kafka probe ends; resolved to numbers at submission."""
+
+    UNBOUNDED = "unbounded"
+    LATEST = "latest-offset"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A physical column: it is in the record, the table or the output."""
@@ -79,6 +88,11 @@ class KafkaSource:
         startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
         max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
             default.
+        bounded_timestamp_ms: with `BoundedMode.TIMESTAMP`, epoch milliseconds; records from there
+            on are not read.
+        bounded_offsets: with `BoundedMode.SPECIFIC`, (partition, offset behind the last record);
+            nothing is read of a partition that is not named.
+        max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
     """
 
     kafka: KafkaOptions
@@ -86,6 +100,10 @@ class KafkaSource:
     startup_timestamp_ms: int | None = None
     startup_offsets: tuple[tuple[int, int], ...] = ()
     max_records_per_batch: int | None = None
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
+    max_bytes_per_batch: int | None = None
     kind: Literal["kafka"] = "kafka"
 
 

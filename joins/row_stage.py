@@ -38,7 +38,7 @@ def stage_rows(
     whole = schema.append(REPORT)
     origin = current_origin(task.epoch, pin.batch)
     with ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead:
-        for batch in joined(batches, task, pin):
+        for batch in joined(counts.reading(batches), task, pin):
             dead.write(batch.dead_letters)
             counts.add(batch)
             if encode is not None:

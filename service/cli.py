@@ -27,6 +27,7 @@ from service.version import program_version
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
+_ENDED = ("STOPPED", "FAILED", "FINISHED")
 _SUBMIT_HELP = "Submit a script and start its job; prints the job's id."
 app = typer.Typer(
     name="sluice",
@@ -44,6 +45,7 @@ class Wait(StrEnum):
 
     NO = "no"
     JOINING = "joining"
+    FINISHED = "finished"
 
 
 Script = Annotated[Path, typer.Argument(help="The SQL script, - for standard input.")]
@@ -91,8 +93,9 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
         job = client.submit(sql, name, idempotency_key=key)
         for warning in job["warnings"]:
             say(f"warning: {warning['message']}")
-        if wait is Wait.JOINING:
-            job = _wait(client, job["id"], timeout, lambda found: found["state"] == "JOINING")
+        if wait is not Wait.NO:
+            states = {wait.value.upper(), "FINISHED"}  # a short job is JOINING for a moment only
+            job = _wait(client, job["id"], timeout, lambda found: found["state"] in states)
     if output is Output.JSON:
         show_json(job)
     else:
@@ -127,7 +130,7 @@ def stop(
         job_id = client.find(job)
         client.stop(job_id)
         if wait:
-            _wait(client, job_id, timeout, lambda found: found["state"] in ("STOPPED", "FAILED"))
+            _wait(client, job_id, timeout, lambda found: found["state"] in _ENDED)
     say(f"job {job_id} {'stopped' if wait else 'is stopping'}")
 
 

@@ -2,7 +2,7 @@
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,12 +29,14 @@ from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
 from joins.history import History, HistoryPlaces
+from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
+    BoundedMode,
     DatagenSource,
     DeltaSink,
     Dimension,
@@ -139,13 +141,42 @@ def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
     if source.startup_mode is StartupMode.TIMESTAMP:
         return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
     given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
-    unknown = sorted(set(given) - set(begin))
+    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
+    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+
+
+def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[int, int] | None:
+    """The offset behind the last record of each partition, as numbers; None without an end.
+
+    Args:
+        source: the stream.
+        start: where it begins; partitions that come later are not in it.
+
+    Raises:
+        SourceError: as `resolve_start_offsets`.
+    """
+    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    if source.bounded_mode is BoundedMode.UNBOUNDED:
+        return None
+    if source.bounded_mode is BoundedMode.LATEST:
+        end = cluster.end_offsets(topic)
+    elif source.bounded_mode is BoundedMode.TIMESTAMP:
+        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
+    else:
+        end = dict(source.bounded_offsets)
+        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
+    return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+
+
+def _check_partitions(
+    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
+) -> None:
+    unknown = sorted(set(given) - set(there))
     if unknown:
         raise SourceError(
-            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(begin)}',
-            hint="Correct 'scan.startup.specific-offsets'.",
+            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
+            hint=f"Correct '{option}'.",
         )
-    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +270,7 @@ class _Assembly:
                 build_trigger_ms=trigger or self.settings.build_trigger_ms,
                 probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
                 max_records_per_batch=self._max_records_per_batch(),
+                max_bytes_per_batch=self.settings.max_bytes_per_batch,
                 fold_interval_s=self.settings.fold_interval_s,
                 replay_batches=self.settings.replay_batches,
                 maintenance_interval_s=self.settings.maintenance_interval_s,
@@ -283,8 +315,11 @@ class _Assembly:
             topic = self._datagen_topic()
             cluster.create(topic, 1, self.settings.changelog_replication, config)
             offsets, described = {0: 0}, cluster.require(topic)
+            rows = row_limit(source)
+            ends = None if rows is None else {0: rows}
         else:
             offsets = resolve_start_offsets(source)
+            ends = resolve_end_offsets(source, offsets)
             described = KafkaCluster(source.kafka).require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
@@ -293,6 +328,7 @@ class _Assembly:
             probe_topic_id=described.topic_id,
             probe_start_offsets=offsets,
             changelog_topics=topics,
+            probe_end_offsets=ends,
         )
 
     def _datagen_topic(self) -> str:

@@ -10,13 +10,22 @@ from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
-from joins.plan import DeltaSink, JoinPlan, KafkaSink, KafkaSource, SinkWriter, StartupMode
+from joins.plan import (
+    BoundedMode,
+    DeltaSink,
+    JoinPlan,
+    KafkaSink,
+    KafkaSource,
+    SinkWriter,
+    StartupMode,
+)
 from service.config import Settings
 from service.secrets import SecretResolver
 from service.wiring import (
     connection_of,
     internal_kafka,
     output_path,
+    resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
 )
@@ -26,7 +35,7 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     """See that every topic, table and place of `plan` is there and may be used.
 
     Returns:
-        The plan with the probe's start offsets resolved to numbers: they are kept from here on.
+        The plan with the probe's start and end resolved to offsets: they are kept from here on.
 
     Raises:
         SluiceError: what is missing or refused.
@@ -44,8 +53,16 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     source = resolved.probe.source
     if not isinstance(source, KafkaSource) or not isinstance(plan.probe.source, KafkaSource):
         return plan
-    offsets = tuple(sorted(resolve_start_offsets(source).items()))
-    held = replace(plan.probe.source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
+    start = resolve_start_offsets(source)
+    end = resolve_end_offsets(source, start)
+    held = replace(
+        plan.probe.source,
+        startup_mode=StartupMode.SPECIFIC,
+        startup_offsets=tuple(sorted(start.items())),
+    )
+    if end is not None:
+        bounds = tuple(sorted(end.items()))
+        held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
     return replace(plan, probe=replace(plan.probe, source=held))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan import (
+    BoundedMode,
     DatagenField,
     DatagenSource,
     DeltaSink,
@@ -118,8 +119,15 @@ def _kafka_source(source: KafkaSource) -> str:
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
+    if source.bounded_mode is not BoundedMode.UNBOUNDED:
+        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+        if source.bounded_timestamp_ms is not None:
+            ends.append(f"{source.bounded_timestamp_ms} ms")
+        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
+    if source.max_bytes_per_batch is not None:
+        parts.append(f"{source.max_bytes_per_batch} bytes")
     return f"kafka({', '.join(parts)})"
 
 

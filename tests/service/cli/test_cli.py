@@ -81,6 +81,21 @@ def test_a_job_that_fails_while_waiting_is_an_error(sluice):
     assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
 
 
+def test_a_bounded_job_is_waited_for(plane, sluice):
+    job_id = sluice("submit", "-", "--name", "done", text=script()).stdout.strip()
+    (plane.services.settings.jobs_dir / job_id / "go").touch()
+    for wanted in ("finished", "joining"):
+        again = sluice("submit", "-", "--key", "k", "--name", "done", text=script())
+        (plane.services.settings.jobs_dir / again.stdout.strip() / "go").touch()
+        waited = sluice(
+            "submit", "-", "--key", "k", "--name", "done", "--wait", wanted, text=script()
+        )
+        assert waited.returncode == 0, waited.stderr
+    with Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
+    assert "FINISHED" in sluice("status", job_id).stdout
+
+
 def test_validate_needs_no_control_plane(sluice):
     good = sluice("validate", "-", text=script(), SLUICE_SERVER="http://127.0.0.1:1")
     assert good.returncode == 0
