@@ -160,6 +160,8 @@ class JobMeta:
         probe_topic_id: Kafka's UUID of that topic, as text.
         probe_start_offsets: partition → first offset, resolved at submission.
         changelog_topics: dimension → topic.
+        probe_end_offsets: partition → offset behind the last record that is joined, resolved at
+            submission; None for a stream without an end.
     """
 
     incarnation: str
@@ -168,6 +170,7 @@ class JobMeta:
     probe_topic_id: str
     probe_start_offsets: dict[int, int]
     changelog_topics: dict[str, str]
+    probe_end_offsets: dict[int, int] | None = None
 
 
 def _meta_json(meta: JobMeta) -> dict[str, Any]:
@@ -178,7 +181,13 @@ def _meta_json(meta: JobMeta) -> dict[str, Any]:
         "probe_topic_id": meta.probe_topic_id,
         "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
         "changelog_topics": meta.changelog_topics,
+        "probe_end_offsets": meta.probe_end_offsets
+        and {str(k): v for k, v in meta.probe_end_offsets.items()},
     }
+
+
+def _offsets(value: Mapping[str, int] | None) -> dict[int, int] | None:
+    return None if value is None else {int(k): v for k, v in value.items()}
 
 
 class Checkpoint:
@@ -221,6 +230,7 @@ class Checkpoint:
             probe_topic_id=value["probe_topic_id"],
             probe_start_offsets={int(k): v for k, v in value["probe_start_offsets"].items()},
             changelog_topics=dict(value["changelog_topics"]),
+            probe_end_offsets=_offsets(value.get("probe_end_offsets")),
         )
 
     def write_meta(self, meta: JobMeta) -> None:

@@ -27,6 +27,8 @@ from joins.plan import Dimension
 from joins.staging import QueryGuards
 from watermark.model import PROCESSING_TIME, Watermark
 
+_TIMES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
+
 
 @dataclass(frozen=True, slots=True)
 class DimensionPlaces:
@@ -69,6 +71,7 @@ class DimensionRuntime:
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
         self._head = (0, ChangelogState())  # one value: other threads read version and state
+        self._source_times: tuple[tuple[int, int], ...] = ()  # (version, time), oldest first
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold: Fold | None = None
@@ -97,7 +100,19 @@ class DimensionRuntime:
         version = self.changelog.version()
         if version == self.version:
             return
-        self._head = (version, read_changelog_state(self.changelog, version))
+        self._advance(version, read_changelog_state(self.changelog, version))
+
+    def _advance(self, version: int, state: ChangelogState) -> None:
+        self._source_times = (*self._source_times[-_TIMES_KEPT:], (version, state.source_ts_ms))
+        self._head = (version, state)
+
+    def source_time_ms(self, version: int) -> int | None:
+        """When the source made the newest change that is in `version`.
+
+        None if no change of the binlog is in it, or if it is older than what this runner knows.
+        """
+        known = [at_ms for found, at_ms in self._source_times if found <= version]
+        return known[-1] or None if known else None
 
     def replay_watermarks(self) -> None:
         """Give the committed watermarks to the valve again, after a restart."""
@@ -154,7 +169,7 @@ class DimensionRuntime:
     def _committed(self, batch: CommittedBatch) -> None:
         before = self.state.generation
         self._trimmable = dict(self.state.next_offsets)
-        self._head = (batch.version, batch.state)
+        self._advance(batch.version, batch.state)
         self.counts.streamed_records += batch.streamed
         if batch.source_ts_ms:
             self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)

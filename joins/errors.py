@@ -17,11 +17,13 @@
 | `RequestError` | a request of the control plane cannot be carried out |
 | `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
 | `SinkError` | an output that we write is missing, refused us or does not fit |
+| `ConstraintViolatedError` | a row of a batch violates a constraint of the Delta output |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
 | `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
+| `IndexDiskFullError` | there is no room for the files of a lookup index |
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
@@ -104,6 +106,10 @@ class SinkError(JoinError):
     """An output cannot be written."""
 
 
+class ConstraintViolatedError(SinkError):
+    """A row violates a constraint of the output: its whole batch waits."""
+
+
 class CheckpointError(JoinError):
     """The job's durable files cannot be used."""
 
@@ -122,6 +128,18 @@ class StoppingError(JoinError):
 
 class IndexBuildError(JoinError):
     """The lookup index of a dimension version cannot be built or read."""
+
+
+class IndexDiskFullError(IndexBuildError):
+    """There is no room for the files of an index; what was written of them is removed again.
+
+    Attributes:
+        needed_bytes: room that the index needs beyond what it has, None if it is not known.
+    """
+
+    def __init__(self, message: str, *, hint: str, needed_bytes: int | None) -> None:
+        super().__init__(message, hint=hint)
+        self.needed_bytes = needed_bytes
 
 
 class ExpressionError(JoinError):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from joins.dead_letters import DeadLetter, DeadLetters
 from joins.errors import (
@@ -77,8 +76,8 @@ class RowExplainer:
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
-        `held`, `before-start`, `skipped`, `expired`, `no-record`, `beyond-end`; `reason` says it in
-        a sentence.
+        `held`, `before-start`, `after-end` (of a bounded stream), `skipped`, `expired`,
+        `no-record`, `beyond-end` (of the topic); `reason` says it in a sentence.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
@@ -121,6 +120,9 @@ class RowExplainer:
                 f'topic "{place.topic}" has no partition {place.partition}, it has {sorted(end)}',
                 hint="Use one of the topic's partitions.",
             )
+        late = self._behind(place)
+        if late is not None:
+            return late
         if at >= last:
             return "beyond-end", f"the partition ends at offset {last}: there is no such record"
         early = self._before(place)
@@ -146,6 +148,18 @@ class RowExplainer:
         if place.offset < start:
             cause = lives[-1].cause
             return "skipped", f'"{cause}" was acknowledged: the job went on at offset {start}'
+        return None
+
+    def _behind(self, place: Coordinates) -> tuple[str, str] | None:
+        """Why a bounded job never joins a record, whether it is there or not."""
+        ends = self._history.lives()[-1].end_offsets
+        if ends is None:
+            return None
+        end = ends.get(place.partition)
+        if end is None:
+            return "after-end", "the job is bounded, and the partition is not one of its own"
+        if place.offset >= end:
+            return "after-end", f"the job is bounded and ends at offset {end} of the partition"
         return None
 
     def _is_open(self) -> bool:
@@ -245,11 +259,7 @@ class RowExplainer:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
         if output is not None and self._places.kernel.row_metadata:
-            where = (
-                (ds.field("_batch") == pin.batch)
-                & (ds.field("_partition") == place.partition)
-                & (ds.field("_offset") == place.offset)
-            )
+            where = {"_batch": pin.batch, "_partition": place.partition, "_offset": place.offset}
             return json_rows(output.rows_now(where, self._places.kernel.output_schema)), "output"
         if joined is None:
             return [], None

@@ -314,19 +314,24 @@ def explain_spark(topic: str, text: str) -> RecordsLostError | None:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a new life begins, and what is never joined because of it."""
+    """Where a new life begins, what is never joined because of it, and where a bounded one ends."""
 
     start_offsets: Mapping[int, int]
     gaps: tuple[Gap, ...]
+    end_offsets: Mapping[int, int] | None = None
 
 
 def resumption(
     life: Life, committed: Mapping[int, int], marks: Marks, view: TopicView
 ) -> Resumption:
-    """Where the committed output ends, moved to what still exists in `view`."""
+    """Where the committed output ends, moved to what still exists in `view`.
+
+    Another topic is joined up to where it ends now if the stream has an end.
+    """
     if view.topic_id != life.topic_id:
         lost = [Gap(p, committed.get(p, 0), end) for p, end in marks.high.items()]
-        return Resumption(dict(view.begin_offsets), _real(lost))
+        ends = None if life.end_offsets is None else dict(view.end_offsets)
+        return Resumption(dict(view.begin_offsets), _real(lost), ends)
     start: dict[int, int] = {}
     gaps: list[Gap] = []
     for partition in sorted({*committed, *view.end_offsets}):
@@ -339,7 +344,22 @@ def resumption(
         begin = view.begin_offsets.get(partition, 0)
         start[partition] = max(min(done, low), begin)
         gaps += [Gap(partition, min(done, low), begin), Gap(partition, max(done, low, begin), high)]
-    return Resumption(start, _real(gaps))
+    return Resumption(start, _real(gaps), _ends(life, start, marks, view))
+
+
+def _ends(
+    life: Life, start: Mapping[int, int], marks: Marks, view: TopicView
+) -> dict[int, int] | None:
+    """Nobody waits for records that were there and are lost, nor for lost partitions."""
+    if life.end_offsets is None:
+        return None
+    ends = {}
+    for partition, end in life.end_offsets.items():
+        if partition in view.end_offsets:
+            was_there = marks.high.get(partition, 0) >= end
+            left = min(end, view.end_offsets[partition]) if was_there else end
+            ends[partition] = max(left, start[partition])
+    return ends
 
 
 def _real(gaps: list[Gap]) -> tuple[Gap, ...]:

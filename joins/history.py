@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_log import DeltaLog, added_files
 from joins.checkpoint import Checkpoint, read_json
 from joins.errors import CheckpointError, UnknownBatchError
 from joins.kernels.probe import ProbeKernelSpec
@@ -56,13 +55,15 @@ class BatchCommit:
 
     Attributes:
         metadata: what the runner has told in the commit.
-        files: the data files that it added.
+        added: the data files that it added, as its log says it.
+        files: their paths.
     """
 
     batch: int
     version: int
     committed_at_ms: int | None
     metadata: Mapping[str, Any]
+    added: tuple[Mapping[str, Any], ...]
     files: tuple[Path, ...]
 
 
@@ -81,16 +82,20 @@ class BatchCommits:
             return None
         actions = self._log.commit_entry(version)
         told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        added = tuple(added_files(actions))
         return BatchCommit(
             batch=batch,
             version=version,
             committed_at_ms=told.get("timestamp"),
             metadata=user_metadata(told),
-            files=tuple(self._path / a["add"]["path"] for a in actions if "add" in a),
+            added=added,
+            files=tuple(self._path / unquote(action["path"]) for action in added),
         )
 
     def is_untouched(self, commit: BatchCommit) -> bool:
-        """Whether the table still consists of the files that `commit` added, among others."""
+        """Whether the table still has all rows of the files that `commit` added."""
+        if self._log.table_rows().has_deletion_vectors:
+            return False  # a file may be there and some of its rows not
         return set(commit.files) <= self._active_files()
 
     def _active_files(self) -> frozenset[Path]:
@@ -99,18 +104,13 @@ class BatchCommits:
             self._active = (version, frozenset(self._log.files_at(version)))
         return self._active[1]
 
-    def rows_added(
-        self, commit: BatchCommit, where: ds.Expression | None = None
-    ) -> Iterator[pa.Table]:
+    def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` added, one table a file."""
-        for file in commit.files:
-            yield pq.read_table(file, filters=where, partitioning=None)
+        yield from self._log.table_rows().of_files(commit.added)
 
-    def rows_now(self, where: ds.Expression, schema: pa.Schema) -> pa.Table:
-        """The rows that meet `where` in the newest version, whoever wrote its files."""
-        files = sorted(map(str, self._active_files()))
-        nullable = pa.schema([field.with_nullable(True) for field in schema])
-        return ds.dataset(files, nullable, format="parquet").to_table(filter=where)
+    def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
+        """The newest version's rows whose columns have these values, whoever wrote its files."""
+        return self._log.table_rows().where(equal, schema)
 
 
 def user_metadata(commit_info: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,6 +229,7 @@ def _pin_of(value: Mapping[str, Any]) -> Pin:
             versions={str(name): int(v) for name, v in value["versions"].items()},
             batch_timestamp_ms=int(value["batch_timestamp_ms"]),
             epoch=int(value["epoch"]),
+            source_ts_ms=dict(value.get("source_ts_ms") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(

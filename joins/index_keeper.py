@@ -5,13 +5,21 @@ Only versions whose index is usable are given to the probe, and they never go ba
 """
 
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
+from joins.errors import (
+    IndexBuildError,
+    IndexDiskFullError,
+    PinnedVersionExpiredError,
+    SinkError,
+)
 from joins.kernels.index import (
     IndexSpec,
     advance,
@@ -21,9 +29,31 @@ from joins.kernels.index import (
     verify,
 )
 from joins.kernels.manifest import manifest_path
+from joins.kernels.room import free_bytes
 
 _BATCH_ROWS = 131_072
+_RETRY_S = 60.0
 _KEPT_VERSIONS = 16  # far more than are committed between the choice of a version and its pin
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A build that had no room.
+
+    Attributes:
+        free_bytes: what was free when it failed.
+        retry_at: from then on (monotonic seconds) it is tried whatever is free.
+    """
+
+    error: IndexDiskFullError
+    free_bytes: int
+    retry_at: float
+
+    def may_retry(self, directory: Path) -> bool:
+        """Whether room was made since, or a minute has passed: quotas do not show what is free."""
+        needed = self.error.needed_bytes
+        made = needed is not None and self.free_bytes < needed <= free_bytes(directory)
+        return made or time.monotonic() >= self.retry_at
 
 
 class IndexKeeper:
@@ -35,6 +65,7 @@ class IndexKeeper:
         self._changelog = changelog
         self._lock = threading.Lock()
         self._ready: int | None = None
+        self._full: _Full | None = None
 
     @property
     def ready_version(self) -> int | None:
@@ -46,12 +77,14 @@ class IndexKeeper:
 
         Raises:
             IndexBuildError: the index directory cannot be written.
+            IndexDiskFullError: it has no room; asked again, nothing is read until it may have.
         """
         with self._lock:
             if self._ready is not None and self._ready >= version:
                 return
-            for spec in self._specs:
-                self._prepare_spec(spec, version)
+            with self._room():
+                for spec in self._specs:
+                    self._prepare_spec(spec, version)
             self._ready = version
 
     def restore(self, version: int) -> None:
@@ -61,6 +94,7 @@ class IndexKeeper:
 
         Raises:
             IndexBuildError: the index directory cannot be written.
+            IndexDiskFullError: it has no room.
             PinnedVersionExpiredError: it must be built, and its log or files are gone.
         """
         with self._lock:
@@ -70,7 +104,9 @@ class IndexKeeper:
                 except IndexBuildError:
                     home = self._directory / spec.digest
                     manifest_path(home, version).unlink(missing_ok=True)
-                    build(self._directory, version, spec, pinned_rows(self._changelog, version))
+                    with self._room():
+                        rows = pinned_rows(self._changelog, version)
+                        build(self._directory, version, spec, rows)
 
     def oldest_available(self, at_least: int) -> int:
         """The oldest version from `at_least` on that can be read.
@@ -98,6 +134,19 @@ class IndexKeeper:
             if found - keep - {pinned}:
                 remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
 
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """A build reads the whole changelog: one that had no room is not repeated in vain."""
+        if self._full is not None and not self._full.may_retry(self._directory):
+            raise self._full.error.with_traceback(None)
+        try:
+            yield
+        except IndexDiskFullError as error:
+            free = free_bytes(self._directory)
+            self._full = _Full(error, free, time.monotonic() + _RETRY_S)
+            raise
+        self._full = None
+
     def _prepare_spec(self, spec: IndexSpec, version: int) -> None:
         known = [v for v in usable_versions(self._directory, spec) if v <= version]
         if known and known[-1] == version:
@@ -107,6 +156,8 @@ class IndexKeeper:
                 changes = self._changes(known[-1] + 1, version)
                 advance(self._directory, known[-1], version, spec, changes)
                 return
+            except IndexDiskFullError:
+                raise
             except (IndexBuildError, SinkError):
                 pass  # a damaged older version, or one from before the log's beginning
         build(self._directory, version, spec, _everything(self._changelog, version))

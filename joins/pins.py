@@ -6,7 +6,7 @@ version and the runner's epoch, so a retry and a replay read the same values wit
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ class Pin:
 
     Attributes:
         start_offsets: partition → first offset of the batch.
-        end_offsets: partition → offset behind the last one.
+        end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
+            end, though Spark may have planned more.
         versions: dimension → changelog version.
         batch_timestamp_ms: the batch's PROCTIME.
         epoch: the runner's epoch when the pin was written.
+        source_ts_ms: dimension → when the source made the newest change in the version, in its own
+            time; None if it has none from the binlog, or if that was not known.
     """
 
     batch: int
@@ -33,6 +36,15 @@ class Pin:
     versions: Mapping[str, int]
     batch_timestamp_ms: int
     epoch: int
+    source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
+
+    def freshness_ms(self) -> dict[str, int | None]:
+        """Dimension → age of the newest change that the batch sees; None where it is unknown."""
+        ages: dict[str, int | None] = {}
+        for name in self.versions:
+            made = self.source_ts_ms.get(name)
+            ages[name] = None if made is None else max(0, self.batch_timestamp_ms - made)
+        return ages
 
     def records(self) -> int:
         """Offsets in the range."""
@@ -79,6 +91,7 @@ class PinStore:
             versions=value["versions"],
             batch_timestamp_ms=value["batch_timestamp_ms"],
             epoch=value["epoch"],
+            source_ts_ms=value.get("source_ts_ms") or {},
         )
 
     def create(self, pin: Pin) -> Pin:
@@ -127,6 +140,7 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "versions": dict(sorted(pin.versions.items())),
         "batch_timestamp_ms": pin.batch_timestamp_ms,
         "epoch": pin.epoch,
+        "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
     }
 
 

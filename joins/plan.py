@@ -30,6 +30,15 @@ class StartupMode(StrEnum):
     SPECIFIC = "specific-offsets"
 
 
+class BoundedMode(StrEnum):
+    """Where a Kafka probe ends; resolved to numbers at submission."""
+
+    UNBOUNDED = "unbounded"
+    LATEST = "latest-offset"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A physical column: it is in the record, the table or the output."""
@@ -79,6 +88,11 @@ class KafkaSource:
         startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
         max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
             default.
+        bounded_timestamp_ms: with `BoundedMode.TIMESTAMP`, epoch milliseconds; records from there
+            on are not read.
+        bounded_offsets: with `BoundedMode.SPECIFIC`, (partition, offset behind the last record);
+            nothing is read of a partition that is not named.
+        max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
     """
 
     kafka: KafkaOptions
@@ -86,6 +100,10 @@ class KafkaSource:
     startup_timestamp_ms: int | None = None
     startup_offsets: tuple[tuple[int, int], ...] = ()
     max_records_per_batch: int | None = None
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
+    max_bytes_per_batch: int | None = None
     kind: Literal["kafka"] = "kafka"
 
 
@@ -191,10 +209,15 @@ class KeyPair:
     Attributes:
         probe: an expression over the relations to the left.
         dimension_column: a column of the dimension.
+        null_safe: it is `IS NOT DISTINCT FROM`: NULL matches NULL, and only NULL.
+        uncast: of a null-safe pair, `probe` before a cast that gives NULL for values that the
+            column cannot have; such a value matches nothing. None if no cast does that.
     """
 
     probe: Expression
     dimension_column: str
+    null_safe: bool = False
+    uncast: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +245,14 @@ class OutputColumn:
     nullable: bool = True
 
 
+class SinkWriter(StrEnum):
+    """Who appends to a Delta output; AUTO is columnar where the table allows it."""
+
+    AUTO = "auto"
+    COLUMNAR = "columnar"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaSink:
     """A Delta table, exactly once.
@@ -229,10 +260,12 @@ class DeltaSink:
     Attributes:
         path: absolute, or relative to the warehouse directory of the settings.
         row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
+        writer: which one the script asks for.
     """
 
     path: str
     row_metadata: bool = True
+    writer: SinkWriter = SinkWriter.AUTO
     kind: Literal["delta"] = "delta"
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
+from joins.bounds import cut
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.errors import NothingToAcknowledgeError, RequestError
 from joins.guards import TopicGuard, TopicView, check_batch, explain_spark, resumption
@@ -146,16 +147,17 @@ class ProbeControl:
             return
         directory, spark_batch = self.lives.spark_directory, pin.batch - life.first_batch
         logged = read_offset_log(directory, spark_batch, self._parts.kafka.topic)
+        planned = None if logged is None else cut(logged.end_offsets, life.end_offsets)
         if self._is_committed(pin):
-            if logged is None or dict(logged.end_offsets) != dict(pin.end_offsets):
+            if planned != dict(pin.end_offsets):
                 self._begin_behind(pin)
             return
         done = newest_logged(directory, "commits")
         if done is not None and done >= spark_batch:
             raise logs_disagree(pin.batch)
-        if logged is None:
+        if planned is None:
             self._restore_log(pin, spark_batch)
-        elif dict(logged.end_offsets) != dict(pin.end_offsets):
+        elif planned != dict(pin.end_offsets):
             raise logs_disagree(pin.batch)
 
     def _restore_log(self, pin: Pin, spark_batch: int) -> None:
@@ -174,6 +176,7 @@ class ProbeControl:
             topic_id=self.lives.current.topic_id,
             start_offsets={**self.lives.current.start_offsets, **pin.end_offsets},
             cause=LOGS_DISAGREE,
+            end_offsets=self.lives.current.end_offsets,
         )
         self.lives.begin(life)
         self._guard.continues(life)
@@ -285,6 +288,7 @@ class ProbeControl:
             start_offsets=found.start_offsets,
             cause=fault.type,
             acknowledgement=record,
+            end_offsets=found.end_offsets,
         )
         if uncommitted is None:
             return replace(life, versions=old.versions if pin is None else None)

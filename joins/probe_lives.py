@@ -46,6 +46,8 @@ class Life:
         cause: why it began: `submission`, `logs-disagree` or the acknowledged fault.
         acknowledgement: the operator's decision, None where none was needed.
         abandoned: batches of earlier lives that were pinned and are never committed.
+        end_offsets: partition → where the stream ends, None if it does not; a partition that is
+            not in it is not read.
     """
 
     directory: str
@@ -56,6 +58,7 @@ class Life:
     cause: str = SUBMISSION
     acknowledgement: Mapping[str, Any] | None = None
     abandoned: tuple[int, ...] = field(default=())
+    end_offsets: Mapping[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For the file."""
@@ -68,11 +71,13 @@ class Life:
             "cause": self.cause,
             "acknowledgement": self.acknowledgement and dict(self.acknowledgement),
             "abandoned": list(self.abandoned),
+            "end_offsets": None if self.end_offsets is None else offsets_text(self.end_offsets),
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "Life":
         """The life that `as_json` wrote."""
+        end = value.get("end_offsets")
         return Life(
             directory=value["directory"],
             first_batch=value["first_batch"],
@@ -82,6 +87,7 @@ class Life:
             cause=value["cause"],
             acknowledgement=value["acknowledgement"],
             abandoned=tuple(value["abandoned"]),
+            end_offsets=None if end is None else offsets_value(end),
         )
 
 
@@ -155,6 +161,7 @@ def first_life(meta: JobMeta) -> Life:
         first_batch=0,
         topic_id=meta.probe_topic_id,
         start_offsets=dict(meta.probe_start_offsets),
+        end_offsets=meta.probe_end_offsets,
     )
 
 

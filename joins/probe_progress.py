@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.adapters.kafka_cluster import KafkaCluster
+from joins.bounds import cut, is_reached
 from joins.checkpoint import Checkpoint, read_json, write_json_atomically
 from joins.guards import Reach, TopicView, look_at
 from joins.pins import Pin
@@ -16,18 +17,25 @@ from joins.retention import RetentionWatch, warning_json
 from watermark.gate import HeldOffsets
 
 _LOOK_EVERY_S = 1.0
-_COUNTED = ("joined", "matched", "unmatched", "dead_letters")
+_COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes")
 
 
 @dataclass(slots=True)
 class ProbeCounts:
-    """What the probe has committed; kept in `progress.json` so that it survives restarts."""
+    """What the probe has committed; kept in `progress.json` so that it survives restarts.
+
+    Attributes:
+        records: that were read.
+        bytes: of their values.
+    """
 
     batch: int | None = None
     joined: int = 0
     matched: int = 0
     unmatched: int = 0
     dead_letters: int = 0
+    records: int = 0
+    bytes: int = 0
     next_offsets: dict[int, int] = field(default_factory=dict)
 
     def add(self, batch: FinishedBatch) -> None:
@@ -49,6 +57,9 @@ class ProbeProgress:
     """Counts and offsets of one job's probe.
 
     `record` and `begins` come from Spark's batch thread, everything else from the main loop.
+
+    Attributes:
+        newest: pin of the newest batch that has ended since this runner started.
     """
 
     def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
@@ -58,6 +69,7 @@ class ProbeProgress:
         self._cluster = KafkaCluster(kafka, keep_open=True)
         self._looked_at = float("-inf")
         self._pinned: Pin | None = None
+        self.newest: Pin | None = None
         self.retention = RetentionWatch(self._cluster, kafka.topic)
         self.counts = self._read_counts()
         self.end_offsets: dict[int, int] = {}
@@ -79,6 +91,7 @@ class ProbeProgress:
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
         self.counts.add(batch)
+        self.newest = batch.pin
         write_json_atomically(self._file, self.counts.as_json())
 
     @property
@@ -88,6 +101,24 @@ class ProbeProgress:
         if self.counts.batch is None or self.counts.batch < life.first_batch:
             return dict(life.start_offsets)
         return {**life.start_offsets, **self.counts.next_offsets}
+
+    def is_finished(self) -> bool:
+        """Whether all up to the stream's end is in the committed output; never without an end."""
+        return is_reached(self.next_offsets, self._lives.current.end_offsets)
+
+    def average_bytes(self) -> float | None:
+        """Of a record: as earlier batches have seen them, else as the topic stores them."""
+        if self.counts.records:
+            return self.counts.bytes / self.counts.records
+        stored = self._cluster.size_bytes(self._topic)
+        begin, end = (
+            sum(found.values())
+            for found in (
+                self._cluster.beginning_offsets(self._topic),
+                self._cluster.end_offsets(self._topic),
+            )
+        )
+        return None if stored is None or end <= begin else stored / (end - begin)
 
     def reach(self, *, running: bool) -> Reach:
         """How far the probe is; `running` if a batch may have read more than is committed."""
@@ -100,8 +131,9 @@ class ProbeProgress:
 
     def start_offsets(self) -> dict[int, int]:
         """Where the life begins in each partition that is there; added ones start at 0."""
-        start = self._lives.current.start_offsets
-        return {p: start.get(p, 0) for p in self.end_offsets or start}
+        start, end = self._lives.current.start_offsets, self._lives.current.end_offsets
+        there = self.end_offsets or start if end is None else end
+        return {p: start.get(p, 0) for p in there}
 
     def held(self) -> HeldOffsets:
         """What waits in the topic, by the newest look."""
@@ -121,6 +153,8 @@ class ProbeProgress:
     def look(self, *, holding: bool) -> TopicView:
         """Look at the topic's offsets; what they mean is for `joins.guards` to say.
 
+        What lies beyond the stream's end is left out: it may come and go.
+
         Args:
             holding: records wait for the gate, and their size is asked for, too.
 
@@ -128,7 +162,7 @@ class ProbeProgress:
             SourceUnavailableError: no broker answers.
         """
         self._looked_at = time.monotonic()
-        view = look_at(self._cluster, self._topic)
+        view = self._up_to_the_end(look_at(self._cluster, self._topic))
         if view.topic_id is None:
             return view
         self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
@@ -136,6 +170,15 @@ class ProbeProgress:
             self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
             self.retention.look(self.held())
         return view
+
+    def _up_to_the_end(self, view: TopicView) -> TopicView:
+        life = self._lives.current
+        if view.topic_id != life.topic_id:
+            return view
+        begin, end = (
+            cut(found, life.end_offsets) for found in (view.begin_offsets, view.end_offsets)
+        )
+        return TopicView(view.topic_id, begin, end)
 
     def warnings(self) -> list[dict[str, object]]:
         """What may become a loss, for the status."""

@@ -8,7 +8,7 @@ repeats nothing.
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import spark_options
+from joins.bounds import cut, is_reached
 from joins.errors import (
     CheckpointError,
     IndexBuildError,
@@ -49,7 +50,7 @@ class ProbeSettings:
     """Settings of the probe query.
 
     Attributes:
-        checkpoint: Spark's directory of the life.
+        checkpoint: Spark's directory of the life; the life also says where the stream ends.
         start_offsets: where the life begins, for the partitions that are there.
     """
 
@@ -67,6 +68,7 @@ class ProbeHooks:
 
     Attributes:
         versions: dimension → newest version with a usable index.
+        source_times: versions → when the newest change in each was made, None if unknown.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
         check: see, once a batch has read, that it read what it was meant to.
@@ -77,6 +79,7 @@ class ProbeHooks:
     pins: PinStore
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
+    source_times: Callable[[Mapping[str, int]], Mapping[str, int | None]]
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]
     check: Callable[[Pin], None]
@@ -110,7 +113,7 @@ class ProbeSide:
         reader = (
             self._spark.readStream.format("kafka")
             .options(**spark_options(self._settings.kafka))
-            .option("subscribe", topic)
+            .options(**self._subscription())
             .option("startingOffsets", json.dumps({topic: held}))
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", self._settings.max_records_per_batch)
@@ -124,6 +127,13 @@ class ProbeSide:
             .foreachBatch(self._hooks.guards.guarded(self._run_batch))
             .start()
         )
+
+    def _subscription(self) -> dict[str, str]:
+        """A stream with an end consists of the partitions that have one; others come and grow."""
+        topic, end = self._task.topic, self._settings.life.end_offsets
+        if end is None:
+            return {"subscribe": topic}
+        return {"assign": json.dumps({topic: sorted(end)})}
 
     def pin(self, spark_batch: int) -> Pin:
         """The pin of a batch: the one that is there, else a new one, durable when this returns.
@@ -142,6 +152,7 @@ class ProbeSide:
             return found
         start = self._start_of(spark_batch, logged)
         first = self._settings.life.versions if spark_batch == 0 else None
+        versions = dict(self._hooks.versions() if first is None else first)
         self._hooks.dead_letters.check_epoch(self._task.epoch)  # a pin binds newer runners, too
         return self._hooks.pins.create(
             Pin(
@@ -149,13 +160,21 @@ class ProbeSide:
                 topic=self._task.topic,
                 start_offsets=start,
                 end_offsets=logged.end_offsets,
-                versions=dict(self._hooks.versions() if first is None else first),
+                versions=versions,
                 batch_timestamp_ms=logged.batch_timestamp_ms,
                 epoch=self._task.epoch,
+                source_ts_ms=dict(self._hooks.source_times(versions)),
             )
         )
 
     def _logged(self, spark_batch: int) -> LoggedBatch:
+        """What Spark has planned, up to the stream's end."""
+        planned = self._planned(spark_batch)
+        return replace(
+            planned, end_offsets=cut(planned.end_offsets, self._settings.life.end_offsets)
+        )
+
+    def _planned(self, spark_batch: int) -> LoggedBatch:
         checkpoint = self._settings.checkpoint
         logged = read_offset_log(checkpoint, spark_batch, self._task.topic)
         if logged is None:
@@ -220,7 +239,18 @@ class ProbeSide:
                 )
             self._run(frame, spark_batch)
 
+    def _is_beyond_the_end(self, spark_batch: int) -> bool:
+        """Whether the batch before has reached the stream's end: Spark knows of none."""
+        if self._settings.life.end_offsets is None:
+            return False
+        before = self._settings.start_offsets
+        if spark_batch > 0:
+            before = self._logged(spark_batch - 1).end_offsets
+        return is_reached(before, self._settings.life.end_offsets)
+
     def _run(self, frame: DataFrame, spark_batch: int) -> None:
+        if self._is_beyond_the_end(spark_batch):
+            return
         hit = self._hooks.guards.failpoints.hit
         number = self._settings.life.first_batch + spark_batch
         hit("C2", number)
@@ -233,7 +263,7 @@ class ProbeSide:
             return
         self._attach(pin.versions)
         hit("C4", number)
-        report = self._join(frame, pin)
+        report = self._join(up_to(frame, self._planned(spark_batch).end_offsets, pin), pin)
         self._hooks.check(pin)
         hit("C6", number)
         self._hooks.dead_letters.commit(
@@ -244,6 +274,15 @@ class ProbeSide:
         hit("C8", number)
         self._hooks.on_finish(FinishedBatch(pin, report.counts))
         hit("C9", number)
+
+
+def up_to(frame: DataFrame, planned: Mapping[int, int], pin: Pin) -> DataFrame:
+    """The records of `frame` in the range of `pin`; Spark has `planned` up to there or beyond."""
+    for partition, offset in sorted(planned.items()):
+        end = pin.end_offsets.get(partition, 0)
+        if offset > end:
+            frame = frame.filter(f"`partition` <> {partition} OR `offset` < {end}")
+    return frame
 
 
 def logs_disagree(batch: int) -> LogsDisagreeError:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.failpoints import Failpoints
 from joins.kernels.files import ParquetStage
@@ -69,6 +70,15 @@ class TaskCounts:
 
     def __init__(self) -> None:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
+        self.values |= {"records": 0, "bytes": 0}
+
+    def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """`batches` as they are, their records counted."""
+        for batch in batches:
+            self.values["records"] += batch.num_rows
+            sizes = pc.sum(pc.binary_length(batch.column("value")))
+            self.values["bytes"] += sizes.as_py() or 0
+            yield batch
 
     def add(self, batch: JoinedBatch) -> None:
         """Add one batch."""
@@ -88,7 +98,7 @@ def stage_delta(
         ParquetStage(output, task.kernel.output_schema, origin) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
-        for batch in joined(batches, task, pin):
+        for batch in joined(counts.reading(batches), task, pin):
             rows.write(batch.rows)
             dead.write(batch.dead_letters)
             counts.add(batch)

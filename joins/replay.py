@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.kafka_records import KafkaRecords
@@ -243,7 +242,7 @@ class Replayer:
         try:
             if with_places and not output.is_untouched(commit):
                 schema = self._places.kernel.output_schema
-                now = output.rows_now(ds.field("_batch") == pin.batch, schema)
+                now = output.rows_now({"_batch": pin.batch}, schema)
                 letters = {(p, o) for p, o in expected.places() if p is not None and o is not None}
                 rows = self._rows_of([now]).outside(letters)  # those replayed came later
                 return Committed(rows, committed, "table")

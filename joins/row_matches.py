@@ -149,6 +149,11 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
     types = {item.name: item.type for item in index.spec.fields}
     columns = [OutputColumn(f"key{n}", pair.probe) for n, pair in enumerate(join.keys)]
     columns += [
+        OutputColumn(f"uncast{n}", pair.uncast)
+        for n, pair in enumerate(join.keys)
+        if pair.uncast is not None
+    ]
+    columns += [
         OutputColumn(f"found{n}", Column(join.alias, name, types[name]))
         for n, name in enumerate(index.spec.primary_key)
     ]
@@ -160,14 +165,20 @@ def _key_and_matches(
 ) -> tuple[dict[str, Any] | None, pa.Table]:
     """The key that was looked up, and the primary keys that it found, each once."""
     names = index.spec.primary_key
-    keys = found.select([f"key{n}" for n in range(len(join.keys))])
+    keys = found.select([name for name in found.schema.names if not name.startswith("found")])
     matched = pa.table({name: found.column(f"found{n}") for n, name in enumerate(names)})
     matched = matched.filter(pc.is_valid(matched.column(names[0])))
     matched = matched.group_by(list(names)).aggregate([])
     if found.num_rows == 0:
         return None, matched
     shown = json.loads(row_texts(keys.slice(0, 1))[0].as_py())
-    return {pair.dimension_column: shown[f"key{n}"] for n, pair in enumerate(join.keys)}, matched
+    return {pair.dimension_column: _shown(shown, n) for n, pair in enumerate(join.keys)}, matched
+
+
+def _shown(shown: Mapping[str, Any], n: int) -> object:
+    """A null-safe key that is NULL by its cast only is shown uncast: it has not met NULL."""
+    key = shown[f"key{n}"]
+    return shown.get(f"uncast{n}") if key is None else key
 
 
 def _of_keys(table: pa.Table, matched: pa.Table, primary_key: Sequence[str]) -> pa.Table:

@@ -1,15 +1,20 @@
 """Rows for a sink that is no table: workers encode them, and the dead letters become files."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
+from joins.errors import SinkError
 from joins.kernels.files import ParquetStage
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin
 from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
-from joins.staging import TaskReport, current_origin
+from joins.staging import BatchReport, TaskReport, current_origin, merge_reports
 
 REPORT = pa.field("report", pa.string())
 REPORT_COLUMN_DDL = "report string"
@@ -33,7 +38,7 @@ def stage_rows(
     whole = schema.append(REPORT)
     origin = current_origin(task.epoch, pin.batch)
     with ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead:
-        for batch in joined(batches, task, pin):
+        for batch in joined(counts.reading(batches), task, pin):
             dead.write(batch.dead_letters)
             counts.add(batch)
             if encode is not None:
@@ -44,3 +49,40 @@ def stage_rows(
     files = {} if staged is None else {DEAD_LETTERS: staged}
     report = TaskReport(files=files, counts=counts.values).to_batch().column(0)
     yield pa.record_batch([*(pa.nulls(1, item.type) for item in schema), report], schema=whole)
+
+
+class PersistedRows:
+    """The rows of one batch, joined once and kept in Spark until they are written."""
+
+    def __init__(self) -> None:
+        self._staged: DataFrame | None = None
+
+    def run(self, frame: DataFrame) -> BatchReport:
+        """Run `frame`, which `stage_rows` fills, keep its rows and give its reports."""
+        self._forget()  # what a failed attempt has left
+        self._staged = frame.persist()
+        try:
+            reports = self._staged.filter("report is not null").select("report").collect()
+        except (PySparkException, Py4JError):
+            self._forget()
+            raise
+        return merge_reports(row.report for row in reports)
+
+    @contextmanager
+    def taken(self) -> Iterator[DataFrame]:
+        """The rows, their report empty; they are gone afterwards.
+
+        Raises:
+            SinkError: there are none.
+        """
+        if self._staged is None:
+            raise SinkError("no batch is staged", hint="The batch is run again.")
+        try:
+            yield self._staged.filter("report is null")
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._staged is not None:
+            staged, self._staged = self._staged, None
+            staged.unpersist()

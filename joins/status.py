@@ -1,6 +1,7 @@
 """A job's status as JSON values: what it does, how far it is, and why it waits."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from joins.adapters.mysql_position import BinlogMark
@@ -135,7 +136,8 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
     fault = join.parts.stalls.first()
     held = join.progress.held()
     pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
-    counts = join.progress.counts
+    counts, newest = join.progress.counts, join.progress.newest
+    bounds = join.control.lives.current.end_offsets
     return {
         "job_id": job_id,
         "pid": pid,
@@ -156,6 +158,7 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "start_offsets": _by_partition(join.parts.meta.probe_start_offsets),
             "next_offsets": _by_partition(join.progress.next_offsets),
             "end_offsets": _by_partition(join.progress.end_offsets),
+            "bounded_offsets": None if bounds is None else _by_partition(bounds),
             "held_records": 0 if opening.phase is Phase.JOIN else held.held_records,
             "held_bytes": None if opening.phase is Phase.JOIN else join.progress.held_bytes,
             "lag_records": held.held_records,
@@ -164,7 +167,9 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "matched": counts.matched,
             "unmatched": counts.unmatched,
             "dead_letters": counts.dead_letters,
+            "freshness_ms": {} if newest is None else newest.freshness_ms(),
         },
+        **_writer_json(join),
         "versions_at_open": dict(opening.versions_at_open),
         "versions": {d.dimension.name: d.version for d in join.parts.dimensions},
         "error": None
@@ -176,11 +181,19 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
     }
 
 
+def _writer_json(join: TemporalJoin) -> dict[str, str | None]:
+    """Who appends to the delta output, and why it is not the columnar writer."""
+    choice = join.parts.writer_choice()
+    if choice is None:
+        return {"writer": None, "writer_reason": None}
+    return {"writer": choice.writer.value, "writer_reason": choice.reason}
+
+
 def _stall_json(part: str, fault: Fault) -> dict[str, Any]:
     """A fault; `choices` is empty unless it waits for an acknowledgement."""
     told = {"part": part, "type": fault.type, "message": fault.message, "hint": fault.hint}
     return {**told, "choices": list(fault.choices)}
 
 
-def _by_partition(offsets: dict[int, int]) -> dict[str, int]:
+def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
     return {str(partition): offset for partition, offset in sorted(offsets.items())}

@@ -3,7 +3,8 @@
 LOAD: sources copy, build queries append, the valve waits; the probe consumes nothing. When the
 valve says that every channel is in processing time, the index of the committed versions is built,
 the opening is made durable and the probe query starts from the held offsets. JOIN: both sides go on
-until the job is stopped. A fault of the stream pauses the probe only, until it is acknowledged.
+until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of the
+stream pauses the probe only, until it is acknowledged.
 """
 
 import threading
@@ -18,8 +19,10 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from joins.adapters.delta_features import WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
+from joins.batch_limit import BatchLimit
 from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
@@ -28,10 +31,10 @@ from joins.failpoints import Failpoints
 from joins.leases import oldest_leased
 from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
-from joins.plan import JoinPlan, KafkaOptions
+from joins.plan import JoinPlan, KafkaOptions, KafkaSource
 from joins.ports import BatchWriter
 from joins.probe_control import ControlParts, ProbeControl
-from joins.probe_side import ProbeHooks, ProbeSettings, ProbeSide
+from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
 from joins.queries import Queries
 from joins.requests import Handler, Request, Requests
@@ -62,6 +65,7 @@ class JobSettings:
     build_trigger_ms: int = 200
     probe_trigger_ms: int = 100
     max_records_per_batch: int = 500_000
+    max_bytes_per_batch: int = 256 << 20
     fold_interval_s: float = 30.0
     replay_batches: int = 10_000
     maintenance_interval_s: float = 300.0
@@ -78,6 +82,7 @@ class JobParts:
         requests: where the control plane's requests lie.
         handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
+        writer_choice: who appends to the delta output now; None for other sinks.
     """
 
     job_id: str
@@ -100,6 +105,7 @@ class JobParts:
     requests: Path
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     generator: Callable[[], None] | None = None
+    writer_choice: Callable[[], WriterChoice | None] = lambda: None
 
 
 class TemporalJoin:
@@ -142,6 +148,12 @@ class TemporalJoin:
         )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
+        self._limit = _batch_limit(parts)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the gate is open and all up to the end of a bounded stream is joined."""
+        return self.parts.opening.is_open and self.progress.is_finished()
 
     def request_open(self) -> None:
         """The valve opened; the main loop does the rest."""
@@ -152,7 +164,7 @@ class TemporalJoin:
         self._stopping.set()
 
     def run(self) -> None:
-        """Work until `request_stop`; returns after the queries have ended.
+        """Work until `request_stop` or `is_finished`; returns after the queries have ended.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -170,8 +182,9 @@ class TemporalJoin:
             for dimension in self.parts.dimensions:
                 dimension.replay_watermarks()
             self._maintenance.start()
-            while not self._stopping.wait(_TICK_S):
+            while not (self._stopping.wait(_TICK_S) or self.is_finished):
                 self._tick()
+            self._on_tick(self)
         finally:
             self._stopping.set()
             self._shut_down()
@@ -180,7 +193,7 @@ class TemporalJoin:
         if self.parts.generator is not None:
             self.parts.generator()
         self._look_at_offsets()
-        if not self.control.may_run():
+        if not self.control.may_run() or self._limit.is_too_high():
             self._end_probe()
         self._queries.watch()
         if self.control.may_run():
@@ -193,7 +206,8 @@ class TemporalJoin:
         try:
             if self._open_requested.is_set() and not self.parts.opening.is_open:
                 self._open()
-            if self.parts.opening.is_open and _PROBE not in self._queries:
+            waits = self.parts.opening.is_open and _PROBE not in self._queries
+            if waits and not self.is_finished:
                 self._queries.start(_PROBE)
             self.parts.stalls.clear("opening")
         except (FencedError, CheckpointError):
@@ -251,24 +265,23 @@ class TemporalJoin:
         self._prepare_probe()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
-        source = self.parts.plan.probe.source
-        limit = getattr(source, "max_records_per_batch", None)
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
             checkpoint=self.control.lives.spark_directory,
             life=self.control.lives.current,
             start_offsets=self.progress.start_offsets(),
             trigger_ms=self.parts.settings.probe_trigger_ms,
-            max_records_per_batch=limit or self.parts.settings.max_records_per_batch,
+            max_records_per_batch=self._limit.begin(self.progress.average_bytes()),
         )
         hooks = ProbeHooks(
             pins=self._pins,
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
+            source_times=self._source_times,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
             check=self.control.check_batch,
-            on_finish=self.progress.record,
+            on_finish=self._finished,
             guards=self._guards(_PROBE),
             turn=self.control.turn,
         )
@@ -276,6 +289,10 @@ class TemporalJoin:
             self.parts.spark, self.parts.probe_task, settings, self.parts.writer, hooks
         )
         return self._probe.start()
+
+    def _finished(self, batch: FinishedBatch) -> None:
+        self._limit.record(batch.counts)
+        self.progress.record(batch)
 
     def _prepare_probe(self) -> None:
         if self._probe is not None:
@@ -299,6 +316,10 @@ class TemporalJoin:
 
     def _ready_versions(self) -> Mapping[str, int]:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
+
+    def _source_times(self, versions: Mapping[str, int]) -> Mapping[str, int | None]:
+        named = {d.dimension.name: d for d in self.parts.dimensions}
+        return {name: named[name].source_time_ms(version) for name, version in versions.items()}
 
     def _restore_indexes(self, versions: Mapping[str, int]) -> None:
         for dimension in self.parts.dimensions:
@@ -417,6 +438,17 @@ class TemporalJoin:
             self._maintenance.join(timeout=15)
         self.control.close()
         self._changelog_cluster.close()
+
+
+def _batch_limit(parts: JobParts) -> BatchLimit:
+    """The stream's own limits, else those of the settings."""
+    source, settings = parts.plan.probe.source, parts.settings
+    records, size = None, None
+    if isinstance(source, KafkaSource):
+        records, size = source.max_records_per_batch, source.max_bytes_per_batch
+    return BatchLimit(
+        records or settings.max_records_per_batch, size or settings.max_bytes_per_batch
+    )
 
 
 def watermark_sink(opening: Opening) -> Callable[[str, int, Watermark | None], None]:

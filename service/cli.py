@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import Abort, TyperException
 
+from joins.errors import SinkError
 from service import cli_dlq, cli_inspect
 from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
@@ -26,6 +27,7 @@ from service.version import program_version
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
+_ENDED = ("STOPPED", "FAILED", "FINISHED")
 _SUBMIT_HELP = "Submit a script and start its job; prints the job's id."
 app = typer.Typer(
     name="sluice",
@@ -43,6 +45,7 @@ class Wait(StrEnum):
 
     NO = "no"
     JOINING = "joining"
+    FINISHED = "finished"
 
 
 Script = Annotated[Path, typer.Argument(help="The SQL script, - for standard input.")]
@@ -90,8 +93,9 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
         job = client.submit(sql, name, idempotency_key=key)
         for warning in job["warnings"]:
             say(f"warning: {warning['message']}")
-        if wait is Wait.JOINING:
-            job = _wait(client, job["id"], timeout, lambda found: found["state"] == "JOINING")
+        if wait is not Wait.NO:
+            states = {wait.value.upper(), "FINISHED"}  # a short job is JOINING for a moment only
+            job = _wait(client, job["id"], timeout, lambda found: found["state"] in states)
     if output is Output.JSON:
         show_json(job)
     else:
@@ -126,7 +130,7 @@ def stop(
         job_id = client.find(job)
         client.stop(job_id)
         if wait:
-            _wait(client, job_id, timeout, lambda found: found["state"] in ("STOPPED", "FAILED"))
+            _wait(client, job_id, timeout, lambda found: found["state"] in _ENDED)
     say(f"job {job_id} {'stopped' if wait else 'is stopping'}")
 
 
@@ -189,6 +193,7 @@ def logs(
 def validate(script: Script, output: Form = Output.TEXT) -> None:
     """Plan a script without a control plane and print the plan."""
     from service.jobs import plan_codec
+    from service.jobs.preflight import output_writer
     from service.jobs.submission import check_script
     from service.sql.explain import explain
     from service.sql.planner import plan_script
@@ -203,6 +208,14 @@ def validate(script: Script, output: Form = Output.TEXT) -> None:
         return
     for line in explain(planned.plan):
         typer.echo(line)
+    try:
+        choice = output_writer(planned.plan, Settings.load())
+    except SinkError as exc:
+        say(f"warning: {exc.message}. {exc.hint}")
+        return
+    if choice is not None:
+        why = f": {choice.reason}" if choice.reason else ""
+        typer.echo(f"WRITER {choice.writer.value}{why}")
 
 
 @app.command()

@@ -18,7 +18,7 @@ _CELL = 200
 _RANGES = 8
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
-_COLOURS = {"JOINING": "green", "STALLED": "yellow", "FAILED": "red"}
+_COLOURS = {"JOINING": "green", "FINISHED": "green", "STALLED": "yellow", "FAILED": "red"}
 
 
 class Output(StrEnum):
@@ -84,6 +84,9 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     runner = job["runner"]
     alive = f"process {runner['pid']}" if runner["alive"] else "not running"
     yield "runner", f"{alive}, crashes {runner['crashes']}, restarts {runner['restarts']}"
+    if job["writer"]:
+        why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
+        yield "writer", f"{clean(job['writer'])}{why}"
     if job["combined_watermark"]:
         yield "watermark", _watermark(job["combined_watermark"])
     for stall in job["stalls"]:
@@ -170,7 +173,8 @@ def show(*renderables: Table | Text) -> None:
 
 def _state(job: Mapping[str, Any]) -> Text:
     state = job["state"]
-    wanted = "" if job["desired_state"] in (state, "RUNNING") else f" → {job['desired_state']}"
+    settled = (state, "STOPPED" if state == "FINISHED" else "RUNNING")
+    wanted = "" if job["desired_state"] in settled else f" → {job['desired_state']}"
     return Text(state + wanted, style=_COLOURS.get(state, ""))
 
 

@@ -127,6 +127,13 @@ class Settings(BaseSettings):
     max_records_per_batch: int = _setting(
         500_000, "Most records of a probe batch.", "1 to 50000000", ge=1, le=50_000_000
     )
+    max_bytes_per_batch: int = _setting(
+        256 << 20,
+        "About how many bytes the records of a probe batch have at the most.",
+        "1024 to 1099511627776",
+        ge=1 << 10,
+        le=1 << 40,
+    )
     fold_interval_s: float = _setting(
         30.0, "Time between two folds of changelog into current.", "1 to 86400", ge=1, le=86_400
     )

@@ -2,22 +2,25 @@
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
 from joins.adapters.datagen_process import DatagenProcess
+from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaLetterWriter, DeltaSinkWriter
+from joins.adapters.delta_output import OutputLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
@@ -26,12 +29,14 @@ from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
 from joins.history import History, HistoryPlaces
+from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
+    BoundedMode,
     DatagenSource,
     DeltaSink,
     Dimension,
@@ -136,13 +141,42 @@ def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
     if source.startup_mode is StartupMode.TIMESTAMP:
         return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
     given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
-    unknown = sorted(set(given) - set(begin))
+    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
+    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+
+
+def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[int, int] | None:
+    """The offset behind the last record of each partition, as numbers; None without an end.
+
+    Args:
+        source: the stream.
+        start: where it begins; partitions that come later are not in it.
+
+    Raises:
+        SourceError: as `resolve_start_offsets`.
+    """
+    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    if source.bounded_mode is BoundedMode.UNBOUNDED:
+        return None
+    if source.bounded_mode is BoundedMode.LATEST:
+        end = cluster.end_offsets(topic)
+    elif source.bounded_mode is BoundedMode.TIMESTAMP:
+        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
+    else:
+        end = dict(source.bounded_offsets)
+        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
+    return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+
+
+def _check_partitions(
+    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
+) -> None:
+    unknown = sorted(set(given) - set(there))
     if unknown:
         raise SourceError(
-            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(begin)}',
-            hint="Correct 'scan.startup.specific-offsets'.",
+            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
+            hint=f"Correct '{option}'.",
         )
-    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +240,11 @@ class _Assembly:
         dimensions = tuple(
             self._dimension(d, tables[d.name], opening) for d in self.plan.dimensions
         )
-        writer, outputs = self._writer()
+        self._prepare_output()
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
+        writer, outputs = self._writer(spark)
         sources = tuple(
             SnapshotCoordinator(spark, d, tables[d.name], self._source_settings(d), self.stalls)
             for d in self.plan.dimensions
@@ -235,6 +270,7 @@ class _Assembly:
                 build_trigger_ms=trigger or self.settings.build_trigger_ms,
                 probe_trigger_ms=trigger or self.settings.probe_trigger_ms,
                 max_records_per_batch=self._max_records_per_batch(),
+                max_bytes_per_batch=self.settings.max_bytes_per_batch,
                 fold_interval_s=self.settings.fold_interval_s,
                 replay_batches=self.settings.replay_batches,
                 maintenance_interval_s=self.settings.maintenance_interval_s,
@@ -243,6 +279,7 @@ class _Assembly:
             requests=self.layout.requests,
             handlers={"replay-dead-letters": self._letter_replay(spark)},
             generator=self._generator(),
+            writer_choice=partial(_choice_of, writer),
         )
         join = TemporalJoin(parts, on_tick)
         return join
@@ -278,8 +315,11 @@ class _Assembly:
             topic = self._datagen_topic()
             cluster.create(topic, 1, self.settings.changelog_replication, config)
             offsets, described = {0: 0}, cluster.require(topic)
+            rows = row_limit(source)
+            ends = None if rows is None else {0: rows}
         else:
             offsets = resolve_start_offsets(source)
+            ends = resolve_end_offsets(source, offsets)
             described = KafkaCluster(source.kafka).require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
@@ -288,6 +328,7 @@ class _Assembly:
             probe_topic_id=described.topic_id,
             probe_start_offsets=offsets,
             changelog_topics=topics,
+            probe_end_offsets=ends,
         )
 
     def _datagen_topic(self) -> str:
@@ -393,17 +434,26 @@ class _Assembly:
         seed = uuid.UUID(self.meta.incarnation).int % 2**63
         return DatagenProcess(kafka, source, self.plan.probe.fields, seed).keep_alive
 
-    def _writer(self) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
+    def _prepare_output(self) -> None:
+        """What can go wrong with the output goes wrong before a JVM is started."""
+        sink = self.plan.sink
+        if isinstance(sink, DeltaSink):
+            path, appends = output_path(sink, self.settings), self._appends(sink)
+            create_table(path, appends.rows)
+            DeltaLog(path, self.app_id).choose_writer(appends)
+        if isinstance(sink, KafkaSink):
+            KafkaCluster(sink.kafka).require(sink.kafka.topic)
+
+    def _appends(self, sink: DeltaSink) -> Appends:
+        return Appends(self._kernel().output_schema, sink.writer)
+
+    def _writer(self, spark: SparkSession) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         sink = self.plan.sink
         if isinstance(sink, DeltaSink):
             path = output_path(sink, self.settings)
-            schema = self._kernel().output_schema
-            create_table(path, schema)
-            log = DeltaLog(path, self.app_id)
-            log.check_writable(schema)
-            return DeltaSinkWriter(log), (log,)
+            log = OutputLog(path, self.app_id, self._appends(sink), spark)
+            return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
-            KafkaCluster(sink.kafka).require(sink.kafka.topic)
             return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
         return _console_writer(sink), ()
 
@@ -418,7 +468,7 @@ class _Assembly:
             replays=replays,
             history=History(places),
             epoch=self.meta.epoch,
-            writer=self._letter_writer(places.output, spark),
+            writer=self._letter_writer(spark),
         )
         return DeadLetterReplay(parts).handle
 
@@ -438,16 +488,21 @@ class _Assembly:
             sink=sink,
         )
 
-    def _letter_writer(self, output: Path | None, spark: SparkSession) -> LetterWriter:
+    def _letter_writer(self, spark: SparkSession) -> LetterWriter:
         sink, kernel = self.plan.sink, self._kernel()
-        if output is not None:
-            log = DeltaLog(output, f"{self.app_id}:replay")
+        if isinstance(sink, DeltaSink):
+            path, app_id = output_path(sink, self.settings), f"{self.app_id}:replay"
+            log = OutputLog(path, app_id, self._appends(sink), spark)
             log.commit_epoch(self.meta.epoch)
-            return DeltaLetterWriter(log, kernel.output_schema)
+            return DeltaOutputLetterWriter(log, spark)
         if isinstance(sink, KafkaSink):
             return KafkaLetterWriter(sink, kernel.output, spark)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
+
+
+def _choice_of(writer: BatchWriter) -> WriterChoice | None:
+    return writer.choice if isinstance(writer, DeltaOutputWriter) else None
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 
 from joins.adapters.kafka_cluster import KafkaCluster, client_options
 from joins.errors import SourceError
-from joins.kernels.generate import generate, sequence_length
+from joins.kernels.generate import generate, row_limit
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.types import SqlType, TypeName
@@ -41,7 +41,7 @@ def datagen_config(
         "topic": kafka.topic,
         "properties": [list(p) for p in kafka.properties],
         "rows_per_second": source.rows_per_second,
-        "number_of_rows": source.number_of_rows,
+        "number_of_rows": row_limit(source),
         "seed": seed,
         "fields": [[f.name, f.type.name.value, f.type.precision, f.type.scale] for f in fields],
         "rules": [
@@ -64,8 +64,7 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
         tuple((name, value) for name, value in config["properties"]),
     )
     fields, rules = _rules(config)
-    limits = [n for n in (config["number_of_rows"], sequence_length(rules)) if n is not None]
-    limit = min(limits) if limits else None
+    limit = config["number_of_rows"]
     row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]
     producer = KafkaProducer(**client_options(kafka), **_PRODUCER)
     started, first = time.monotonic(), row

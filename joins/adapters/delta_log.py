@@ -5,6 +5,10 @@ and the runner's epoch under `<app id>:fence`. Check and commit use one loaded t
 in between, so a stale runner's commit conflicts instead of repeating the number. After it the log
 is read back: the commit must be there with our transactions, our files and their rows.
 
+Spark's writer gives a commit one transaction only: `<app id>:spark` has epoch and batch in one
+number (`spark_version`). Whatever is asked here of batches and epochs looks at both, because a
+table may have commits of both writers.
+
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
@@ -17,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,15 +29,16 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from joins.adapters.delta_features import Appends, WriterChoice
+from joins.adapters.delta_rows import TableRows
 from joins.errors import FencedError, SinkError
 from joins.kernels.files import StagedFile
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
-_ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "changeDataFeed"})
-_ALLOWED_PROPERTIES = frozenset(
-    {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
-)
+EPOCH_KEY = "sluice.epoch"
+_BATCH_BITS = 40
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _LOG_FILE = re.compile(r"\.?(\d{20})\.")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -55,10 +61,22 @@ def create_table(
         ) from exc
 
 
-def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    pairs = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
-    pairs |= {pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
-    return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
+def spark_version(epoch: int, batch: int | None) -> int:
+    """The one transaction number of a commit by Spark: the greater, the newer; None for no batch.
+
+    A new runner's epoch names the batch that was committed last.
+    """
+    return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
+
+
+def epoch_of_spark(version: int) -> int:
+    """The runner in a `spark_version`."""
+    return version >> _BATCH_BITS
+
+
+def _batch_of_spark(version: int) -> int | None:
+    batch = version & ((1 << _BATCH_BITS) - 1)
+    return batch - 1 if batch else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,7 @@ class _Commit:
     removed: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     data_change: bool = True
+    may_checkpoint: bool = True
 
     def actions(self) -> list[AddAction | RemoveAction]:
         now_ms = int(time.time() * 1000)
@@ -101,12 +120,21 @@ class _Commit:
 
 
 class DeltaLog:
-    """The commits of one table under one app id; threads may share it."""
+    """The commits of one table under one app id; threads may share it.
 
-    def __init__(self, path: Path, app_id: str) -> None:
+    Args:
+        path: its root.
+        app_id: of the job's commits to it.
+        appends: what batches append, of a table that is not ours alone: each commit then sees that
+            the table still takes columnar files.
+    """
+
+    def __init__(self, path: Path, app_id: str, appends: Appends | None = None) -> None:
         self.path = path
         self.app_id = app_id
+        self.appends = appends
         self._fence_id = f"{app_id}:fence"
+        self._spark_id = f"{app_id}:spark"
         self._kept: DeltaTable | None = None
         self._lock = threading.RLock()  # one commit at a time: two threads are no conflict
 
@@ -149,46 +177,31 @@ class DeltaLog:
     def last_batch(self) -> int | None:
         """The newest batch number committed under the app id, None before the first."""
         with self._lock:
-            return self._fresh().transaction_version(self.app_id)
+            return self._last(self._fresh())
+
+    def _last(self, table: DeltaTable) -> int | None:
+        """The newest batch of either writer."""
+        spark = table.transaction_version(self._spark_id)
+        batches = (table.transaction_version(self.app_id), _batch_of_spark(spark or 0))
+        return max((batch for batch in batches if batch is not None), default=None)
+
+    def _epoch(self, table: DeltaTable) -> int | None:
+        """The newest runner of either writer."""
+        fence, spark = map(table.transaction_version, (self._fence_id, self._spark_id))
+        epochs = (fence, None if spark is None else epoch_of_spark(spark))
+        return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def counter(self, name: str, version: int) -> int:
         """The value that a `Rewrite` gave counter `name`, as of `version`; 0 before the first."""
         return self._load(version).transaction_version(f"{self.app_id}:{name}") or 0
 
-    def check_writable(self, schema: pa.Schema) -> None:
-        """See that this writer may append rows of `schema` to the table.
+    def choose_writer(self, appends: Appends) -> WriterChoice:
+        """The writer that may append rows to the table as it is now.
 
         Raises:
-            SinkError: other columns or types, NOT NULL where rows may be NULL, partitions, or a
-                table feature not on our allow-list.
+            SinkError: none may.
         """
-        table = self._load()
-        hint = "Use another path, or a table with these columns and no further table features."
-        found = pa.schema(table.schema().to_arrow())
-        if found.names != schema.names or not all(
-            _same_type(a.type, b.type) for a, b in zip(found, schema, strict=True)
-        ):
-            raise SinkError(
-                f'delta table "{self.path}" has columns {_describe(found)}, '
-                f"expected {_describe(schema)}",
-                hint=hint,
-            )
-        strict = [a.name for a, b in zip(found, schema, strict=True) if b.nullable > a.nullable]
-        if strict:
-            raise SinkError(
-                f'delta table "{self.path}" has column "{strict[0]}" NOT NULL, rows may be NULL',
-                hint="Declare the sink's column NOT NULL, or use another path.",
-            )
-        protocol = table.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
-        rules = {k for field in table.schema().fields for k in field.metadata if "delta." in k}
-        denied = (features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES) | rules
-        if denied or table.metadata().partition_columns:
-            reason = ", ".join(sorted(denied)) or "partition columns"
-            raise SinkError(
-                f'delta table "{self.path}" uses {reason}, which is not supported', hint=hint
-            )
+        return appends.choose(self.path, self._load())
 
     # Commits
     # -----------------------------------------------------------------------------------------
@@ -204,8 +217,34 @@ class DeltaLog:
             self._check_epoch(table, epoch)
             if table.transaction_version(self._fence_id) == epoch:
                 return
-            fence = (Transaction(self._fence_id, epoch),)
-            self._write(table, _Commit(fence, metadata={"sluice.epoch": epoch}))
+            for_spark = table.transaction_version(self._spark_id) is not None
+            self._write_epoch(table, epoch, for_spark=for_spark)
+
+    def _write_epoch(self, table: DeltaTable, epoch: int, *, for_spark: bool) -> None:
+        """One empty commit that fences older runners, with `for_spark` those of both writers."""
+        transactions = [Transaction(self._fence_id, epoch)]
+        if for_spark:
+            number = spark_version(epoch, self._newest_batch(table))
+            transactions.insert(0, Transaction(self._spark_id, number))
+        commit = _Commit(
+            tuple(transactions), metadata={EPOCH_KEY: epoch}, may_checkpoint=not for_spark
+        )
+        self._write(table, commit)
+
+    def _newest_batch(self, table: DeltaTable) -> int | None:
+        """The newest batch, from the log itself: a runner's epoch may not know the last one.
+
+        Only Spark can commit to some tables, and an older runner's batch may come between our look
+        and its own.
+        """
+        known = self._last(table)
+        if table.transaction_version(self._spark_id) is None:
+            return known
+        for version in range(int(table.version()), self.oldest_entry() - 1, -1):
+            batch = self._batch_in(self.commit_entry(version))
+            if batch is not None:
+                return batch if known is None else max(known, batch)
+        return known
 
     def commit(
         self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
@@ -217,15 +256,17 @@ class DeltaLog:
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: a staged file is missing or has another size or number of rows, the commit
-                failed, or the log does not show it as it was made.
+            SinkError: a staged file is missing or has another size or number of rows, the table
+                needs Spark's writer now, the commit failed, or the log does not show it as it was
+                made.
         """
         with self._lock:
             table = self._fresh()
             self._check_epoch(table, epoch)
-            last = table.transaction_version(self.app_id)
+            last = self._last(table)
             if last is not None and last >= batch:
                 return int(table.version())
+            self._check_columnar(table)
             for file in files:
                 self._check_file(file)
             transactions = (Transaction(self.app_id, batch), Transaction(self._fence_id, epoch))
@@ -291,7 +332,7 @@ class DeltaLog:
             version = self.version_of(batch)
             if version is None:
                 return None
-            added = {action["path"] for action in _added(self.commit_entry(version))}
+            added = {action["path"] for action in added_files(self.commit_entry(version))}
             removed = sorted(added & set(_paths(table)))
             if not removed:
                 return None
@@ -308,8 +349,19 @@ class DeltaLog:
         with self._lock:
             self._check_epoch(self._fresh(), epoch)
 
+    def _check_columnar(self, table: DeltaTable) -> None:
+        """What the table asks of writers may have changed since the files were staged."""
+        if self.appends is None:
+            return
+        choice = self.appends.choose(self.path, table)
+        if choice.is_spark:
+            raise SinkError(
+                f'delta table "{self.path}" needs spark\'s writer now: {choice.reason}',
+                hint="Nothing was written; the batch is run again with that writer.",
+            )
+
     def _check_epoch(self, table: DeltaTable, epoch: int) -> None:
-        newest = table.transaction_version(self._fence_id)
+        newest = self._epoch(table)
         if newest is not None and newest > epoch:
             raise FencedError(
                 f'delta table "{self.path}" belongs to epoch {newest}, this runner is {epoch}',
@@ -344,7 +396,7 @@ class DeltaLog:
                 "append",
                 table.schema(),
                 commit_properties=properties,
-                post_commithook_properties=_HOOKS,
+                post_commithook_properties=_HOOKS if commit.may_checkpoint else _NO_HOOKS,
             )
         except CommitFailedError as exc:
             raise self._conflict(commit.transactions[-1].version, exc) from exc
@@ -361,7 +413,7 @@ class DeltaLog:
             entry = self.commit_entry(version)
             if not commit.is_in(entry):
                 continue
-            rows = sum(json.loads(a["stats"])["numRecords"] for a in _added(entry))
+            rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
             removed = sorted(a["remove"]["path"] for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
             if rows == expected and removed == sorted(commit.removed):
@@ -378,7 +430,7 @@ class DeltaLog:
 
     def _conflict(self, epoch: int, exc: CommitFailedError) -> SinkError | FencedError:
         """What a refused commit means: a newer runner, or somebody else's change of the table."""
-        newest = self._load().transaction_version(self._fence_id)
+        newest = self._epoch(self._load())
         if newest is not None and newest > epoch:
             return FencedError(
                 f'commit to delta table "{self.path}" met one of epoch {newest}, this is {epoch}',
@@ -444,21 +496,33 @@ class DeltaLog:
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
         """The first commit of `first` to `last` with a batch of ours, and that batch."""
         for version in range(first, last + 1):
-            for action in self.commit_entry(version):
-                if action.get("txn", {}).get("appId") == self.app_id:
-                    return version, int(action["txn"]["version"])
+            batch = self._batch_in(self.commit_entry(version))
+            if batch is not None:
+                return version, batch
         return last, None
+
+    def _batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
+        """The batch that a commit is of; a runner's epoch names one, too, and is none."""
+        told = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
+        if self.app_id in told:
+            return told[self.app_id]
+        if self._spark_id not in told or EPOCH_KEY in (_metadata_of(entry) or {}):
+            return None
+        return _batch_of_spark(told[self._spark_id])
 
     def metadata_at(self, version: int) -> dict[str, Any] | None:
         """The metadata of one commit."""
-        entry = self.commit_entry(version)
-        told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
-        return dict(json.loads(told[0])) if told and told[0] else None
+        return _metadata_of(self.commit_entry(version))
 
     def batch_metadata(self, batch: int) -> dict[str, Any] | None:
         """The metadata of the commit of `batch`; None if the log does not have it (any more)."""
         version = self.version_of(batch)
         return None if version is None else self.metadata_at(version)
+
+    def table_rows(self) -> TableRows:
+        """What reads the rows of the newest version, whatever features the table has."""
+        with self._lock:
+            return TableRows(self._fresh(), self.path)
 
     def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that commit `version` added."""
@@ -493,9 +557,9 @@ class DeltaLog:
             SinkError: the log has one of the commits no more.
         """
         return [
-            self.path / action["path"]
+            self.path / unquote(action["path"])
             for version in range(first, last + 1)
-            for action in _added(self.commit_entry(version))
+            for action in added_files(self.commit_entry(version))
             if action.get("dataChange", True)
         ]
 
@@ -504,7 +568,7 @@ class DeltaLog:
         return {
             action["path"]
             for version in range(first, last + 1)
-            for action in _added(self.commit_entry(version))
+            for action in added_files(self.commit_entry(version))
         }
 
     def files_at(self, version: int) -> list[Path]:
@@ -513,7 +577,7 @@ class DeltaLog:
         Raises:
             SinkError: the version cannot be read (any more).
         """
-        return [self.path / path for path in _paths(self._load(version))]
+        return [self.path / unquote(path) for path in _paths(self._load(version))]
 
     def rows_at(self, version: int) -> dict[str, int]:
         """Path → rows of the data files of `version`."""
@@ -587,14 +651,21 @@ class DeltaLog:
         return len(gone)
 
 
-def _added(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The files that a commit has added, as its log says it."""
     return [dict(action["add"]) for action in entry if "add" in action]
+
+
+def _metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the writer of a commit has told in it, None if nothing that is JSON."""
+    told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
+    try:
+        value = json.loads(told[0]) if told and told[0] else None
+    except ValueError:
+        return None
+    return dict(value) if isinstance(value, dict) else None
 
 
 def _paths(table: DeltaTable) -> list[str]:
     found: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
     return found
-
-
-def _describe(schema: pa.Schema) -> str:
-    return "(" + ", ".join(f"{field.name} {field.type}" for field in schema) + ")"

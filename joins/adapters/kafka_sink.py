@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,14 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from joins.adapters.kafka_cluster import spark_options
 from joins.checkpoint import read_json, write_json_atomically
 from joins.errors import SinkError
-from joins.kernels.json_encode import encode_objects
+from joins.kernels.json_encode import encode_objects, join_text
 from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
 from joins.probe_task import ProbeTask
-from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
-from joins.staging import BatchReport, merge_reports
+from joins.row_stage import REPORT_COLUMN_DDL, PersistedRows, stage_rows
+from joins.staging import BatchReport
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
@@ -40,31 +43,56 @@ HEADER_NAMES = (
 
 
 def _headers(batch: JoinedBatch, pin: Pin) -> pa.Array:
-    """`list<struct<key, value>>`, five entries a row, in the order of `HEADER_NAMES`."""
-    count = batch.rows.num_rows
-    columns = [
-        pa.array([str(pin.batch)] * count, pa.string()),
+    """`list<struct<key, value>>`, five entries a row, in the order of `HEADER_NAMES`.
+
+    The values of a row, joined, are five values in a row of memory once their ends are known.
+    """
+    count, width = batch.rows.num_rows, len(HEADER_NAMES)
+    texts = [
+        pa.scalar(str(pin.batch)),
         *(column.cast(pa.string()) for column in batch.coordinates.columns),
-        pa.array([pin.versions_text()] * count, pa.string()),
+        pa.scalar(pin.versions_text()),
     ]
-    width = len(HEADER_NAMES)
-    order = pa.array([c * count + r for r in range(count) for c in range(width)], pa.int64())
-    values = pa.concat_arrays(columns).take(order).cast(pa.binary())
-    keys = pa.array(list(HEADER_NAMES) * count, pa.string())
-    offsets = pa.array(range(0, count * width + 1, width), pa.int32())
+    lengths = np.empty((count, width), dtype=np.int32)
+    for place, text in enumerate(texts):
+        lengths[:, place] = _byte_lengths(text)
+    data = join_text(texts).buffers()[2] if count else pa.py_buffer(b"")
+    values = _binary(pa.binary(), lengths.ravel(), data)
+    names = [name.encode() for name in HEADER_NAMES]
+    keys = _binary(
+        pa.string(),
+        np.tile(np.array([len(name) for name in names], dtype=np.int32), count),
+        pa.py_buffer(b"".join(names) * count),
+    )
+    offsets = pa.array(np.arange(0, count * width + 1, width, dtype=np.int32))
     return pa.ListArray.from_arrays(
         offsets, pa.StructArray.from_arrays([keys, values], ["key", "value"])
     )
 
 
+def _byte_lengths(text: pa.StringArray | pa.StringScalar) -> npt.NDArray[np.int32] | int:
+    if isinstance(text, pa.Scalar):
+        return len(text.as_py().encode())
+    lengths: npt.NDArray[np.int32] = pc.binary_length(text).to_numpy()
+    return lengths
+
+
+def _binary(kind: pa.DataType, lengths: npt.NDArray[np.int32], data: pa.Buffer) -> pa.Array:
+    """Values of `kind` that lie one behind the other in `data`."""
+    ends = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    return pa.Array.from_buffers(kind, len(lengths), [None, pa.py_buffer(ends), data])
+
+
 @dataclass(frozen=True, slots=True)
-class _Encoding:
+class RecordEncoding:
     """Rows as records of a topic; picklable."""
 
     output: tuple[OutputColumn, ...]
     key_fields: tuple[str, ...]
 
     def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
+        """Key, value and headers of each row."""
         rows = with_text_times(batch.rows, self.output)
         keys = pa.nulls(rows.num_rows, pa.binary())
         if self.key_fields:
@@ -91,36 +119,20 @@ class KafkaSinkWriter:
     def __init__(self, sink: KafkaSink, progress: Path) -> None:
         self._sink = sink
         self._progress = progress
-        self._staged: DataFrame | None = None
+        self._staged = PersistedRows()
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
-        self._forget()  # what a failed attempt has left
-        encode = _Encoding(task.kernel.output, self._sink.key_fields)
+        encode = RecordEncoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
-        staged = frame.mapInArrow(stage, _DDL).persist()
-        self._staged = staged
-        try:
-            reports = staged.filter("report is not null").select("report").collect()
-        except (PySparkException, Py4JError):
-            self._forget()
-            raise
-        return merge_reports(row.report for row in reports)
+        return self._staged.run(frame.mapInArrow(stage, _DDL))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns."""
-        if self._staged is not None:
-            try:
-                _send(self._staged.filter("report is null"), self._sink)
-            finally:
-                self._forget()
+        with self._staged.taken() as records:
+            _send(records, self._sink)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
-
-    def _forget(self) -> None:
-        if self._staged is not None:
-            staged, self._staged = self._staged, None
-            staged.unpersist()
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Of the batch that was noted as sent; a crash before the note sends it again."""
@@ -137,7 +149,7 @@ class KafkaLetterWriter:
         self, sink: KafkaSink, output: tuple[OutputColumn, ...], spark: SparkSession
     ) -> None:
         self._sink = sink
-        self._encode = _Encoding(output, sink.key_fields)
+        self._encode = RecordEncoding(output, sink.key_fields)
         self._spark = spark
 
     def committed(self, number: int) -> None:

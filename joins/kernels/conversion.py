@@ -2,8 +2,9 @@
 
 As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
 the target's precision are cut, floating point and text lose their fraction on the way to an
-integer, the session's time zone is UTC. Where Flink wraps, saturates or returns NULL because the
-value does not fit the target, the row fails here, for it would match the wrong dimension row.
+integer, an integer becomes the nearest floating point number, the session's time zone is UTC. Where
+Flink wraps, saturates or returns NULL because the value does not fit the target, the row fails
+here, for it would match the wrong dimension row.
 """
 
 from collections.abc import Callable
@@ -47,6 +48,8 @@ def convert(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
     if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
         values = pc.trunc(values)
     to = arrow_type(target)
+    if target.name in FLOATS and source.name in INTEGERS:
+        return sound(values.cast(to, safe=False))
     return try_each(values, lambda part: part.cast(to), to)
 
 

@@ -28,6 +28,7 @@ class ChangelogState:
         next_offsets: partition → offset behind its newest record.
         snapshot_rows: `r` records.
         generation: the newest that any record has, 0 before the first.
+        source_ts_ms: newest source time of a streamed change, 0 before the first.
     """
 
     marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class ChangelogState:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     snapshot_rows: int = 0
     generation: int = 0
+    source_ts_ms: int = 0
 
     def is_complete(self, partition: int) -> bool:
         """Whether the partition has the watermark record of the newest generation."""
@@ -172,4 +174,5 @@ class ChangelogDigest:
             next_offsets={**before.next_offsets, **self._next_offsets},
             snapshot_rows=before.snapshot_rows + self._snapshot_rows,
             generation=max(before.generation, self._generation),
+            source_ts_ms=max(before.source_ts_ms, self.source_ts_ms),
         )

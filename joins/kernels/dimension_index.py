@@ -59,11 +59,12 @@ class DimensionIndex:
     def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
         """All matches as (position in `keys`, dimension row), by position, then by primary key.
 
-        `keys` has one array for each column of the join key, in its order. NULL matches nothing.
-        The order does not depend on the segments; the numbers of the dimension rows do.
+        `keys` has one array for each column of the join key, in its order. NULL matches nothing,
+        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
+        depend on the segments; the numbers of the dimension rows do.
         """
         columns = self._typed_keys(keys)
-        valid = np.flatnonzero(valid_rows(columns))
+        valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
         hashes = hash_rows(columns)[valid]
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
         found: list[tuple[Rows, Rows]] = []
@@ -84,6 +85,11 @@ class DimensionIndex:
             return pa.RecordBatch.from_struct_array(
                 pa.array([{}] * len(dimension_rows), pa.struct([]))
             )
+        if len(self._segments) == 1 and len(dimension_rows) and dimension_rows.min() >= 0:
+            at = pa.array(dimension_rows)
+            rows = self._segments[0].rows
+            taken_columns = [rows.column(f.name).take(at).cast(f.type) for f in schema]
+            return pa.RecordBatch.from_arrays(taken_columns, schema=schema)
         owners = np.searchsorted(self._first, dimension_rows, side="right") - 1
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(self._segments) + 1))

@@ -68,6 +68,7 @@ class StagedFile:
     stats: str
 
 
+_SAMPLE_ROWS = 2048
 _MIN_MAX_TYPES = (pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
 
 
@@ -97,6 +98,18 @@ class _ColumnStats:
             return
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)
+
+
+def _repeating(batch: pa.RecordBatch) -> list[str]:
+    """The columns whose values repeat, so that a dictionary of them saves time and space.
+
+    A dictionary of values that do not repeat costs as much as all the rest of the file.
+    """
+    sample = batch.slice(0, _SAMPLE_ROWS)
+    columns = zip(sample.schema.names, sample.columns, strict=True)
+    return [
+        name for name, column in columns if 2 * pc.count_distinct(column).as_py() <= len(column)
+    ]
 
 
 def _fsync(path: Path) -> None:
@@ -146,7 +159,11 @@ class ParquetStage:
         if self._writer is None:
             self._root.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(
-                self._root / self._name, self._schema, compression="zstd", version="2.6"
+                self._root / self._name,
+                self._schema,
+                compression="zstd",
+                version="2.6",
+                use_dictionary=_repeating(batch),
             )
         self._writer.write_batch(batch)
         self._rows += batch.num_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.errors import SourceError
-from joins.plan import DatagenField, DatagenKind, Field
+from joins.plan import DatagenField, DatagenKind, DatagenSource, Field
 from joins.types import TypeName, arrow_type
 
 _INTEGER_BOUNDS = {
@@ -39,6 +39,12 @@ def sequence_length(fields: Sequence[DatagenField]) -> int | None:
         if f.generator is DatagenKind.SEQUENCE
     ]
     return min(lengths) if lengths else None
+
+
+def row_limit(source: DatagenSource) -> int | None:
+    """Rows until the source ends, None if it never does."""
+    limits = (source.number_of_rows, sequence_length(source.fields))
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _integers(field: DatagenField, kind: TypeName, bits: np.ndarray) -> np.ndarray:

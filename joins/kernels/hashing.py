@@ -1,7 +1,7 @@
 """64-bit hashes of Arrow columns: equal keys of equal types have equal ones, on every node."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,13 @@ def hash_rows(columns: Sequence[pa.Array]) -> Hashes:
     return total
 
 
-def valid_rows(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
-    """The rows without a NULL."""
+def valid_rows(
+    columns: Sequence[pa.Array], null_safe: Collection[int] = ()
+) -> npt.NDArray[np.bool_]:
+    """The rows without a NULL, except in the columns at the positions `null_safe`."""
     valid = np.ones(len(columns[0]), dtype=np.bool_)
-    for column in columns:
-        if column.null_count:
+    for at, column in enumerate(columns):
+        if column.null_count and at not in null_safe:
             valid &= column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 

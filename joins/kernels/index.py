@@ -13,7 +13,8 @@ names.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.errors import IndexBuildError
+from joins.errors import IndexBuildError, IndexDiskFullError
 from joins.kernels.casts import Mask
 from joins.kernels.changes import Progress, newest_rows, read_changes
 from joins.kernels.dimension_index import DimensionIndex
@@ -66,10 +67,11 @@ def build(directory: Path, version: int, spec: IndexSpec, base: Iterable[pa.Reco
     """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
 
     Raises:
-        IndexBuildError: the rows do not fit `spec`.
+        IndexBuildError: the rows do not fit `spec`, or the directory cannot be written.
+        IndexDiskFullError: there is no room for it.
     """
     home = directory / spec.digest
-    with exclusive(home):
+    with _writing(home):
         if _is_usable(home, version):
             return
         changes = read_changes(base, spec, Progress())
@@ -91,10 +93,12 @@ def advance(
     """Make `version` usable from `from_version` and the rows of the commits after it.
 
     Raises:
-        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
+        IndexBuildError: `from_version` is missing or damaged, the rows do not fit `spec`, or the
+            directory cannot be written.
+        IndexDiskFullError: there is no room for it.
     """
     home = directory / spec.digest
-    with exclusive(home):
+    with _writing(home):
         if _is_usable(home, version):
             return
         old = read_manifest(home, from_version)
@@ -141,6 +145,17 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
     for home in sorted(path for path in directory.iterdir() if path.is_dir()):
         with exclusive(home):
             _remove_versions(home, keep)
+
+
+@contextmanager
+def _writing(home: Path) -> Iterator[None]:
+    """Hold the lock; files of an attempt that found no room go away again."""
+    with exclusive(home):
+        try:
+            yield
+        except IndexDiskFullError:
+            _remove_versions(home, _versions(home))
+            raise
 
 
 def _remove_versions(home: Path, keep: set[int]) -> None:
@@ -199,7 +214,7 @@ class _Part:
 def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
     """Write `rows` as a segment, deletes and rows of incomplete generations hidden."""
     name = f"s{version}-{uuid.uuid4().hex[:12]}"
-    files = write_segment(home, name, rows, (spec.primary_key, spec.join_key))
+    files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
     deleted = segment.rows.column("_deleted").to_numpy(zero_copy_only=False).astype(np.bool_)
     hidden = deleted | (segment.rows.column("_generation").to_numpy() < complete)

@@ -20,18 +20,21 @@ class IndexSpec:
         fields: the columns to keep, both keys included.
         partitions: of the changelog topic. A generation is complete when a watermark record of it,
             or of a later one, was read from each of them.
+        null_safe: positions in `join_key` where NULL matches NULL; elsewhere it matches nothing.
     """
 
     primary_key: tuple[str, ...]
     join_key: tuple[str, ...]
     fields: tuple[Field, ...]
     partitions: int
+    null_safe: tuple[int, ...] = ()
 
     @property
     def digest(self) -> str:
         """The name of the index's directory: equal for equal specifications, on every node."""
         fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
-        text = json.dumps([self.primary_key, self.join_key, fields, self.partitions])
+        told = [self.primary_key, self.join_key, fields, self.partitions]
+        text = json.dumps([*told, self.null_safe] if self.null_safe else told)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

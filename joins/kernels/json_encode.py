@@ -24,13 +24,12 @@ def encode_objects(batch: pa.RecordBatch) -> pa.StringArray:
     """
     if batch.num_columns == 0:
         return pa.array(["{}"] * batch.num_rows, pa.string())
-    pieces: list[pa.Array | pa.Scalar] = []
+    pieces: list[str | pa.Array] = []
     for position, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
         opening = "{" if position == 0 else ","
-        pieces.append(pa.scalar(f"{opening}{json.dumps(name, ensure_ascii=False)}:"))
-        pieces.append(encode_values(column))
-    pieces.append(pa.scalar("}"))
-    return join_text(pieces)
+        pieces.append(f"{opening}{json.dumps(name, ensure_ascii=False)}:")
+        pieces += _pieces(column)
+    return join_text(_merged([*pieces, "}"]))
 
 
 def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
@@ -40,29 +39,53 @@ def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
 
 def encode_values(column: pa.Array) -> pa.StringArray:
     """The JSON text of each value of a scalar column."""
+    pieces = _pieces(column)
+    return pieces[0] if len(pieces) == 1 else join_text(_merged(pieces))
+
+
+def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
+    """The pieces with one scalar for each run of literals."""
+    merged: list[pa.Array | pa.Scalar] = []
+    literal = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            literal += piece
+            continue
+        merged += [pa.scalar(literal), piece] if literal else [piece]
+        literal = ""
+    return [*merged, pa.scalar(literal)] if literal else merged
+
+
+def _pieces(column: pa.Array) -> list[str | pa.Array]:
+    """What joined gives the JSON text of each value of a scalar column."""
+    text, is_quoted = _text(column)
+    if not is_quoted:
+        return [text if text.null_count == 0 else pc.fill_null(text, _NULL)]
+    if text.null_count == 0:
+        return ['"', text, '"']
+    quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
+    return [pc.fill_null(quoted, _NULL)]
+
+
+def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
+    """The text of each value, and whether it stands in quotes."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        text = _quoted(_escaped(column.cast(pa.string())))
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        text = _quoted(_base64(column))
-    elif pa.types.is_floating(kind):
+        return _escaped(column.cast(pa.string())), True
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _base64(column), True
+    if pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
-        text = finite.cast(pa.string())
-    elif pa.types.is_decimal(kind):
-        text = _plain(column)
-    elif pa.types.is_temporal(kind):
-        text = _quoted(column.cast(pa.string()))
-    else:
-        text = column.cast(pa.string())
-    return text if text.null_count == 0 else pc.fill_null(text, _NULL)
-
-
-def _quoted(text: pa.StringArray) -> pa.StringArray:
-    return join_text([pa.scalar('"'), text, pa.scalar('"')])
+        return finite.cast(pa.string()), False
+    if pa.types.is_decimal(kind):
+        return _plain(column), False
+    return column.cast(pa.string()), pa.types.is_temporal(kind)
 
 
 def _escaped(text: pa.StringArray) -> pa.StringArray:
     """`text` with JSON's escapes; only the values that need one are rewritten."""
+    if not _has_bytes_to_escape(text):
+        return text
     needs = pc.fill_null(pc.match_substring_regex(text, _TO_ESCAPE), False)
     if not pc.any(needs, min_count=0).as_py():
         return text
@@ -72,6 +95,19 @@ def _escaped(text: pa.StringArray) -> pa.StringArray:
     for character in _present_controls(rewritten):
         rewritten = pc.replace_substring(rewritten, character, _CONTROL_ESCAPES[character])
     return pc.replace_with_mask(text, needs, rewritten)
+
+
+def _has_bytes_to_escape(text: pa.StringArray) -> bool:
+    """Whether there may be one: all bytes at once, those of NULL values too."""
+    _, offset_buffer, data_buffer = text.buffers()
+    if offset_buffer is None or data_buffer is None:
+        return False
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)
+    first, last = offsets[text.offset], offsets[text.offset + len(text)]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[first:last]
+    return len(data) > 0 and bool(
+        data.min() < ord(" ") or (data == ord('"')).any() or (data == ord("\\")).any()
+    )
 
 
 def _present_controls(text: pa.StringArray) -> list[str]:

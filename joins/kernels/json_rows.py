@@ -1,27 +1,27 @@
 """Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
 
 Many values are parsed as one block of lines. Before that, whatever could produce no row, or take
-part in its neighbour's, leaves: nulls, values that do not begin with `{` and end with `}`, values
-with a NUL byte or invalid UTF-8. A line break inside a value becomes a tab, which is a blank
-outside strings and an error inside them, as the line break itself is. What remains yields at least
-one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many
-rows as values has one row of each value. A block that fails is read again without the lines that
-look wrong, which are read one by one, and bisected if it still fails.
+part in its neighbour's, leaves (`json_lines`). What remains yields at least one row a value,
+because `}`, line break, `{` continues nothing in JSON. So a block with as many rows as values has
+one row of each value. A block that fails is read again without the lines that look wrong
+(`json_screen`), which are read apart, and bisected if it still fails.
 """
 
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from joins.kernels.casts import Checked, Mask, from_text, mask_of, time_from_text, try_each
+from joins.kernels.casts import Checked, from_text, mask_of, time_from_text
+from joins.kernels.json_lines import lines_of
+from joins.kernels.json_screen import Screen
 
 Rows = npt.NDArray[np.int64]
 
@@ -32,16 +32,6 @@ _NUMBER_TEXT = re.compile(r"(?:parse:|JSON to \w+\([^)]*\): |string ')([^' ]*)")
 _ROW = re.compile(r" in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/(.+)\) changed from (\w+) to (\w+)")
 _TWICE = re.compile(r"Column\(/(.+)\) was specified twice")
-
-
-_FOUND = {
-    int: "number",
-    float: "number",
-    str: "string",
-    bool: "boolean",
-    dict: "object",
-    list: "array",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,44 +96,58 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
-    """What a value must be.
+class _Block:
+    """Lines, each with its line break: line `i` is `data[bounds[i]:bounds[i + 1]]`.
 
     Attributes:
-        types: Python's types of a value of the right kind.
-        numbers: those that fit, None for no such limit.
-        fitting: what a number is that fits.
+        rows: which value each line is.
     """
-
-    expected: str
-    types: tuple[type, ...]
-    numbers: range | None = None
-    fitting: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines joined by line breaks: line `i` is `data[bounds[i]:bounds[i + 1]]`, value `rows[i]`."""
 
     data: pa.Buffer
     bounds: Rows
     rows: Rows
 
-    def ranges(self) -> list[tuple[int, int]]:
-        """Ranges of about `_BLOCK_BYTES`."""
+    @classmethod
+    def of(cls, lines: pa.StringArray, rows: Rows) -> Self:
+        lengths = pc.binary_length(lines).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        ended = pa.concat_arrays([lines, pa.array([""], pa.string())])
+        whole = pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended)
+        return cls(pc.binary_join(whole, "\n")[0].as_buffer(), _bounds(lengths), rows)
+
+    def parts(self) -> list[Self]:
+        """Parts of about `_BLOCK_BYTES`."""
         steps = np.arange(0, int(self.bounds[-1]), _BLOCK_BYTES)
         starts = [int(row) for row in np.unique(np.searchsorted(self.bounds, steps))]
         ends = [*starts[1:], len(self.rows)]
-        return list(zip(starts, ends, strict=True))
+        return [self.part(low, high) for low, high in zip(starts, ends, strict=True)]
 
-    def lines(self, low: int, high: int) -> pa.Buffer:
-        start = int(self.bounds[low])
-        return self.data.slice(start, int(self.bounds[high]) - start)
+    def part(self, low: int, high: int) -> Self:
+        """The lines from `low` up to `high`."""
+        return type(self)(self.data, self.bounds[low : high + 1], self.rows[low:high])
 
-    def split(self, low: int, high: int) -> list[bytes]:
-        """The lines of a range, without their line breaks."""
-        lines: list[bytes] = self.lines(low, high).to_pybytes().split(b"\n")
-        return lines[:-1]
+    def picked(self, at: Sequence[int] | Rows) -> Self:
+        """The lines at the positions `at`, which ascend; runs of them are copied at once."""
+        chosen = np.asarray(at, dtype=np.int64)
+        breaks = np.flatnonzero(chosen[1:] != chosen[:-1] + 1) + 1
+        runs = np.split(chosen, breaks) if len(chosen) else []
+        data = memoryview(self.data)
+        pieces = [data[self.bounds[run[0]] : self.bounds[run[-1] + 1]] for run in runs]
+        lengths = (self.bounds[1:] - self.bounds[:-1])[chosen]
+        return type(self)(pa.py_buffer(b"".join(pieces)), _bounds(lengths), self.rows[chosen])
+
+    def text(self) -> pa.Buffer:
+        """All lines."""
+        start, end = int(self.bounds[0]), int(self.bounds[-1])
+        return self.data.slice(start, end - start)
+
+    def lines(self) -> pa.StringArray:
+        """Each line with its line break."""
+        offsets = pa.py_buffer(self.bounds.astype(np.int32))
+        return pa.StringArray.from_buffers(len(self.rows), offsets, self.data)
+
+
+def _bounds(lengths: Rows) -> Rows:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
 
 def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
@@ -161,81 +165,18 @@ def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
 
 def _parse_piece(start: int, piece: pa.Array, target: _Rows) -> None:
     reasons: dict[int, str] = {}
-    lines = _lines(piece, reasons)
+    lines = lines_of(piece, reasons)
     for row, reason in reasons.items():
         target.reasons[start + row] = reason
-    rows = np.flatnonzero(mask_of(pc.is_valid(lines)))
-    if len(rows) == 0:
+    if len(reasons) == len(lines):
         return
-    block = _joined(lines.drop_null(), rows + start)
+    rows = np.arange(start, start + len(lines))
+    if reasons:
+        rows = np.delete(rows, list(reasons))
+        lines = lines.drop_null()
     read_schema = pa.schema([_read_field(item) for item in target.schema])
-    for good, batch in _good_rows(block, read_schema, target.reasons):
+    for good, batch in _good_rows(_Block.of(lines, rows), read_schema, target.reasons):
         _convert(batch, good, target)
-
-
-def _lines(piece: pa.Array, reasons: dict[int, str]) -> pa.Array:
-    """The values that may enter a block as strings without line breaks; the others are NULL."""
-    decoded = try_each(piece, lambda part: part.cast(pa.string()), pa.string())
-    text = decoded.values
-    if not decoded.failed.any() and _are_plain_objects(text):
-        return text
-    _exclude(decoded.failed, "the value is not UTF-8", reasons)
-    _exclude(mask_of(pc.is_null(piece)), "the value is null", reasons)
-    if not _all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))):
-        text = pc.ascii_trim_whitespace(text)
-    _exclude(mask_of(pc.equal(text, "")), "the value is empty", reasons)
-    object_like = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
-    _exclude(~object_like, "the value is not one JSON object", reasons)
-    _exclude(mask_of(pc.match_substring(text, "\0")), "the value has a NUL byte", reasons)
-    for line_break in ("\n", "\r"):
-        if _any(pc.match_substring(text, line_break)):
-            text = pc.replace_substring(text, line_break, "\t")
-    if not reasons:
-        return text
-    excluded = np.zeros(len(text), dtype=np.bool_)
-    excluded[list(reasons)] = True
-    return pc.if_else(pa.array(excluded), pa.scalar(None, pa.string()), text)
-
-
-def _are_plain_objects(text: pa.Array) -> bool:
-    """Whether all values begin with `{`, end with `}` and have no NUL or line break between."""
-    if text.null_count or len(text) == 0:
-        return False
-    _, offset_buffer, data_buffer = text.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[text.offset :][: len(text) + 1]
-    if (offsets[1:] - offsets[:-1]).min() == 0:
-        return False
-    data = np.frombuffer(data_buffer, dtype=np.uint8)
-    edges = (data[offsets[:-1]] == ord("{")) & (data[offsets[1:] - 1] == ord("}"))
-    return bool(edges.all()) and data[offsets[0] : offsets[-1]].min() > ord("\r")
-
-
-def _exclude(mask: Mask, reason: str, reasons: dict[int, str]) -> None:
-    for row in np.flatnonzero(mask):
-        reasons.setdefault(int(row), reason)
-
-
-def _all(mask: pa.Array) -> bool:
-    return bool(pc.all(mask, min_count=0).as_py())
-
-
-def _any(mask: pa.Array) -> bool:
-    return bool(pc.any(mask, min_count=0).as_py())
-
-
-def _block(lines: Sequence[bytes], rows: Rows) -> _Block:
-    """A block of single lines."""
-    bounds = np.cumsum([0, *(len(line) + 1 for line in lines)], dtype=np.int64)
-    return _Block(pa.py_buffer(b"".join(line + b"\n" for line in lines)), bounds, rows)
-
-
-def _joined(lines: pa.Array, rows: Rows) -> _Block:
-    lengths = pc.binary_length(lines).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    ended = pa.concat_arrays([lines, pa.array([""], pa.string())])
-    whole = pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended)
-    data = pc.binary_join(whole, "\n")[0].as_buffer()
-    return _Block(data, bounds, rows)
 
 
 def _read_field(item: pa.Field) -> pa.Field:
@@ -253,111 +194,76 @@ def _good_rows(
     block: _Block, schema: pa.Schema, reasons: dict[int, str]
 ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
     """Lines that parse into one row a line, in any order; the other lines get a reason."""
-    for low, high in block.ranges():
-        outcome = _read(block.lines(low, high), high - low, schema)
+    screen = Screen(schema)
+    for part in block.parts():
+        outcome = _read(part, schema)
         if isinstance(outcome, pa.RecordBatch):
-            yield block.rows[low:high], outcome
+            yield part.rows, outcome
             continue
-        rows = block.rows[low:high]
-        likely, broken = _screened(block.split(low, high), rows, schema, reasons)
-        yield from _bisected(likely, schema, reasons)
-        for single in broken:
-            yield from _bisected(single, schema, reasons)
+        found = screen.screened(part.lines())
+        for at, reason in found.wrong.items():
+            reasons[int(part.rows[at])] = reason
+        readable = [at for at in found.alone if _is_readable(part, at, schema, reasons)]
+        for chosen in (found.right, found.doubtful, readable):
+            yield from _bisected(part.picked(chosen), screen, reasons)
+
+
+def _is_readable(block: _Block, at: int, schema: pa.Schema, reasons: dict[int, str]) -> bool:
+    """Whether line `at` gives a row when it is read alone; if not, it gets a reason."""
+    line = block.part(at, at + 1)
+    outcome = _read(line, schema)
+    if isinstance(outcome, str):
+        reasons[int(line.rows[0])] = _reason(outcome, line.text().to_pybytes())
+        return False
+    return True
 
 
 def _bisected(
-    block: _Block, schema: pa.Schema, reasons: dict[int, str]
+    block: _Block, screen: Screen, reasons: dict[int, str]
 ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-    pending = [(0, len(block.rows))]
+    pending = [block]
     while pending:
-        low, high = pending.pop()
-        if low == high:
+        part = pending.pop()
+        if len(part.rows) == 0:
             continue
-        outcome = _read(block.lines(low, high), high - low, schema)
+        outcome = _read(part, screen.schema)
         if isinstance(outcome, pa.RecordBatch):
-            yield block.rows[low:high], outcome
-        elif high - low == 1:
-            line = block.lines(low, high).to_pybytes()
-            reasons[int(block.rows[low])] = _reason(outcome, line)
+            yield part.rows, outcome
+        elif len(part.rows) == 1:
+            reasons[int(part.rows[0])] = _reason(outcome, part.text().to_pybytes())
         else:
-            pending += _split(low, high, outcome)
+            pending += _split(part, outcome, screen)
 
 
-def _screened(
-    lines: Sequence[bytes], rows: Rows, schema: pa.Schema, reasons: dict[int, str]
-) -> tuple[_Block, list[_Block]]:
-    """The lines that are probably right, and each that is probably not JSON; others get a reason.
-
-    A value of the wrong type is final; all else is a guess for speed, proved by the next read.
-    """
-    checks = [(item.name, check) for item in schema if (check := _check(item.type)) is not None]
-    likely: list[int] = []
-    broken: list[_Block] = []
-    for at, line in enumerate(lines):
-        try:
-            members = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            broken.append(_block([line], rows[at : at + 1]))
-            continue
-        reason = _wrong_type(members, checks)
-        if reason is None:
-            likely.append(at)
-        else:
-            reasons[int(rows[at])] = reason
-    return _block([lines[at] for at in likely], rows[likely]), broken
-
-
-def _wrong_type(members: dict[str, object], checks: Sequence[tuple[str, _Check]]) -> str | None:
-    for name, check in checks:
-        value = members.get(name)
-        if value is None:
-            continue
-        if type(value) not in check.types:
-            return f'field "{name}": expected {check.expected}, found {_FOUND[type(value)]}'
-        # A float that is looked for in a range is compared with each of its numbers.
-        if check.numbers is not None and (type(value) is float or value not in check.numbers):
-            return f'field "{name}": {str(value)[:_SHOWN_CHARACTERS]} is not {check.fitting}'
-    return None
-
-
-def _check(kind: pa.DataType) -> _Check | None:
-    """What a JSON value must be so that the reader may accept it as `kind`."""
-    if pa.types.is_signed_integer(kind):
-        limit = 1 << (kind.bit_width - 1)
-        return _Check("number", (int, float), range(-limit, limit), f"an {kind}")
-    if pa.types.is_floating(kind):
-        return _Check("number", (int, float))
-    if pa.types.is_decimal(kind):
-        return _Check("number or string", (int, float, str))
-    if pa.types.is_boolean(kind):
-        return _Check("boolean", (bool,))
-    if pa.types.is_string(kind):
-        return _Check("string", (str,))
-    return _Check("object", (dict,)) if pa.types.is_struct(kind) else None
-
-
-def _split(low: int, high: int, message: str) -> list[tuple[int, int]]:
-    """Smaller ranges, the first one last: around the row that the message names, else halves."""
+def _split(block: _Block, message: str, screen: Screen) -> list[_Block]:
+    """Smaller blocks: without the rows that the message may mean, else halves."""
+    count = len(block.rows)
+    if _TWICE.search(message):
+        repeated = screen.repeated(block.lines())
+        if 0 < np.count_nonzero(repeated) < count:
+            alone = [block.part(at, at + 1) for at in np.flatnonzero(repeated).tolist()]
+            return [*alone, block.picked(np.flatnonzero(~repeated))]
     named = _ROW.search(message)
-    row = low + int(named.group(1)) if named else high
-    if row >= high:
-        middle = (low + high) // 2
-        return [(middle, high), (low, middle)]
-    return [(row + 1, high), (row, row + 1), (low, row)]
+    row = int(named.group(1)) if named else count
+    if row >= count:
+        return [block.part(count // 2, count), block.part(0, count // 2)]
+    return [block.part(row + 1, count), block.part(row, row + 1), block.part(0, row)]
 
 
-def _read(lines: pa.Buffer, count: int, schema: pa.Schema) -> pa.RecordBatch | str:
+def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | str:
     """One row a line, or what is wrong with the block."""
+    text = block.text()
+    count = len(block.rows)
     try:
-        table = pj.read_json(
-            pa.BufferReader(lines),
-            read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
+        table = pj.open_json(
+            pa.BufferReader(text),
+            read_options=pj.ReadOptions(use_threads=False, block_size=text.size + 1),
             parse_options=pj.ParseOptions(
                 explicit_schema=schema,
                 newlines_in_values=False,
                 unexpected_field_behavior="ignore",
             ),
-        )
+        ).read_all()
     except pa.ArrowInvalid as error:
         return str(error)
     if table.num_rows != count:

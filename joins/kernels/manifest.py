@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from joins.errors import IndexBuildError
 from joins.kernels.changes import Progress
+from joins.kernels.room import Room
 from joins.kernels.segment import StoredFile, damaged, store, sync_directory
 
 FORMAT_VERSION = 1
@@ -106,9 +107,17 @@ def read_manifest(directory: Path, version: int) -> Manifest:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Hold the lock of `directory`, which is created, against other processes and threads."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("ab") as handle:
+    """Hold the lock of `directory`, which is created, against other processes and threads.
+
+    Raises:
+        IndexBuildError: it cannot be created.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = (directory / "lock").open("ab")
+    except OSError as error:
+        raise Room(directory).error(error) from error
+    with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

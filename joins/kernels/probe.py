@@ -25,6 +25,7 @@ from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.segment import taken
 from joins.plan import (
     ComputedField,
     DeltaSink,
@@ -153,10 +154,11 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
     roles = {item.alias for item in plan.joins if item.dimension == join.dimension}
     key = tuple(pair.dimension_column for pair in join.keys)
+    null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
     needed = {name for relation, name in _plan_columns(plan) if relation in roles}
     needed |= {*key, *dimension.primary_key}
     fields = tuple(item for item in dimension.fields if item.name in needed)
-    return IndexSpec(dimension.primary_key, key, fields, partitions)
+    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe)
 
 
 def join_batch(
@@ -325,7 +327,7 @@ class _Joined:
 
 def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joined:
     keys = [joined.evaluate(pair.probe).values for pair in join.keys]
-    at, rows = index.lookup(keys)
+    at, rows = _matches(joined, join, index, keys)
     if join.condition is not None and len(at):
         candidates = joined.picked(at).with_dimension(join.alias, index, rows)
         true = candidates.true(join.condition)
@@ -333,6 +335,22 @@ def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joine
     if join.join_type is JoinType.LEFT:
         at, rows = _padded(at, rows, len(joined.probe_rows))
     return joined.picked(at).with_dimension(join.alias, index, rows)
+
+
+def _matches(
+    joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
+) -> tuple[Rows, Rows]:
+    """What `lookup` finds, without the rows whose NULL comes from a cast of a null-safe pair."""
+    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for pair, key in zip(join.keys, keys, strict=True):
+        if pair.uncast is not None and key.null_count:
+            value = joined.evaluate(pair.uncast).values
+            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    if possible.all():
+        return index.lookup(keys)
+    rows = np.flatnonzero(possible)
+    at, found = index.lookup(taken(keys, rows))
+    return rows[at], found
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
@@ -387,6 +405,8 @@ def _is_identity(rows: Rows) -> bool:
 
 
 def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    if len(rows) == batch.num_rows and _is_identity(rows):
+        return batch
     return batch.take(pa.array(rows))
 
 

@@ -6,7 +6,8 @@ Three kinds of files, each written, checksummed, fsynced and renamed before anyb
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -20,6 +21,8 @@ import pyarrow.compute as pc
 from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask
 from joins.kernels.hashing import Hashes, hash_rows, valid_rows
+from joins.kernels.index_spec import IndexSpec
+from joins.kernels.room import Room
 
 Rows = npt.NDArray[np.int64]
 
@@ -51,9 +54,9 @@ class HashTable:
     hashes: Hashes
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array]) -> Self:
-        """A table of the rows in which no column is NULL."""
-        rows = np.flatnonzero(valid_rows(columns))
+    def of(cls, columns: Sequence[pa.Array], null_safe: Collection[int] = ()) -> Self:
+        """A table of the rows that have no NULL but in the columns at the positions `null_safe`."""
+        rows = np.flatnonzero(valid_rows(columns, null_safe))
         hashes = hash_rows(columns)[rows]
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
@@ -83,6 +86,11 @@ class HashTable:
         header = np.array([len(self.starts) - 1, len(self.rows)], dtype=np.uint64)
         for array in (header, self.hashes, self.rows, self.starts):
             sink.write(np.ascontiguousarray(array).data)
+
+    @staticmethod
+    def size(rows: int) -> int:
+        """Bytes of the file of a table of `rows` rows, if all of them are in it."""
+        return _HEADER_BYTES + 12 * rows + 4 * ((1 << max(1, rows.bit_length())) + 1)
 
     def candidates(self, hashes: Hashes) -> tuple[Rows, Rows]:
         """Pairs (position in `hashes`, row) with equal hashes, ordered by position."""
@@ -129,7 +137,10 @@ class Segment:
     def matches(
         self, table: HashTable, names: Sequence[str], keys: Sequence[pa.Array], hashes: Hashes
     ) -> tuple[Rows, Rows]:
-        """Pairs (position in `keys`, row) whose `names` equal `keys`; NULL equals nothing."""
+        """Pairs (position in `keys`, row) whose `names` equal `keys`.
+
+        NULL equals NULL: rows that must not match by it are not in `table`, nor in `keys`.
+        """
         probes, rows = table.candidates(hashes)
         for name, key in zip(names, keys, strict=True):
             equal = _equal(self.rows.column(name), rows, key, probes)
@@ -139,34 +150,50 @@ class Segment:
 
 
 def write_segment(
-    directory: Path, name: str, table: pa.Table, keys: tuple[Sequence[str], Sequence[str]]
+    directory: Path, name: str, table: pa.Table, spec: IndexSpec
 ) -> tuple[StoredFile, ...]:
-    """Write the files of a segment from `table`; `keys` are the primary and the join key."""
+    """Write the files of a segment from `table`, with a hash table for each key of `spec`.
+
+    Raises:
+        IndexDiskFullError: there is no room for them.
+    """
     batch = _one_batch(table)
+    tables = 1 if spec.join_key == spec.primary_key else 2
+    room = Room(directory, batch.nbytes + tables * HashTable.size(batch.num_rows))
+    room.check()
 
     def write_rows(sink: BinaryIO) -> None:
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
 
-    primary, join = keys
-    stored = [store(directory / f"{name}.arrow", write_rows)]
-    hashed = HashTable.of([batch.column(key) for key in primary])
-    stored.append(store(directory / f"{name}.primary", hashed.write))
-    if tuple(join) != tuple(primary):
-        hashed = HashTable.of([batch.column(key) for key in join])
-        stored.append(store(directory / f"{name}.join", hashed.write))
+    stored = [store(directory / f"{name}.arrow", write_rows, room)]
+    hashed = HashTable.of([batch.column(key) for key in spec.primary_key])
+    stored.append(store(directory / f"{name}.primary", hashed.write, room))
+    if spec.join_key != spec.primary_key:
+        hashed = HashTable.of([batch.column(key) for key in spec.join_key], spec.null_safe)
+        stored.append(store(directory / f"{name}.join", hashed.write, room))
     return tuple(stored)
 
 
-def store(path: Path, write: Callable[[BinaryIO], None]) -> StoredFile:
-    """Let `write` fill a file that appears at `path` only when it is complete and on disk."""
+def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:
+    """Let `write` fill a file that appears at `path` only when it is complete and on disk.
+
+    Raises:
+        IndexDiskFullError: there is no room; `room` tells how much is needed.
+        IndexBuildError: the directory cannot be written.
+    """
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as sink:
-        write(sink)
-        sink.flush()
-        os.fsync(sink.fileno())
-    size, checksum = partial.stat().st_size, file_checksum(partial)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as sink:
+            write(sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+        size, checksum = partial.stat().st_size, file_checksum(partial)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise (room or Room(path.parent)).error(error) from error
     return StoredFile(path.name, size, checksum)
 
 
@@ -225,6 +252,8 @@ def _equal(column: pa.Array, rows: Rows, key: pa.Array, probes: Rows) -> npt.NDA
     taken = column.take(pa.array(rows))
     wanted = key.take(pa.array(probes)).cast(taken.type)
     filled = pc.fill_null(pc.equal(taken, wanted), False)
+    if taken.null_count and wanted.null_count:
+        filled = pc.or_(filled, pc.and_(taken.is_null(), wanted.is_null()))
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 

@@ -200,6 +200,10 @@ class BatchView(_Open):
     committed: bool | None = None
     committed_at_ms: int | None = None
     counts: Value | None = None
+    freshness_ms: Annotated[
+        dict[str, int | None],
+        Field(description="Age of each table's newest change; null if unknown or none yet."),
+    ] = {}
     output_version: int | None = None
     dead_letters_version: int | None = None
     life: Value | None = None
@@ -253,7 +257,9 @@ class RowExplanation(_Open):
     """What became of one record of the stream, and why."""
 
     coordinates: Value
-    state: Annotated[str | None, Field(description="joined, filtered, dead-letter, held, …")] = None
+    state: Annotated[
+        str | None, Field(description="joined, filtered, dead-letter, held, after-end, …")
+    ] = None
     reason: str | None = None
     batch: int | None = None
     pin: Value | None = None

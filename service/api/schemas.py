@@ -99,6 +99,10 @@ class ProbeView(_Model):
     start_offsets: dict[str, int] = {}
     next_offsets: dict[str, int] = {}
     end_offsets: dict[str, int] = {}
+    bounded_offsets: Annotated[
+        dict[str, int] | None,
+        Field(description="Where the stream ends for this job; null if it does not."),
+    ] = None
     held_records: int = 0
     held_bytes: int | None = None
     lag_records: int | None = None
@@ -107,6 +111,10 @@ class ProbeView(_Model):
     matched: int = 0
     unmatched: int = 0
     dead_letters: int = 0
+    freshness_ms: Annotated[
+        dict[str, int | None],
+        Field(description="Age of each table's newest change as the newest batch saw it."),
+    ] = {}
 
 
 class RunnerState(_Model):
@@ -153,6 +161,12 @@ class JobDetail(JobSummary):
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
     probe: ProbeView | None = None
+    writer: Annotated[
+        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
+    ] = None
+    writer_reason: Annotated[
+        str | None, Field(description="What asks for Spark's own Delta writer.")
+    ] = None
     versions_at_open: dict[str, int] = {}
     versions: dict[str, int] = {}
 

@@ -19,7 +19,7 @@ from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.hooks import Hooks, default_hooks
 from service.jobs.inspector import Inspector
-from service.jobs.job import DesiredState, JobState
+from service.jobs.job import ENDED, DesiredState
 from service.jobs.store import JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
@@ -125,13 +125,12 @@ class ControlPlane:
         """
         services = self.services
         deadline = time.monotonic() + timeout_s
-        ended = (JobState.STOPPED, JobState.FAILED)
         while time.monotonic() < deadline:
             jobs = services.store.all_jobs()
             for job in jobs:
                 if job.desired_state is DesiredState.RUNNING:
                     services.want(job.id, DesiredState.STOPPED)
-            if all(job.state in ended for job in jobs):
+            if all(job.state in ENDED for job in jobs):
                 return True
             time.sleep(_POLL_S)
         return False

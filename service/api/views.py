@@ -27,6 +27,8 @@ _REPORTED = (
     "dimensions",
     "combined_watermark",
     "probe",
+    "writer",
+    "writer_reason",
     "versions_at_open",
     "versions",
 )

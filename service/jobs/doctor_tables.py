@@ -11,6 +11,7 @@ from joins.leases import oldest_leased
 from joins.pins import PinStore
 from service.jobs.check import Check, bad, good, made, unknown
 from service.jobs.doctor_patient import Patient
+from service.jobs.preflight import output_writer
 
 _FILES = "Restore the table's directory from a backup."
 _SHOWN = 3
@@ -23,6 +24,8 @@ def check_tables(patient: Patient) -> list[Check]:
     checks: list[Check] = []
     for name, path in _tables(patient).items():
         checks += made(f"table {name}", partial(_table, name, path))
+    if patient.output is not None:
+        checks += made("writer", lambda: [_writer(patient)])
     checks += made("transactions", lambda: [_transactions(patient)])
     checks += made("fence", lambda: [_fence(patient)])
     for dimension in patient.plan.dimensions:
@@ -59,6 +62,13 @@ def _table(name: str, path: Path) -> Iterator[Check]:
         yield bad(title, detail, _FILES)
         return
     yield good(title, f"version {version}, {len(files)} files")
+
+
+def _writer(patient: Patient) -> Check:
+    """Who appends to the output, and why."""
+    choice = output_writer(patient.plan, patient.settings)
+    told = "none" if choice is None else choice.writer.value
+    return good("writer", f"{told}: {choice.reason}" if choice and choice.reason else told)
 
 
 def _transactions(patient: Patient) -> Check:

@@ -42,14 +42,27 @@ class Remover(Protocol):
         ...
 
 
+class Adviser(Protocol):
+    """Says what whoever submits a plan that can start should know of the outside."""
+
+    def __call__(self, plan: JoinPlan, settings: Settings, /) -> tuple[str, ...]:
+        """Warnings, full sentences."""
+        ...
+
+
+def _no_advice(plan: JoinPlan, settings: Settings, /) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The four of them."""
+    """All of them."""
 
     plan: Planner
     dump: PlanDumper
     preflight: Preflight
     remove: Remover
+    advise: Adviser = _no_advice
 
 
 def default_hooks() -> Hooks:
@@ -57,8 +70,8 @@ def default_hooks() -> Hooks:
     from service.jobs import (
         plan_codec,
     )  # (imports here: clients of Kafka and MySQL are slow to load)
-    from service.jobs.preflight import preflight
+    from service.jobs.preflight import advise, preflight
     from service.jobs.remove import remove_job
     from service.sql.planner import plan_script
 
-    return Hooks(plan=plan_script, dump=plan_codec.dump, preflight=preflight, remove=remove_job)
+    return Hooks(plan_script, plan_codec.dump, preflight, remove_job, advise)

@@ -41,6 +41,7 @@ def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
         "committed": history.is_committed(pin.batch),
         "committed_at_ms": None if told is None else told.committed_at_ms,
         "counts": None if output is None else output.metadata.get("counts"),
+        "freshness_ms": pin.freshness_ms(),
         "output_version": None if output is None else output.version,
         "dead_letters_version": None if letters is None else letters.version,
         "life": history.life_of(pin.batch).as_json(),

@@ -11,6 +11,7 @@
 | STALLED | something outside is in the way; the job goes on by itself when it is gone |
 | FAILED | the job cannot go on by itself |
 | STOPPED | stopped by a request; it can be started again |
+| FINISHED | all up to the end of its bounded stream is joined; it never runs again |
 """
 
 import os
@@ -33,6 +34,7 @@ class JobState(StrEnum):
     STALLED = "STALLED"
     FAILED = "FAILED"
     STOPPED = "STOPPED"
+    FINISHED = "FINISHED"
 
 
 class DesiredState(StrEnum):
@@ -44,7 +46,8 @@ class DesiredState(StrEnum):
 
 
 _END = frozenset({JobState.FAILED, JobState.STOPPED})
-_HALTED = _END | {JobState.PAUSED, JobState.STALLED}
+_HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
+ENDED = _END | {JobState.FINISHED}
 TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.CREATED: frozenset({JobState.STARTING}) | _END,
     JobState.STARTING: frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP, JobState.JOINING})
@@ -56,6 +59,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.STALLED: frozenset(JobState) - {JobState.CREATED, JobState.STALLED},
     JobState.FAILED: frozenset({JobState.STARTING, JobState.STOPPED}),
     JobState.STOPPED: frozenset({JobState.STARTING}),
+    JobState.FINISHED: frozenset(),
 }
 
 

@@ -4,18 +4,28 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
-from joins.plan import DeltaSink, JoinPlan, KafkaSink, KafkaSource, StartupMode
+from joins.plan import (
+    BoundedMode,
+    DeltaSink,
+    JoinPlan,
+    KafkaSink,
+    KafkaSource,
+    SinkWriter,
+    StartupMode,
+)
 from service.config import Settings
 from service.secrets import SecretResolver
 from service.wiring import (
     connection_of,
     internal_kafka,
     output_path,
+    resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
 )
@@ -25,7 +35,7 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     """See that every topic, table and place of `plan` is there and may be used.
 
     Returns:
-        The plan with the probe's start offsets resolved to numbers: they are kept from here on.
+        The plan with the probe's start and end resolved to offsets: they are kept from here on.
 
     Raises:
         SluiceError: what is missing or refused.
@@ -43,8 +53,16 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     source = resolved.probe.source
     if not isinstance(source, KafkaSource) or not isinstance(plan.probe.source, KafkaSource):
         return plan
-    offsets = tuple(sorted(resolve_start_offsets(source).items()))
-    held = replace(plan.probe.source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
+    start = resolve_start_offsets(source)
+    end = resolve_end_offsets(source, start)
+    held = replace(
+        plan.probe.source,
+        startup_mode=StartupMode.SPECIFIC,
+        startup_offsets=tuple(sorted(start.items())),
+    )
+    if end is not None:
+        bounds = tuple(sorted(end.items()))
+        held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
     return replace(plan, probe=replace(plan.probe, source=held))
 
 
@@ -53,10 +71,11 @@ def _check_sink(plan: JoinPlan, settings: Settings) -> None:
         KafkaCluster(plan.sink.kafka).require(plan.sink.kafka.topic)
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan, output_path(plan.sink, settings))
+        output_writer(plan, settings)
 
 
 def _check_delta(plan: JoinPlan, path: Path) -> None:
-    """See that the job may append to the table at `path`, or create it there."""
+    """See that the job may write to the table at `path`, or create it there."""
     try:
         exists = any((path / "_delta_log").glob("*.json"))
         place = path / "_delta_log" if exists else _nearest(path)
@@ -67,8 +86,40 @@ def _check_delta(plan: JoinPlan, path: Path) -> None:
     if not usable:
         what = "cannot be written by this user" if place.is_dir() else "is not a directory"
         raise _unwritable(plan, path, f'"{place}" {what}')
-    if exists:
-        DeltaLog(path, "preflight").check_writable(kernel_spec(plan).output_schema)
+
+
+def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
+    """Who would append to the delta output as it is now; None for other sinks.
+
+    Raises:
+        SinkError: nobody can.
+    """
+    if not isinstance(plan.sink, DeltaSink):
+        return None
+    path = output_path(plan.sink, settings)
+    if (path / "_delta_log").is_dir() and any((path / "_delta_log").glob("*.json")):
+        return _choice(plan, plan.sink, path)
+    if plan.sink.writer is SinkWriter.SPARK:
+        return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'")
+    return WriterChoice(SinkWriter.COLUMNAR)
+
+
+def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
+    """What whoever submits `plan` should know of its output."""
+    choice = output_writer(plan, settings)
+    if choice is None or not choice.is_spark:
+        return ()
+    told = f"table {plan.sink_table}: Spark's own Delta writer is used ({choice.reason}), "
+    told += "which is slower than the columnar one."
+    if not choice.rules:
+        return (told,)
+    rules = ", ".join(choice.rules)
+    return (told, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
+
+
+def _choice(plan: JoinPlan, sink: DeltaSink, path: Path) -> WriterChoice:
+    appends = Appends(kernel_spec(plan).output_schema, sink.writer)
+    return DeltaLog(path, "preflight").choose_writer(appends)
 
 
 def _nearest(path: Path) -> Path:

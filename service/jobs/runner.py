@@ -1,8 +1,8 @@
 """The runner: one process per job, the driver of both sides.
 
 `python -m service.jobs.runner --job-dir DIR`. SIGTERM stops it at a batch boundary. It ends with 0
-after a stop, 3 when the job cannot go on (the cause is in `status.json`), 4 when another runner
-owns the job, 1 otherwise.
+after a stop and at the end of a bounded stream (`status.json` says which), 3 when the job cannot go
+on (the cause is in `status.json`), 4 when another runner owns the job, 1 otherwise.
 """
 
 import argparse
@@ -161,7 +161,10 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) 
     except SluiceError as exc:
         status.note("FAILED", f"{exc.message}. {exc.hint}", Fault.of(exc))
         return EXIT_FAILED
-    status.note("STOPPED", "stopped on request")
+    if join.is_finished:
+        status.note("FINISHED", "all up to the end of the stream is joined and committed")
+    else:
+        status.note("STOPPED", "stopped on request")
     return EXIT_STOPPED
 
 

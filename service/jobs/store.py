@@ -223,13 +223,18 @@ class JobStore:
 
         Raises:
             JobNotFoundError: there is no such job.
-            JobConflictError: the job is being removed.
+            JobConflictError: the job is being removed, or is to run again after its end.
         """
         with self._changing(job_id) as (connection, job):
             if job.desired_state is DesiredState.REMOVED and desired is not DesiredState.REMOVED:
                 raise JobConflictError(
                     f'job "{job_id}" is being removed',
                     hint="Wait until it is gone and submit the script anew.",
+                )
+            if job.state is JobState.FINISHED and desired is DesiredState.RUNNING:
+                raise JobConflictError(
+                    f'job "{job_id}" has finished: all up to the end of its stream is joined',
+                    hint="Submit the script anew to join what has come since.",
                 )
             values: dict[str, Any] = {"desired_state": desired.value}
             if desired is DesiredState.REMOVED:

@@ -62,7 +62,8 @@ class Submissions:
                 write_secrets(layout.job_dir, inline)
             secrets = SecretResolver(self._settings.secrets_dir, layout.job_dir)
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
-            return self._keep(request, job_id, plan, planned.warnings)
+            advice = self._hooks.advise(plan, self._settings)
+            return self._keep(request, job_id, plan, (*planned.warnings, *advice))
         except BaseException:
             layout.discard()
             raise

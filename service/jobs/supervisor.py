@@ -14,7 +14,7 @@ import structlog
 
 from service.config import Settings
 from service.jobs.hooks import Remover
-from service.jobs.job import DesiredState, Job, JobError, JobState
+from service.jobs.job import ENDED, DesiredState, Job, JobError, JobState
 from service.jobs.layout import JobLayout, living_runner, noted_pid
 from service.jobs.liveness import UNRESPONSIVE, Silence, unresponsive
 from service.jobs.removal import Removals, back_off_s
@@ -163,6 +163,8 @@ class Supervisor:
         last = status is not None and status.pid == noted_pid(layout.job_dir)
         if status is not None and last and status.state is JobState.FAILED:
             return self._fail(job, status.error or JobError("job-failed", status.reason, _LOG_HINT))
+        if status is not None and last and status.state is JobState.FINISHED:
+            return self._finished(job, status)
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
         cause = "runner was gone when the control plane started"
@@ -171,8 +173,8 @@ class Supervisor:
     def _without_runner(self, job: Job, watch: _Watch) -> None:
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
-        elif job.desired_state is DesiredState.STOPPED:
-            if job.state not in (JobState.STOPPED, JobState.FAILED):
+        elif job.desired_state is DesiredState.STOPPED or job.state is JobState.FINISHED:
+            if job.state not in ENDED:
                 self._store.transition(job.id, Change(JobState.STOPPED, "stopped by request"))
         elif time.monotonic() >= watch.start_at:
             self._start(job, watch)
@@ -259,7 +261,7 @@ class Supervisor:
             _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
         if watch.hung:
             runner.kill()
-        if _mute(job):
+        if _mute(job) or job.state is JobState.FINISHED:
             return job
         error = unresponsive(runner.pid, silent_s, limit_s)
         _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
@@ -272,7 +274,9 @@ class Supervisor:
         failed = runner.exit_code == EXIT_FAILED or (
             runner.exit_code is None and status is not None and status.state is JobState.FAILED
         )
-        if failed:
+        if status is not None and status.state is JobState.FINISHED:
+            self._finished(job, status)
+        elif failed:
             self._fail(job, error or _failed_silently(runner))
         elif job.desired_state is not DesiredState.RUNNING:
             self._stopped(job, watch)
@@ -284,6 +288,11 @@ class Supervisor:
             self._waits(job, watch, error)
         else:
             self._crashed(job, watch, _ending(runner), error)
+
+    def _finished(self, job: Job, status: Status) -> Job:
+        _log.info("job finished", job_id=job.id)
+        change = Change(JobState.FINISHED, status.reason, desired=DesiredState.STOPPED)
+        return self._store.transition(job.id, change)
 
     def _waits(self, job: Job, watch: _Watch, error: JobError) -> None:
         """The runner gave up on something outside that may come back: that is no crash."""
@@ -297,7 +306,7 @@ class Supervisor:
     def _stopped(self, job: Job, watch: _Watch) -> None:
         limit_s = self._settings.stop_timeout_s
         cause = f"killed after {limit_s:g} s" if watch.killed else "stopped by request"
-        if job.state not in (JobState.STOPPED, JobState.FAILED):
+        if job.state not in ENDED:
             self._store.transition(job.id, Change(JobState.STOPPED, cause))
         watch.stop_deadline = None
         _log.info("runner stopped", job_id=job.id, cause=cause)
@@ -320,7 +329,7 @@ class Supervisor:
         watch.start_at = time.monotonic() + wait_s
         cause = f"runner ended ({ending}); crash {crashes}, starting again in {wait_s:g} s"
         reported = error or JobError("runner-crashed", cause, "Look at the runner's log.")
-        if job.state not in (JobState.STOPPED, JobState.FAILED):
+        if job.state not in ENDED:
             self._store.transition(job.id, Change(JobState.STALLED, cause, error=reported))
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
 
@@ -339,7 +348,7 @@ class Supervisor:
                 layout.discard()
 
 
-_AT_REST = frozenset({JobState.CREATED, JobState.STOPPED, JobState.FAILED})
+_AT_REST = ENDED | {JobState.CREATED}
 _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
 
 

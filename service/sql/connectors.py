@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from joins.plan import (
     BlackholeSink,
+    BoundedMode,
     DatagenField,
     DatagenKind,
     DatagenSource,
@@ -16,6 +17,7 @@ from joins.plan import (
     KafkaSource,
     MysqlCdcSource,
     PrintSink,
+    SinkWriter,
     StartupMode,
 )
 from joins.types import SqlType, TypeName
@@ -78,13 +80,18 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         topic=values.required("topic"),
         properties=_properties(values),
     )
-    mode = StartupMode(values.required("scan.startup.mode"))
+    start = StartupMode(values.required("scan.startup.mode"))
+    end = BoundedMode(values.required("scan.bounded.mode"))
     source = KafkaSource(
         kafka=options,
-        startup_mode=mode,
-        startup_timestamp_ms=_only_with(values, "scan.startup.timestamp-millis", mode),
-        startup_offsets=_offsets(values, mode),
+        startup_mode=start,
+        startup_timestamp_ms=_timestamp(values, "scan.startup", start),
+        startup_offsets=_offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
+        bounded_mode=end,
+        bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
+        bounded_offsets=_offsets(values, "scan.bounded", end),
+        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
     )
     sink = KafkaSink(options, _key_fields(values, fields))
     return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
@@ -122,19 +129,22 @@ def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def _only_with(values: OptionValues, key: str, mode: StartupMode) -> int | None:
-    if mode is StartupMode.TIMESTAMP:
+def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
+    """The time of a start or of an end."""
+    key = f"{prefix}.timestamp-millis"
+    if mode.value == "timestamp":
         return int(values.required(key))
-    if key in values.nodes:
-        raise _mode_mismatch(values, key, mode, StartupMode.TIMESTAMP)
+    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
     return None
 
 
-def _offsets(values: OptionValues, mode: StartupMode) -> tuple[tuple[int, int], ...]:
-    key = "scan.startup.specific-offsets"
-    if mode is not StartupMode.SPECIFIC:
-        if key in values.nodes:
-            raise _mode_mismatch(values, key, mode, StartupMode.SPECIFIC)
+def _offsets(
+    values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
+) -> tuple[tuple[int, int], ...]:
+    """The offsets of a start or of an end, as (partition, offset) pairs."""
+    key = f"{prefix}.specific-offsets"
+    if mode.value != "specific-offsets":
+        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
         return ()
     pairs: dict[int, int] = {}
     for part in values.required(key).rstrip(";").split(";"):
@@ -147,14 +157,13 @@ def _offsets(values: OptionValues, mode: StartupMode) -> tuple[tuple[int, int], 
     return tuple(sorted(pairs.items()))
 
 
-def _mode_mismatch(
-    values: OptionValues, key: str, mode: StartupMode, needed: StartupMode
-) -> Exception:
-    return values.error(
-        key,
-        f'option "{key}" has no effect with scan.startup.mode {mode.value}',
-        hint=f"Write 'scan.startup.mode' = '{needed.value}' or remove the option.",
-    )
+def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
+    if key in values.nodes:
+        raise values.error(
+            key,
+            f'option "{key}" has no effect with {mode} {values.text(mode)}',
+            hint=f"Write '{mode}' = '{needed}' or remove the option.",
+        )
 
 
 def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
@@ -179,7 +188,11 @@ def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, .
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return DeltaSink(path=values.required("path"), row_metadata=values.flag("row-metadata"))
+    return DeltaSink(
+        path=values.required("path"),
+        row_metadata=values.flag("row-metadata"),
+        writer=SinkWriter(values.required("sink.writer")),
+    )
 
 
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan import (
+    BoundedMode,
     DatagenField,
     DatagenSource,
     DeltaSink,
@@ -14,9 +15,11 @@ from joins.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    KeyPair,
     PrintSink,
     ProbeSource,
     Sink,
+    SinkWriter,
 )
 from joins.types import TypeName
 from service.sql.type_rules import type_text
@@ -116,8 +119,15 @@ def _kafka_source(source: KafkaSource) -> str:
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
+    if source.bounded_mode is not BoundedMode.UNBOUNDED:
+        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+        if source.bounded_timestamp_ms is not None:
+            ends.append(f"{source.bounded_timestamp_ms} ms")
+        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
+    if source.max_bytes_per_batch is not None:
+        parts.append(f"{source.max_bytes_per_batch} bytes")
     return f"kafka({', '.join(parts)})"
 
 
@@ -147,9 +157,7 @@ def _generator(field: DatagenField) -> str | None:
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
-    conditions = [
-        f"{expression_text(key.probe)} = {join.alias}.{key.dimension_column}" for key in join.keys
-    ]
+    conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
         conditions.append(expression_text(join.condition))
     source = dimension.source
@@ -161,9 +169,20 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
     )
 
 
+def _key(alias: str, key: KeyPair) -> str:
+    """The equality as it is meant; behind it what is looked up, where a cast may lose a value."""
+    column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if not key.null_safe:
+        return f"{value} = {column}"
+    if key.uncast is None:
+        return f"{value} IS NOT DISTINCT FROM {column}"
+    return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
+
+
 def _sink(sink: Sink) -> str:
     if isinstance(sink, DeltaSink):
-        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'})"
+        writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
+        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'}{writer})"
     if isinstance(sink, KafkaSink):
         key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         return f"kafka({_kafka(sink.kafka)}{key})"

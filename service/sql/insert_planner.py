@@ -1,8 +1,12 @@
 """The one INSERT of a script over its declared tables: probe, joins, filter, output, sink."""
 
+from dataclasses import replace
+
 from joins.expressions import Constant
+from joins.kernels.generate import row_limit
 from joins.plan import (
     BlackholeSink,
+    BoundedMode,
     ComputedField,
     DatagenSource,
     DeltaSink,
@@ -23,12 +27,13 @@ from service.sql.catalog import (
     relation_of,
 )
 from service.sql.connectors import KafkaTable
-from service.sql.errors import suggestion
+from service.sql.errors import SqlError, suggestion
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.join_planner import JoinPlanner
 from service.sql.query_parser import MAX_COLUMNS
 from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeRelation, Typed
 from service.sql.script import Script
+from service.sql.settings import BATCH, RUNTIME_MODE
 from service.sql.syntax import (
     Insert,
     MetadataColumn,
@@ -63,7 +68,8 @@ class InsertPlanner:
         """
         select = self._insert.select
         probe_table = self._table(select.probe.table)
-        probe = self._probe(probe_table, select.probe.alias)
+        batch = dict(settings).get(RUNTIME_MODE) == BATCH
+        probe = self._probe(probe_table, select.probe.alias, batch=batch)
         scope, dimensions, joins = self._joins(probe_table, select)
         planner = ExpressionPlanner(scope)
         where = None
@@ -99,16 +105,14 @@ class InsertPlanner:
             hint=suggestion(name.text, self._tables, known),
         )
 
-    def _probe(self, table: Table, alias: Name) -> ProbeSource:
+    def _probe(self, table: Table, alias: Name, *, batch: bool) -> ProbeSource:
         source: KafkaSource | DatagenSource
         if isinstance(table.connector, KafkaTable):
-            source = table.connector.source
-            if not table.connector.has_startup_mode:
-                self._warnings.append(
-                    f'Table "{table.name}" has no scan.startup.mode: it starts at its end.'
-                )
+            source = self._kafka(table, table.connector, batch=batch)
         elif isinstance(table.connector, DatagenSource):
             source = table.connector
+            if batch and row_limit(source) is None:
+                raise self._endless(table)
         else:
             raise self._script.error(
                 self._insert.select.probe.table.at,
@@ -125,6 +129,24 @@ class InsertPlanner:
             computed_fields=tuple(
                 ComputedField(name, typed.expression) for name, typed in computed.items()
             ),
+        )
+
+    def _kafka(self, table: Table, found: KafkaTable, *, batch: bool) -> KafkaSource:
+        """The stream; in batch mode it ends where its topic ends at submission, if not before."""
+        source = found.source
+        if batch and source.bounded_mode is BoundedMode.UNBOUNDED:
+            source = replace(source, bounded_mode=BoundedMode.LATEST)
+        if not found.has_startup_mode:
+            lost = source.bounded_mode is BoundedMode.LATEST
+            told = "starts at its end" + (", so that there is nothing to join" if lost else "")
+            self._warnings.append(f'Table "{table.name}" has no scan.startup.mode: it {told}.')
+        return source
+
+    def _endless(self, table: Table) -> SqlError:
+        return self._script.error(
+            self._insert.select.probe.table.at,
+            f'table "{table.name}" never ends, but the job runs in batch mode',
+            hint="Add 'number-of-rows' or a sequence, or remove SET 'execution.runtime-mode'.",
         )
 
     def _joins(

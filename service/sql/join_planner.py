@@ -14,10 +14,13 @@ from service.sql.type_rules import (
     INTEGERS,
     STRING,
     TEMPORAL,
+    is_explicit,
     is_implicit,
     is_lossless,
     type_text,
 )
+
+_NULL_SAFE = "IS NOT DISTINCT FROM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class JoinPlanner:
         )
 
     def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
-        if not isinstance(node, Operation) or node.name != "=":
+        if not isinstance(node, Operation) or node.name not in ("=", _NULL_SAFE):
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
             column = self._own_column(own)
@@ -85,7 +88,7 @@ class JoinPlanner:
             probe = planner.plan(other)
             used = set(relations_of(probe.expression))
             if used and self.dimension.alias not in used:
-                return KeyPair(self._matched(planner, probe, column).expression, column.name)
+                return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
         return None
 
     def _own_column(self, node: Node) -> ScopeColumn | None:
@@ -94,13 +97,20 @@ class JoinPlanner:
         relation, column = self.scope.resolve(node)
         return column if relation is self.dimension else None
 
-    def _matched(self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn) -> Typed:
-        """The probe's side in the dimension column's type; what can never be equal is NULL."""
+    def _pair(
+        self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn, *, null_safe: bool
+    ) -> KeyPair:
         source, target = probe.type, column.type
         if is_lossless(source, target) or (
             target.name in APPROXIMATE and is_implicit(source, target)
         ):
-            return planner.cast(probe, target)
+            return KeyPair(planner.cast(probe, target).expression, column.name, null_safe)
+        tried = self._tried(planner, probe, column).expression
+        return KeyPair(tried, column.name, null_safe, probe.expression if null_safe else None)
+
+    def _tried(self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn) -> Typed:
+        """The probe's side in the dimension column's type; what can never be equal is NULL."""
+        source, target = probe.type, column.type
         if source == STRING and target.name in TEMPORAL:
             return planner.cast(probe, target, safe=True)
         if _is_exact(source) and _is_exact(target):
@@ -110,10 +120,13 @@ class JoinPlanner:
         if source.name is target.name or {source.name, target.name} == APPROXIMATE:
             return _if_unchanged(planner, probe, planner.cast(probe, target, safe=True))
         have, want = type_text(source), type_text(target)
+        hint = f"Write CAST(… AS {want}) around the other side."
+        if not is_explicit(source, target):
+            hint = f"There is no cast from {have} to {want}; compare columns of one type."
         raise self.scope.script.error(
             probe.at,
             f'key "{self.dimension.alias}.{column.name}" is {want}, compared with {have}',
-            hint=f"Write CAST(… AS {want}) around the other side.",
+            hint=hint,
         )
 
 

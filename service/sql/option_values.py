@@ -31,6 +31,17 @@ _EXPLAINED = (
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (r"topic-pattern", "Name one topic with 'topic'."),
 )
+_MEMORY_UNITS = {
+    unit: 1 << shift
+    for shift, units in (
+        (0, ("", "b", "bytes")),
+        (10, ("k", "kb", "kibibytes")),
+        (20, ("m", "mb", "mebibytes")),
+        (30, ("g", "gb", "gibibytes")),
+        (40, ("t", "tb", "tebibytes")),
+    )
+    for unit in units
+}
 _EXPLAINED_VALUES = {
     "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
     "debezium-json": "Read the table itself with connector mysql-cdc; a topic holds plain json.",
@@ -65,6 +76,11 @@ class OptionValues:
         """The value of a NUMBER option, or None when unset."""
         value = self.text(key)
         return None if value is None else int(value)
+
+    def memory(self, key: str) -> int | None:
+        """The bytes of a MEMORY option, or None when unset."""
+        value = self.text(key)
+        return None if value is None else memory_bytes(value)
 
     def flag(self, key: str) -> bool:
         """The value of a FLAG option."""
@@ -138,6 +154,14 @@ def _unknown(
     return script.error(node.at, f'connector "{connector}" has no option "{node.key}"', hint=hint)
 
 
+def memory_bytes(text: str) -> int | None:
+    """The bytes of a size as Flink writes it, such as `64 mb` or `1g`; None if it is none."""
+    match = re.fullmatch(r"(\d{1,15})\s*([a-z]*)", text.strip().lower(), re.ASCII)
+    if match is None or match[2] not in _MEMORY_UNITS:
+        return None
+    return int(match[1]) * _MEMORY_UNITS[match[2]]
+
+
 def generic_key(key: str) -> str:
     """The key in the table of options: `fields.user_id.min` → `fields.#.min`."""
     parts = key.split(".")
@@ -150,6 +174,8 @@ def _check(script: Script, node: OptionNode, option: Option) -> None:
     _check_references(script, node, option)
     if option.type is OptionType.NUMBER:
         _check_number(script, node, option)
+    elif option.type is OptionType.MEMORY:
+        _check_memory(script, node, option)
     elif option.type is OptionType.FLAG:
         _check_choice(script, node, ("true", "false"), node.value.lower())
     elif option.type is OptionType.CHOICE:
@@ -184,6 +210,17 @@ def _check_number(script: Script, node: OptionNode, option: Option) -> None:
         node.value_at,
         f'option "{node.key}" is "{node.value[:100]}", expected {accepted}',
         hint=f"Give {accepted}.",
+    )
+
+
+def _check_memory(script: Script, node: OptionNode, option: Option) -> None:
+    size = memory_bytes(node.value)
+    if size is not None and option.lowest <= size <= option.highest:
+        return
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected a size from 1 kb to 1 tb',
+        hint="Give a number and a unit, such as 64 mb.",
     )
 
 

@@ -9,6 +9,7 @@ class OptionType(Enum):
 
     TEXT = auto()
     NUMBER = auto()
+    MEMORY = auto()
     FLAG = auto()
     CHOICE = auto()
 
@@ -20,7 +21,7 @@ class Option:
     Attributes:
         key: as in WITH; one segment may be `#`, which stands for a column name.
         default: what is used when it is missing, as text; None leaves it unset.
-        lowest: of a NUMBER, `highest` likewise, both inclusive.
+        lowest: of a NUMBER or of the bytes of a MEMORY, `highest` likewise, both inclusive.
         pattern: what a TEXT must match; `form` says it in words.
         credential: the value is a secret; an inline one is stored as a reference.
         reference: the value may be a `${secret:name}` reference.
@@ -41,6 +42,8 @@ class Option:
 
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
+_OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
+_OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
 _MYSQL = (
@@ -140,8 +143,29 @@ _KAFKA = (
     Option(
         "scan.startup.specific-offsets",
         "With mode specific-offsets: the first offset of each partition.",
-        pattern=r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?",
-        form="partition:0,offset:42;partition:1,offset:300",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+    Option(
+        "scan.bounded.mode",
+        "Where a source ends; the end is resolved to offsets at submission. Flink's group-offsets "
+        "does not exist here.",
+        OptionType.CHOICE,
+        default="unbounded",
+        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.bounded.timestamp-millis",
+        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.bounded.specific-offsets",
+        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
+        "nothing is read of the others.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
     ),
     Option(
         "scan.max-records-per-batch",
@@ -149,6 +173,14 @@ _KAFKA = (
         OptionType.NUMBER,
         lowest=1,
         highest=100_000_000,
+    ),
+    Option(
+        "scan.max-bytes-per-batch",
+        "About how much the records of a micro-batch may have, over all partitions; the service's "
+        "setting when missing.",
+        OptionType.MEMORY,
+        lowest=1 << 10,
+        highest=1 << 40,
     ),
     Option(
         "sink.delivery-guarantee",
@@ -186,6 +218,13 @@ _DELTA = (
         "Add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
         OptionType.FLAG,
         default="true",
+    ),
+    Option(
+        "sink.writer",
+        "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
+        OptionType.CHOICE,
+        default="auto",
+        choices=("auto", "columnar", "spark"),
     ),
 )
 _DATAGEN = (

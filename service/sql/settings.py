@@ -18,6 +18,8 @@ MIN_TRIGGER_INTERVAL_MS = 100
 MAX_TRIGGER_INTERVAL_MS = 3_600_000
 PIPELINE_NAME = "pipeline.name"
 TRIGGER_INTERVAL = "sluice.trigger-interval"
+RUNTIME_MODE = "execution.runtime-mode"
+BATCH = "batch"
 _UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 
 
@@ -50,8 +52,9 @@ def _interval(value: str) -> str | None:
     return f"{milliseconds} ms" if in_range else None
 
 
-def _only(accepted: str) -> Callable[[str], str | None]:
-    return lambda value: accepted if value.lower() == accepted.lower() else None
+def _one_of(*accepted: str) -> Callable[[str], str | None]:
+    known = {value.lower(): value for value in accepted}
+    return lambda value: known.get(value.lower())
 
 
 SETTINGS: dict[str, Setting] = {
@@ -64,17 +67,17 @@ SETTINGS: dict[str, Setting] = {
         "100 ms to 1 h, such as 500 ms or 2 s",
         _interval,
     ),
-    "execution.runtime-mode": Setting(
-        "A job is always streaming; accepted so that scripts for Flink run unchanged.",
+    RUNTIME_MODE: Setting(
+        "With batch the stream is bounded: the job ends when all up to its end is joined.",
         "streaming",
-        "streaming",
-        _only("streaming"),
+        "streaming or batch",
+        _one_of("streaming", BATCH),
     ),
     "table.local-time-zone": Setting(
         "Times are always in UTC; accepted so that scripts for Flink run unchanged.",
         "UTC",
         "UTC",
-        _only("UTC"),
+        _one_of("UTC"),
     ),
 }
 

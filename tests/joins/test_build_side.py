@@ -138,6 +138,7 @@ def test_the_state_is_read_back_at_any_version(tmp_path):
         next_offsets={0: 4, 1: 1},
         snapshot_rows=2,
         generation=1,
+        source_ts_ms=1009,
     )
     assert states[3] == ChangelogState(
         marks={0: (1, 3), 1: (1, 1)},
@@ -145,4 +146,5 @@ def test_the_state_is_read_back_at_any_version(tmp_path):
         next_offsets={0: 11, 1: 2},
         snapshot_rows=2,
         generation=1,
+        source_ts_ms=1012,
     )

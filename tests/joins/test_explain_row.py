@@ -267,3 +267,15 @@ def test_fan_out_and_several_roles_over_two_dimensions(tmp_path, kafka):
     assert roles["u"]["rows"] == roles["again"]["rows"] != []
     unmatched = {role["alias"]: role["key"] for role in explained(job, 1)["dimensions"]}
     assert unmatched == {"u": {"id": 5}, "o": {"owner": None}, "again": {"id": 5}}
+
+
+def test_a_record_behind_the_end_of_a_bounded_job_is_told_apart(job):
+    job.batch({"user_id": 1})
+    checkpoint = Checkpoint(job.directory / "checkpoint")
+    checkpoint.write_meta(replace(checkpoint.read_meta(), probe_end_offsets={0: 1}))
+    job.produce({"user_id": 2})
+    assert explained(job, 0)["state"] == "joined"
+    for offset in (1, 7):
+        found = explained(job, offset)
+        assert (found["state"], found["batch"], found["record"]) == ("after-end", None, None)
+        assert "ends at offset 1" in found["reason"]

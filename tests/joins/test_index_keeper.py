@@ -1,18 +1,27 @@
 """The keeper: the index of the newest version, built once, advanced by each commit."""
 
+import shlex
 import shutil
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from joins.adapters.delta_log import DeltaLog
+from joins.errors import IndexDiskFullError
 from joins.index_keeper import IndexKeeper
 from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
 from joins.plan import Field
 from joins.types import SqlType, TypeName
 from tests.support.changelog import Changelog, record, watermark
+from tests.support.disk import largest_file
 
+ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(primary_key=("id",), join_key=("id",), fields=FIELDS, partitions=1)
 BY_NAME = IndexSpec(primary_key=("id",), join_key=("name",), fields=FIELDS, partitions=1)
@@ -103,6 +112,79 @@ def test_after_damage_the_next_version_is_built_anew(changelog, place, damage):
     damage(place / BY_ID.digest)
     IndexKeeper(place, (BY_ID,), changelog.log).prepare(version)
     assert names(place, version) == {1: "u9", 3: "c13"}
+
+
+def test_a_full_disk_is_not_answered_by_building_everything_anew(changelog, place):
+    """An advance without room is an error; the version that is ready stays so, with its files."""
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    keeper.prepare(changelog.commit(record("c", 1, 5, 0)))
+    before = set(place.rglob("*"))
+    version = changelog.commit(*(record("c", at, 9 + at, at) for at in range(2, 500)))
+    with largest_file(4096), pytest.raises(IndexDiskFullError):
+        keeper.prepare(version)
+    assert (keeper.ready_version, set(place.rglob("*"))) == (version - 1, before)
+
+
+def test_after_a_full_disk_nothing_is_read_in_vain(changelog, place, monkeypatch):
+    version = changelog.commit(*(record("c", at, 5 + at, at) for at in range(1, 500)))
+    keeper = IndexKeeper(place, (BY_ID,), changelog.log)
+    with largest_file(4096), pytest.raises(IndexDiskFullError) as first:
+        keeper.prepare(version)
+    hidden = changelog.log.path.rename(changelog.log.path.with_name("hidden"))
+    for _ in range(2):
+        with pytest.raises(IndexDiskFullError) as again:
+            keeper.prepare(version)
+        assert again.value is first.value
+    hidden.rename(changelog.log.path)
+    late = time.monotonic() + 61
+    monkeypatch.setattr("time.monotonic", lambda: late)
+    keeper.prepare(version)
+    assert names(place, version) == {at: f"c{5 + at}" for at in range(1, 5)}
+
+
+FULL_DISK = """
+import pathlib, shutil, sys
+from joins.adapters.delta_log import DeltaLog
+from joins.errors import IndexDiskFullError
+from tests.joins.test_index_keeper import BY_ID, BY_NAME, IndexKeeper, names
+
+place, version = pathlib.Path(sys.argv[2]), int(sys.argv[3])
+keeper = IndexKeeper(place / "index", (BY_ID, BY_NAME), DeltaLog(pathlib.Path(sys.argv[1]), "app"))
+ballast = place / "ballast"
+ballast.write_bytes(bytes(shutil.disk_usage(place).free - (128 << 10)))
+for _ in range(2):
+    try:
+        keeper.prepare(version)
+    except IndexDiskFullError as error:
+        print(error.message, error.needed_bytes > 128 << 10)
+print(sorted(path.name for path in place.rglob("*") if path.is_file()))
+ballast.unlink()
+keeper.prepare(version)
+print(names(place / "index", version))
+"""
+
+
+def test_a_dimension_larger_than_its_disk_is_built_once_there_is_room(changelog, tmp_path):
+    """On a file system of its own, which needs a mount namespace."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=4m none {disk}"
+    program = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*program, mount], check=False).returncode:
+        pytest.skip("no mount namespaces on this machine")
+    version = changelog.commit(*(record("c", at, 5 + at, at) for at in range(1, 9_000)))
+    arguments = [str(changelog.log.path), str(disk), str(version)]
+    run = shlex.join([sys.executable, "-c", FULL_DISK, *arguments])
+    done = subprocess.run(
+        [*program, f"{mount} && exec {run}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first, again, files, found = done.stdout.splitlines()
+    assert f'index directory "{disk / "index" / BY_ID.digest}" needs 1 MiB more: ' in first
+    assert first.endswith("MiB are free True")
+    assert again == first
+    assert files == str(["ballast", "lock"])
+    assert found == str({at: f"c{5 + at}" for at in range(1, 5)})
 
 
 def test_threads_that_ask_at_once_get_the_newest_version(changelog, place):

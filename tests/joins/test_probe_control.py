@@ -1,10 +1,12 @@
 """Whether the probe may run, and from where, on a real topic and real tables, without Spark."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewPartitions
 
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_sink import DeltaSinkWriter
@@ -50,6 +52,11 @@ class Job:
         control = self.control()
         view = control.progress.look(holding=False)
         return JobMeta("one", 1, self.topic, str(view.topic_id), {0: 0}, {})
+
+    def bound(self, end: int) -> None:
+        """The job ends at this offset."""
+        assert self.meta is not None
+        self.meta = replace(self.meta, probe_end_offsets={0: end})
 
     def control(self) -> ProbeControl:
         """What a new runner would have."""
@@ -314,3 +321,81 @@ def test_a_batch_that_still_runs_keeps_the_acknowledgement_waiting(job, monkeypa
     control.report(LogsDisagreeError("other", hint="Other."))
     with control.turn, pytest.raises(RequestError, match="still running"):
         control.acknowledge(asked("logs-disagree"))
+
+
+# Bounded streams
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_bounded_stream_is_seen_up_to_its_end_only(job):
+    job.bound(40)
+    control = job.control()
+    add_partition(job.servers, job.topic)
+    assert job.look(control) is None
+    assert control.progress.held().held_records == 40
+    assert control.progress.end_offsets == {0: 40}
+    assert control.progress.start_offsets() == {0: 0}
+    assert not control.progress.is_finished()
+
+
+def test_what_lies_beyond_the_end_may_be_removed(job):
+    job.bound(10)
+    control = job.control()
+    job.plan(0, until=77)
+    job.commit(job.pin(0, control))
+    control.open()
+    assert control.progress.is_finished()
+    job.trim(60)
+    assert job.look(control) is None
+    assert control.progress.held().held_records == 0
+
+
+def test_a_stream_without_an_end_is_never_finished(job):
+    control = job.control()
+    job.plan(0, until=100)
+    job.commit(job.pin(0, control))
+    control.open()
+    assert not control.progress.is_finished()
+
+
+def test_a_plan_beyond_the_end_agrees_with_a_pin_that_ends_there(job):
+    job.bound(10)
+    control = job.control()
+    job.plan(0, until=77)
+    job.pin(0, control)
+    control.prepare_start()
+    assert len(control.lives.all) == 1
+
+
+def test_a_new_life_after_a_loss_ends_where_the_topic_does(job):
+    job.bound(100)
+    control = job.control()
+    control.open()
+    job.recreate(30)
+    assert job.look(control) == "topic-identity-changed"
+    control.acknowledge(asked("topic-identity-changed"))
+    life = control.lives.current
+    assert (dict(life.start_offsets), dict(life.end_offsets)) == ({0: 0}, {0: 30})
+    assert job.control().lives.current == life
+
+
+def test_records_have_the_size_that_the_topic_stores_until_batches_have_seen_them(job):
+    control = job.control()
+    stored = control.progress.average_bytes()
+    assert stored is not None
+    assert 5 < stored < 500
+    counts = {"joined": 10, "records": 10, "bytes": 120}
+    pin = job.pin(0, control)
+    job.output.commit(pin.batch, 1, (), {**pin_json(pin), "counts": counts})
+    later = job.control()
+    later.open()
+    assert later.progress.average_bytes() == 12.0
+
+
+def add_partition(servers: str, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        admin.create_partitions({topic: NewPartitions(2)})
+    finally:
+        admin.close()
+    produce(servers, topic, [{"n": 1}], partition=1)

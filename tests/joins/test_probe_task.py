@@ -47,7 +47,8 @@ def test_rows_and_dead_letters_are_staged_and_counted(task, tmp_path):
         ("clicks", 103, b"{"),
         ("clicks", 105, None),
     ]
-    assert report.counts == {"joined": 4, "matched": 3, "unmatched": 1, "dead_letters": 2}
+    joined = {"joined": 4, "matched": 3, "unmatched": 1, "dead_letters": 2}
+    assert report.counts == {**joined, "records": 6, "bytes": 53}
 
 
 def test_the_pinned_version_is_joined_whatever_is_newest(task, tmp_path):

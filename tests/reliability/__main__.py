@@ -47,7 +47,7 @@ def data_directory(given: Path | None) -> Iterator[Path]:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result of the named experiment."""
     module = find(arguments.experiment)
-    options = {"cases": arguments.cases, "only": arguments.only}
+    options = {"cases": arguments.cases, "only": arguments.only, "writer": arguments.writer}
     with (
         data_directory(arguments.data) as directory,
         open_lab(directory, scale=arguments.scale, seed=arguments.seed, options=options) as lab,
@@ -65,6 +65,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same faults")
     parser.add_argument("--cases", type=int, help="run so many cases instead of the scale's number")
     parser.add_argument("--only", help="crash-points: one run of the full scale, such as kill-3")
+    parser.add_argument(
+        "--writer",
+        choices=("columnar", "spark"),
+        default="columnar",
+        help="crash-points, kill-storm: who appends to the output",
+    )
     parser.add_argument("--data", type=Path, help="keep everything in this directory")
     parser.add_argument("--list", action="store_true", help="show the cases and run nothing")
     parser.add_argument("--json", action="store_true", help="accepted; the result is always JSON")

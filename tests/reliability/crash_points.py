@@ -161,6 +161,7 @@ def run(lab: Lab) -> dict[str, Any]:
         sum(outcome.passed for outcome in outcomes),
         [outcome.verdict for outcome in outcomes],
         not_met=missed,
+        writer=lab.writer,
         runs={o.name: o.seconds for o in outcomes},
         impossible=len(IMPOSSIBLE) * len(POSITIONS),
     )

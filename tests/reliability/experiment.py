@@ -49,7 +49,8 @@ class Lab:
 
     Attributes:
         directory: its own scratch directory, there already.
-        options: what the command line gave besides: `cases`, or what a test wants to be smaller.
+        options: what the command line gave besides: `cases`, `writer`, or what a test wants to be
+            smaller.
     """
 
     directory: Path
@@ -72,6 +73,11 @@ class Lab:
         """How many cases to run: `--cases` wins."""
         given = self.options.get("cases")
         return int(given) if given else int(self.size(small, full))
+
+    @property
+    def writer(self) -> str:
+        """Who appends to the output of the job under test: `columnar` or `spark`."""
+        return str(self.options.get("writer") or "columnar")
 
     def random(self, *names: object) -> random.Random:
         """Random numbers that depend on the seed and `names` only."""

@@ -96,6 +96,7 @@ def _summary(lab: Lab, recoveries: list[Recovery], verdict: Any, *, changes: int
         len(recoveries),
         sum(r.ok for r in recoveries),
         [verdict],
+        writer=lab.writer,
         kills={kind: len(found) for kind, found in by_kind.items()},
         recovery_p50_s=_quantile(seconds, 0.5),
         recovery_p95_s=p95,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.reliability.oracle_log import TableLog
+from tests.reliability.oracle_log import Commit, TableLog
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,18 @@ def _json(path: Path) -> dict[str, Any] | None:
     return dict(json.loads(path.read_bytes())) if path.exists() else None
 
 
+def _batch(commit: Commit, app_id: str) -> int | None:
+    """The batch that a commit is of; Spark's writer puts epoch and batch into one transaction."""
+    number = commit.transactions.get(f"{app_id}:spark")
+    if number is None or "sluice.epoch" in commit.metadata:  # a new runner has fenced older ones
+        return commit.transactions.get(app_id)
+    return number % 2**40 - 1
+
+
 def _commits(output: Path, app_id: str) -> dict[int, tuple[OutputCommit, ...]]:
     found: dict[int, tuple[OutputCommit, ...]] = {}
     for commit in TableLog(output).commits():
-        batch = commit.transactions.get(app_id)
+        batch = _batch(commit, app_id)
         if batch is not None:
             pin = _pinned(commit.metadata) if "start_offsets" in commit.metadata else None
             found[batch] = (*found.get(batch, ()), OutputCommit(commit.version, pin))

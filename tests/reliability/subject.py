@@ -220,14 +220,14 @@ def logged_offsets(entry: Path) -> list[int]:
     return [int(end) for ends in json.loads(lines[2]).values() for end in ends.values()]
 
 
-def subject_sql(rig: Rig, schema: str, topic: str, path: str, chunk_rows: int) -> str:
-    """Clicks with the user's gender and name, who may be unknown."""
+def subject_sql(rig: Rig, schema: str, topic: str, sink: str, chunk_rows: int) -> str:
+    """Clicks with the user's gender and name, who may be unknown; `sink`: the output's options."""
     chunk = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
     return (
         cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,))
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
         + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
+        f"WITH ('connector'='delta', {sink});"
         "INSERT INTO enriched SELECT c.user_id, c.item_id, u.gender, u.name "
         "FROM click_event AS c LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u "
         "ON c.user_id = u.user_id;"
@@ -246,7 +246,8 @@ def running_subject(
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
     ):
-        job = rig.submit(subject_sql(rig, schema, topic, path, chunk_rows))
+        sink = f"'path'='{path}', 'sink.writer'='{lab.writer}'"
+        job = rig.submit(subject_sql(rig, schema, topic, sink, chunk_rows))
         clicks = Clicks(lab.random("clicks"), users, producer, partitions)
         changes = Changes(lab.random("changes"), users, connection)
         yield Subject(lab, rig, job, schema, topic, path, clicks, changes)

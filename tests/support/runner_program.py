@@ -3,7 +3,8 @@
 The job's name says how it behaves: `crash…` dies by SIGKILL after its first report, `fail…` ends
 with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wait…` reports STALLED and
 ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
-file `go` is there; any other name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
+file `go` is there, `done…` finishes once that file is there; any other name goes from SNAPSHOT to
+JOINING and stays there until SIGTERM.
 """
 
 import argparse
@@ -152,6 +153,9 @@ class Program:
         while not self.stopping:
             self.work()
             time.sleep(0.1)
+            if self.name.startswith("done") and (self.layout.job_dir / "go").exists():
+                self.report("FINISHED", "all is joined")
+                return 0
         return 0
 
 

@@ -25,7 +25,8 @@ def test_rows_are_printed_when_the_batch_is_committed(tmp_path, frame):
     out = io.StringIO()
     writer = ConsoleSinkWriter(out, "here")
     report = writer.run(frame, probe_task(tmp_path, PrintSink("here")), PIN)
-    assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    assert report.counts == {**joined, "records": 4, "bytes": 40}
     assert len(report.files[DEAD_LETTERS]) == 1
     assert out.getvalue() == ""
     assert writer.committed_counts(PIN) is None

@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Field as DeltaField
 from deltalake import Schema as DeltaSchema
 from deltalake.schema import PrimitiveType
 
-from joins.adapters.delta_log import DeltaLog, Rewrite, create_table
+from joins.adapters.delta_features import Appends, WriterChoice
+from joins.adapters.delta_log import DeltaLog, Rewrite, create_table, spark_version
 from joins.errors import FencedError, SinkError
+from joins.plan import SinkWriter
 from tests.support.changelog import stage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -355,13 +357,13 @@ REFUSED = {
 def test_a_table_that_this_writer_could_harm_is_refused(tmp_path, fields, properties, told):
     DeltaTable.create(str(tmp_path), DeltaSchema(fields), configuration=properties)
     with pytest.raises(SinkError, match=told):
-        DeltaLog(tmp_path, "app").check_writable(SCHEMA)
+        DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA, SinkWriter.COLUMNAR))
 
 
 def test_a_partitioned_table_is_refused(tmp_path):
     DeltaTable.create(str(tmp_path), DeltaSchema([ID, NAME]), partition_by=["id"])
     with pytest.raises(SinkError, match="partition"):
-        DeltaLog(tmp_path, "app").check_writable(SCHEMA)
+        DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA, SinkWriter.COLUMNAR))
 
 
 WRITABLE = {
@@ -377,7 +379,104 @@ WRITABLE = {
 @pytest.mark.parametrize("schema", WRITABLE.values(), ids=WRITABLE)
 def test_a_table_that_we_created_may_be_written(tmp_path, schema):
     create_table(tmp_path, schema)
-    DeltaLog(tmp_path, "app").check_writable(schema)
+    log = DeltaLog(tmp_path, "app")
+    assert log.choose_writer(Appends(schema)) == WriterChoice(SinkWriter.COLUMNAR)
+    forced = log.choose_writer(Appends(schema, SinkWriter.SPARK))
+    assert (forced.is_spark, forced.reason) == (True, "'sink.writer' is 'spark'")
+
+
+OTHER_COLUMNS = ("another_order", "another_type", "a_column_more")
+NEEDS_SPARK = {name: case for name, case in REFUSED.items() if name not in OTHER_COLUMNS}
+
+
+@pytest.mark.parametrize(("fields", "properties", "told"), NEEDS_SPARK.values(), ids=NEEDS_SPARK)
+def test_such_a_table_gets_sparks_writer_unless_it_is_ruled_out(tmp_path, fields, properties, told):
+    DeltaTable.create(str(tmp_path), DeltaSchema(fields), configuration=properties)
+    found = DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA))
+    assert found.is_spark
+    assert told in found.reason or "delta." in found.reason
+
+
+@pytest.mark.parametrize("name", OTHER_COLUMNS)
+def test_a_table_with_other_columns_gets_no_writer_at_all(tmp_path, name):
+    DeltaTable.create(str(tmp_path), DeltaSchema(REFUSED[name][0]))
+    for wanted in SinkWriter:
+        with pytest.raises(SinkError, match="has columns"):
+            DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA, wanted))
+
+
+FILLED = {
+    "generated": {"delta.generationExpression": "id * 2"},
+    "identity": {"delta.identity.start": 1},
+    "default": {"CURRENT_DEFAULT": "'x'"},
+}
+
+
+@pytest.mark.parametrize("metadata", FILLED.values(), ids=FILLED)
+def test_a_column_that_delta_fills_need_not_be_in_the_rows(tmp_path, metadata):
+    more = delta_field("x", "long", metadata=metadata)
+    DeltaTable.create(str(tmp_path), DeltaSchema([ID, more, NAME]))
+    found = DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA))
+    assert found.is_spark
+    assert " of x" in found.reason
+
+
+def test_what_a_row_can_violate_is_named(tmp_path):
+    fields = [delta_field("id", "long", nullable=False), NAME]
+    DeltaTable.create(str(tmp_path), DeltaSchema(fields))
+    DeltaTable(str(tmp_path)).alter.add_constraint({"positive": "id > 0"})
+    found = DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA))
+    assert found.rules == ("CHECK positive", "NOT NULL of id")
+    assert "column id is NOT NULL in the table and may be NULL in a row" in found.reason
+    assert "delta.constraints.positive" in found.reason
+
+
+def test_a_table_that_asks_for_more_since_the_files_were_staged_gets_none_of_them(table):
+    log = DeltaLog(table, "app", Appends(SCHEMA))
+    log.commit(0, 1, [stage(table, rows_of(1))], {})
+    staged = stage(table, rows_of(-1))
+    DeltaTable(str(table)).alter.add_constraint({"positive": "id > 0"})
+    with pytest.raises(SinkError, match=r"needs spark's writer now.*constraints\.positive"):
+        log.commit(1, 1, [staged], {})
+    assert (ids_in(table), log.last_batch()) == ([1], 0)
+
+
+# Commits of Spark's writer in the same log
+
+
+def commit_as_spark(table, epoch, batch, metadata):
+    """What Spark's writer leaves in the log, without its rows."""
+    loaded = DeltaTable(str(table))
+    loaded.create_write_transaction(
+        [],
+        "append",
+        loaded.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": json.dumps(metadata)},
+            app_transactions=[Transaction("app:spark", spark_version(epoch, batch))],
+        ),
+    )
+
+
+def test_batches_and_epochs_of_both_writers_are_one_sequence(table):
+    log = DeltaLog(table, "app")
+    commit_as_spark(table, 1, None, {"sluice.epoch": 1})
+    assert log.last_batch() is None
+    commit_as_spark(table, 1, 0, {"batch": 0})
+    assert (log.last_batch(), log.version_of(0)) == (0, 2)
+    log.commit_epoch(2)
+    assert DeltaTable(str(table)).transaction_version("app:spark") == spark_version(2, 0)
+    assert log.commit(0, 2, [stage(table, rows_of(1))], {}) == 3
+    log.commit(1, 2, [stage(table, rows_of(1))], {"batch": 1})
+    commit_as_spark(table, 3, 1, {"sluice.epoch": 3})
+    with pytest.raises(FencedError, match="epoch 3"):
+        log.commit(2, 2, [], {})
+    commit_as_spark(table, 3, 2, {"batch": 2})
+    commit_as_spark(table, 4, 2, {"sluice.epoch": 4})
+    again = DeltaLog(table, "app")
+    assert again.last_batch() == 2
+    assert [again.version_of(batch) for batch in (0, 1, 2, 3)] == [2, 4, 6, None]
+    assert again.batch_metadata(2) == {"batch": 2}
 
 
 def test_a_size_that_was_told_wrong_is_refused(table):

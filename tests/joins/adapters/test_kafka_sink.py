@@ -50,7 +50,8 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
     assert writer.committed_counts(PIN) is None
     report = writer.run(frame, task, PIN)
-    assert report.counts == {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    assert report.counts == {**joined, "records": 4, "bytes": 40}
     assert list(report.files) == [DEAD_LETTERS]
     assert consume(kafka.bootstrap_servers, topics[1]) == []
     writer.commit(report, PIN, 2)

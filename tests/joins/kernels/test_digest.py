@@ -62,7 +62,7 @@ class Model:
 
     def __init__(self):
         self.marks, self.high_water, self.next_offsets = {}, {}, {}
-        self.snapshot_rows = self.generation = 0
+        self.snapshot_rows = self.generation = self.source_ts_ms = 0
 
     def take(self, rows):
         kept = [row for row in rows if self.keeps(row)]
@@ -80,11 +80,17 @@ class Model:
             if place(row) <= self.high_water.get(partition, (-1, -1, -1, -1)):
                 return False
             self.high_water[partition] = place(row)
+            self.source_ts_ms = max(self.source_ts_ms, row["_source_ts"])
         return True
 
     def state(self):
         return ChangelogState(
-            self.marks, self.high_water, self.next_offsets, self.snapshot_rows, self.generation
+            self.marks,
+            self.high_water,
+            self.next_offsets,
+            self.snapshot_rows,
+            self.generation,
+            self.source_ts_ms,
         )
 
 

@@ -256,6 +256,8 @@ CASTS = {
     ),
     "text_to_time": (STRING, "01:00:00", TIME, 3_600_000_000),
     "text_to_bytes": (STRING, "ä", BYTES, b"\xc3\xa4"),
+    "bigint_to_double_rounds_as_in_java": (BIGINT, 2**53 + 1, DOUBLE, float(2**53)),
+    "int_to_float_rounds_as_in_java": (INT, 2**24 + 1, FLOAT, float(2**24)),
     "double_truncates": (DOUBLE, -1.9, INT, -1),
     "double_to_decimal_reads_the_shortest_text": (DOUBLE, 1.005, decimal(5, 2), Decimal("1.01")),
     "decimal_truncates_to_integer": (decimal(5, 2), Decimal("-1.99"), INT, -1),

@@ -87,6 +87,20 @@ def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_f
         assert stats[bound] == {n: plain(v) for n, v in found.items() if v is not None}
 
 
+def test_only_columns_whose_values_repeat_have_a_dictionary(tmp_path):
+    rows = 5_000
+    columns = {
+        "unique": pa.array(range(rows)),
+        "repeated": pa.array(["Oslo", "Rome"] * (rows // 2)),
+        "nothing": pa.nulls(rows, pa.int64()),
+    }
+    staged = stage(tmp_path, pa.record_batch(columns))
+    group = pq.ParquetFile(tmp_path / staged.path).metadata.row_group(0)
+    found = [group.column(at).has_dictionary_page for at in range(2)]
+    assert found == [False, True]
+    assert pq.read_table(tmp_path / staged.path).to_pydict() == pa.table(columns).to_pydict()
+
+
 def test_a_file_that_is_not_finished_does_not_stay(tmp_path):
     def write_half():
         with ParquetStage(tmp_path, SCHEMA, ORIGIN) as staging:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import IndexBuildError
+from joins.errors import IndexBuildError, IndexDiskFullError
 from joins.kernels import index as index_module
 from joins.kernels.index import (
     DimensionIndex,
@@ -21,8 +21,10 @@ from joins.kernels.index import (
     usable_versions,
     verify,
 )
+from joins.kernels.room import Room
 from joins.plan import Field
 from joins.types import SqlType, TypeName
+from tests.support.disk import largest_file
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)
@@ -30,6 +32,9 @@ FIELDS = (Field("id", BIGINT), Field("city", STRING), Field("name", STRING))
 BY_ID = IndexSpec(primary_key=("id",), join_key=("id",), fields=FIELDS, partitions=2)
 BY_CITY = IndexSpec(primary_key=("id",), join_key=("city",), fields=FIELDS, partitions=2)
 BY_CITY_AND_ID = IndexSpec(("id",), ("city", "id"), FIELDS, 2)
+BY_CITY_OR_NULL = IndexSpec(("id",), ("city",), FIELDS, 2, null_safe=(0,))
+BY_CITY_OR_NULL_AND_NAME = IndexSpec(("id",), ("city", "name"), FIELDS, 2, null_safe=(0,))
+BY_CITY_TWICE = IndexSpec(("id",), ("city", "city"), FIELDS, 2, null_safe=(1,))
 CITIES = ("Oslo", "Rome", None, "a city whose name has more than sixteen bytes")
 
 SCHEMA = pa.schema(
@@ -99,14 +104,14 @@ class Model:
             if row["_op"] != "d" and row["_generation"] >= complete
         ]
 
-    def lookup(self, join_key, keys):
+    def lookup(self, spec, keys):
         return [
             (at, row["id"], row["city"], row["name"])
             for at, key in enumerate(keys)
             for row in self.rows()
             if all(
-                part is not None and row[name] == part
-                for name, part in zip(join_key, key, strict=True)
+                row[name] == part and (part is not None or n in spec.null_safe)
+                for n, (name, part) in enumerate(zip(spec.join_key, key, strict=True))
             )
         ]
 
@@ -131,6 +136,9 @@ ALL_KEYS = {
     BY_ID: [(key,) for key in [3, 0, None, 7, 1, 1, 99, 2, 4, 5, 6]],
     BY_CITY: [("Rome",), (None,), ("Oslo",), ("Paris",), ("Rome",), (CITIES[3],), ("",)],
     BY_CITY_AND_ID: [(city, key) for city in CITIES for key in range(8)],
+    BY_CITY_OR_NULL: [("Rome",), (None,), ("Paris",), (None,), (CITIES[3],)],
+    BY_CITY_OR_NULL_AND_NAME: [(city, name) for city in CITIES for name in ("x", None, "y")],
+    BY_CITY_TWICE: [(one, other) for one in CITIES for other in CITIES],
 }
 
 
@@ -164,7 +172,7 @@ def changelogs(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(commits=changelogs(), spec=st.sampled_from([BY_ID, BY_CITY, BY_CITY_AND_ID]), data=st.data())
+@given(commits=changelogs(), spec=st.sampled_from(list(ALL_KEYS)), data=st.data())
 def test_every_version_answers_as_the_changelog_says(commits, spec, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("index")
     merge_factor = data.draw(st.sampled_from([0, 4]))
@@ -179,7 +187,7 @@ def test_every_version_answers_as_the_changelog_says(commits, spec, data, tmp_pa
                 build(directory, 0, spec, [batch(rows)])
             else:
                 advance(directory, version - 1, version, spec, [batch(rows)])
-            expected = model.lookup(spec.join_key, ALL_KEYS[spec])
+            expected = model.lookup(spec, ALL_KEYS[spec])
             assert answers(directory, version, spec, ALL_KEYS[spec]) == expected
             assert DimensionIndex.attach(directory, version, spec).num_rows == len(model.rows())
         again = tmp_path_factory.mktemp("again")
@@ -317,10 +325,11 @@ VALUES = {
 }
 
 
+@pytest.mark.parametrize("null_safe", [(), (0,)], ids=["equal", "not_distinct"])
 @pytest.mark.parametrize(("kind", "values"), VALUES.values(), ids=VALUES)
-def test_keys_of_every_type_match_their_equals_only(tmp_path, kind, values):
+def test_keys_of_every_type_match_their_equals_only(tmp_path, kind, values, null_safe):
     fields = (Field("id", BIGINT), Field("key", kind))
-    spec = IndexSpec(("id",), ("key",), fields, 1)
+    spec = IndexSpec(("id",), ("key",), fields, 1, null_safe)
     rows = [record("c", at, 4, at) for at in range(len(values) + 1)]
     array = pa.array([*values, None], spec.schema.field("key").type)
     table = batch(rows).append_column("key", array)
@@ -329,8 +338,15 @@ def test_keys_of_every_type_match_their_equals_only(tmp_path, kind, values):
     probe = pa.concat_arrays([array, array]).slice(1)
     at, dimension_rows = index.lookup([probe])
     found = index.take(dimension_rows, ["key"]).column("key").to_pylist()
-    assert found == [value for value in probe.to_pylist() if value is not None]
+    assert found == [value for value in probe.to_pylist() if null_safe or value is not None]
     assert [probe[int(row)].as_py() for row in at] == found
+
+
+def test_a_spec_without_null_safe_keys_names_the_directory_that_it_always_had():
+    """Else every index on disk would be built anew after an upgrade."""
+    digests = [spec.digest for spec in (BY_ID, BY_CITY, BY_CITY_AND_ID)]
+    assert digests == ["e7beec82874238f7", "d88fa5dfe6f02ea0", "66b977e9a3cbc86d"]
+    assert len({spec.digest for spec in ALL_KEYS}) == len(ALL_KEYS)
 
 
 def test_composite_primary_keys_and_sliced_probes(tmp_path):
@@ -458,6 +474,54 @@ def test_removal_keeps_what_a_kept_version_names(tmp_path):
     assert attached.take(rows, ["name"]).column(0).to_pylist() == ["v1"]
     with pytest.raises(IndexBuildError):
         DimensionIndex.attach(tmp_path, 2, BY_ID)
+
+
+def files_of(directory, spec=BY_ID):
+    return {path.name: path.read_bytes() for path in (directory / spec.digest).iterdir()}
+
+
+def test_a_build_without_room_leaves_nothing_and_says_what_it_needs(tmp_path):
+    with largest_file(4096), pytest.raises(IndexDiskFullError) as caught:
+        build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
+    assert f'index directory "{tmp_path / BY_CITY.digest}" needs 2 MiB more' in str(caught.value)
+    assert "SLUICE_DATA_DIR" in caught.value.hint
+    assert list(files_of(tmp_path, BY_CITY)) == ["lock"]
+    build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
+    assert DimensionIndex.attach(tmp_path, 0, BY_CITY).num_rows == 20_000
+
+
+def test_an_advance_without_room_leaves_the_older_versions_as_they_are(tmp_path):
+    build(tmp_path, 0, BY_ID, [batch(people(5))])
+    before = files_of(tmp_path)
+    with largest_file(4096), pytest.raises(IndexDiskFullError):
+        advance(tmp_path, 0, 1, BY_ID, [batch(people(2000, 5))])
+    assert files_of(tmp_path) == before
+    assert names(tmp_path, 0) == {key: f"n{key}" for key in range(5)}
+
+
+def test_a_manifest_without_room_takes_the_segment_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", 0)
+    build(tmp_path, 0, BY_ID, [batch(people(1))])
+    for version in range(1, 40):
+        advance(tmp_path, version - 1, version, BY_ID, [batch(people(1, version))])
+    before = files_of(tmp_path)
+    limit = max(len(content) for name, content in before.items() if not name.endswith(".json"))
+    assert limit < len(before["v39.json"])
+    with largest_file(limit), pytest.raises(IndexDiskFullError) as caught:
+        advance(tmp_path, 39, 40, BY_ID, [batch(people(1, 40))])
+    assert (files_of(tmp_path), caught.value.needed_bytes) == (before, None)
+
+
+def test_room_is_looked_at_before_anything_is_written(tmp_path):
+    Room(tmp_path, 1 << 10).check()
+    with pytest.raises(IndexDiskFullError, match="needs 1099511627776 MiB more: "):
+        Room(tmp_path, 1 << 60).check()
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(IndexBuildError, match="cannot be written: Not a directory"):
+        build(tmp_path / "file", 0, BY_ID, [batch(people(1))])
 
 
 def build_people(directory):

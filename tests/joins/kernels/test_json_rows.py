@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from joins.kernels import json_rows
 from joins.kernels.json_rows import parse
+from joins.kernels.json_screen import Screen
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 ONE = b'{"a":1,"s":"x"}'
@@ -298,3 +299,93 @@ def test_every_row_comes_from_its_own_record(values, block_bytes):
 def too_strict(value):
     """Values that `json` takes and we need not: huge numbers, NUL and control characters."""
     return b"e9" in value or b"NaN" in value or b"E" in value or b"Infinity" in value
+
+
+CUT_IN_A_CHARACTER = {
+    "the_next_value_completes_it": [b"\xc3", b"\xa4"],
+    "the_next_value_is_whole": [b'{"s":"\xc3', TWO],
+    "the_next_value_is_empty": [b"\xe2\x82", b"", b"\xac"],
+    "it_is_the_last_one": [ONE, b'{"s":"\xf0\x9f'],
+}
+
+
+@pytest.mark.parametrize("values", CUT_IN_A_CHARACTER.values(), ids=CUT_IN_A_CHARACTER)
+def test_a_value_that_is_cut_in_a_character_is_not_utf_8_whatever_comes_next(values):
+    result = parsed([ONE, *values, b'{"s":"\xc3\xa4"}'])
+    reasons = {bad.row - 1: bad.reason for bad in result.bad}
+    for at, value in enumerate(values):
+        if value in {ONE, TWO}:
+            assert at not in reasons
+        else:
+            assert reasons[at] == ("the value is not UTF-8" if value else "the value is empty")
+    assert result.batch.column("s").to_pylist()[-1] == "ä"
+
+
+def test_many_values_that_are_not_utf_8_are_all_found():
+    values = [b'{"s":"%s\xc3\xa4"}' % (b"x" * (at % 50)) for at in range(20_000)]
+    for at in range(0, len(values), 61):
+        values[at] = (b'{"s":"\xff"}', b'\xa4{"s":1}', b'{"s":"\xed\xa0\xbd"}')[at % 3]
+    result = parsed(values)
+    assert [bad.row for bad in result.bad] == list(range(0, len(values), 61))
+    assert {bad.reason for bad in result.bad} == {"the value is not UTF-8"}
+    assert result.row_index.to_pylist() == [at for at in range(len(values)) if at % 61]
+
+
+def test_repeated_members_among_many_good_ones_are_all_named():
+    values = [b'{"a":%d,"s":"a","x":{"a":1}}' % at for at in range(20_000)]
+    for at in range(0, len(values), 701):
+        values[at] = (b'{"a":1,"s":"a","a":2}', b'{"s":"a","\\u0073":"b"}', b'{"a":1 "a"}')[at % 3]
+    result = parsed(values)
+    assert [bad.row for bad in result.bad] == list(range(0, len(values), 701))
+    for bad in result.bad:
+        repeats = ('field "a" appears twice', 'field "s" appears twice', "invalid JSON: missing")
+        assert bad.reason.startswith(repeats[bad.row % 3])
+    assert result.batch.column("a").to_pylist() == [at for at in range(20_000) if at % 701]
+
+
+NAMES = {
+    "one_is_the_beginning_of_another": ["a", "ab", "abc"],
+    "signs_of_patterns": ["a.b", "a*", "[a]", "^", "-", "$a", "(a"],
+    "not_ascii": ["ä", "änder", "名"],
+    "none": [""],
+    "as_many_as_a_table_may_have": [f"column_{at}_with_a_long_name" for at in range(1000)],
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_names_of_all_kinds_are_found_beside_a_bad_line(names):
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    row = {name: at for at, name in enumerate(names)}
+    more = {f"{name}?": "x" for name in names}
+    values = [json.dumps({**more, **row}, ensure_ascii=False).encode(), b'{"x":}', b"{}"]
+    result = parsed(values, schema)
+    assert [bad.row for bad in result.bad] == [1]
+    assert result.batch.to_pylist() == [row, dict.fromkeys(names)]
+
+
+LOOKS_RIGHT = {
+    "all_members": b'{"a":1,"s":"x"}',
+    "blanks": b'{ "a" : -1 ,\t"s":"\xc3\xa4" }',
+    "other_members": b'{"z":1.5e3,"as":{"x":[1,"}"]},"":true,"a":null}',
+    "escapes": b'{"s":"\\"\\u00e4\\n"}',
+    "empty": b"{}",
+}
+LOOKS_WRONG = {
+    "text_for_a_number": b'{"a":"1"}',
+    "number_for_a_text": b'{"s":1}',
+    "fraction": b'{"a":1.5}',
+    "trailing_comma": b'{"a":1,}',
+    "no_colon": b'{"a" 1}',
+    "two_objects": b"{}{}",
+    "not_closed": b'{"z":{"a":1}',
+    "half_a_surrogate_pair": b'{"s":"\\ud83d"}',
+}
+
+
+def test_the_screen_lets_common_lines_pass_and_stops_bad_ones():
+    lines = [*LOOKS_RIGHT.values(), *LOOKS_WRONG.values()]
+    found = Screen(SCHEMA).screened(pa.array([line.decode() + "\n" for line in lines]))
+    assert found.right == list(range(len(LOOKS_RIGHT)))
+    assert sorted([*found.doubtful, *found.alone, *found.wrong]) == list(
+        range(len(LOOKS_RIGHT), len(lines))
+    )

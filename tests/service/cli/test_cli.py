@@ -6,8 +6,11 @@ import socket
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
+from joins.adapters.delta_log import create_table
 from service.client import Client
 from tests.support.control_plane import ROOT, control_plane, script
 from tests.support.wait import wait_until
@@ -78,6 +81,21 @@ def test_a_job_that_fails_while_waiting_is_an_error(sluice):
     assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
 
 
+def test_a_bounded_job_is_waited_for(plane, sluice):
+    job_id = sluice("submit", "-", "--name", "done", text=script()).stdout.strip()
+    (plane.services.settings.jobs_dir / job_id / "go").touch()
+    for wanted in ("finished", "joining"):
+        again = sluice("submit", "-", "--key", "k", "--name", "done", text=script())
+        (plane.services.settings.jobs_dir / again.stdout.strip() / "go").touch()
+        waited = sluice(
+            "submit", "-", "--key", "k", "--name", "done", "--wait", wanted, text=script()
+        )
+        assert waited.returncode == 0, waited.stderr
+    with Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
+    assert "FINISHED" in sluice("status", job_id).stdout
+
+
 def test_validate_needs_no_control_plane(sluice):
     good = sluice("validate", "-", text=script(), SLUICE_SERVER="http://127.0.0.1:1")
     assert good.returncode == 0
@@ -85,6 +103,26 @@ def test_validate_needs_no_control_plane(sluice):
     bad = sluice("validate", "-", text="SELECT 1", SLUICE_SERVER="http://127.0.0.1:1")
     assert bad.returncode == 1
     assert bad.stderr.startswith("error: line 1")
+
+
+def test_validate_says_who_would_append_to_the_output_and_why(sluice, tmp_path):
+    sql = script().replace("'blackhole'", "'delta', 'path'='out', 'row-metadata'='false'")
+
+    def writer():
+        told = sluice("validate", "-", text=sql, SLUICE_WAREHOUSE_DIR=str(tmp_path))
+        assert told.returncode == 0, told.stderr
+        return told.stdout.splitlines()[-1], told.stderr
+
+    assert writer()[0] == "WRITER columnar"
+    create_table(tmp_path / "out", pa.schema([("user_id", pa.int64()), ("name", pa.string())]))
+    DeltaTable(str(tmp_path / "out")).alter.add_constraint({"small": "user_id < 9"})
+    assert writer()[0] == "WRITER spark: the table uses delta.constraints.small"
+    sql = sql.replace("name STRING) WITH ('connector'='delta'", "n INT) WITH ('connector'='delta'")
+    sql = sql.replace("SELECT c.user_id, u.name", "SELECT c.user_id, CAST(1 AS INT)")
+    last, talk = writer()
+    assert not last.startswith("WRITER")
+    assert "warning: delta table" in talk
+    assert "has columns" in talk
 
 
 WRONG = {

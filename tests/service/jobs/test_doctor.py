@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from deltalake import DeltaTable
 
 from joins.adapters.delta_log import DeltaLog
 from joins.checkpoint import write_json_atomically
@@ -231,3 +232,14 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
     assert [c.ok for c in check_disk({"data": tmp_path / "not" / "there"})] == [True]
     monkeypatch.setattr(doctor_machine, "_LEAST_FREE_BYTES", 1 << 60)
     assert [c.ok for c in check_disk({"data": tmp_path})] == [False]
+
+
+def test_the_doctor_says_who_appends_to_the_output_and_why(patient):
+    def writer():
+        return next(check for check in check_tables(patient) if check.name == "writer")
+
+    assert (writer().ok, writer().detail) == (True, "columnar")
+    column = DeltaTable(str(patient.output)).schema().fields[0].name
+    DeltaTable(str(patient.output)).alter.add_constraint({"known": f"{column} IS NOT NULL"})
+    assert writer().ok
+    assert writer().detail == "spark: the table uses delta.constraints.known"

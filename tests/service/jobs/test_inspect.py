@@ -37,7 +37,9 @@ def test_a_batch_is_shown_with_pin_and_commits(job):
     found = inspect("batch", "--number", "0", job=job)
     assert (found["batch"], found["records"], found["committed"]) == (0, 4, True)
     assert found["pin"]["versions"] == {"users": 1}
-    assert found["counts"] == {"joined": 2, "matched": 2, "unmatched": 0, "dead_letters": 2}
+    counted = {"joined": 2, "matched": 2, "unmatched": 0, "dead_letters": 2}
+    assert found["counts"] == {**counted, "records": 4, "bytes": 28}
+    assert found["freshness_ms"] == {"users": None}
     assert (found["output_version"], found["dead_letters_version"]) == (1, 1)
     assert found["life"]["first_batch"] == 0
 

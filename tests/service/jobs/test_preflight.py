@@ -1,13 +1,17 @@
 """Delta outputs are checked when a script is submitted, not when its job starts."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from joins.adapters.delta_log import create_table
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
+from joins.plan import SinkWriter
 from service.config import Settings
-from service.jobs.preflight import preflight
+from service.jobs.preflight import advise, output_writer, preflight
 from service.secrets import SecretResolver
 from service.sql.planner import plan_script
 from tests.support.rig import Rig
@@ -57,6 +61,35 @@ def test_a_table_with_other_columns_is_refused(check, tmp_path):
     create_table(tmp_path / "warehouse/out/enriched", pa.schema([("user_id", pa.string())]))
     with pytest.raises(SinkError, match="has columns"):
         check()
+
+
+def constrained(path, plan):
+    create_table(path, kernel_spec(plan).output_schema)
+    DeltaTable(str(path)).alter.add_constraint({"small": "item_id < 9"})
+
+
+def test_whoever_submits_is_told_which_writer_a_table_needs_and_why(check, submission, tmp_path):
+    plan, settings = submission[0], Settings.load(data_dir=tmp_path)
+    path = tmp_path / "warehouse/out/enriched"
+    assert (advise(plan, settings), output_writer(plan, settings).is_spark) == ((), False)
+    constrained(path, plan)
+    check()
+    slower, stalls = advise(plan, settings)
+    assert "Spark's own Delta writer is used (the table uses delta.constraints.small)" in slower
+    assert "violates CHECK small stalls the job" in stalls
+
+
+def test_a_writer_that_is_asked_for_by_name_is_checked(submission, tmp_path):
+    plan, settings = submission[0], Settings.load(data_dir=tmp_path)
+    asking = {
+        wanted: replace(plan, sink=replace(plan.sink, writer=wanted)) for wanted in SinkWriter
+    }
+    told = advise(asking[SinkWriter.SPARK], settings)
+    assert "'sink.writer' is 'spark'" in told[0]
+    constrained(tmp_path / "warehouse/out/enriched", plan)
+    assert output_writer(asking[SinkWriter.SPARK], settings).is_spark
+    with pytest.raises(SinkError, match=r"cannot have the columnar writer.*constraints\.small"):
+        output_writer(asking[SinkWriter.COLUMNAR], settings)
 
 
 IN_THE_WAY = {

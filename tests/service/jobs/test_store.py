@@ -92,6 +92,15 @@ def test_a_job_that_is_being_removed_stays_so(store):
         store.get(job.id)
 
 
+def test_a_finished_job_cannot_be_wanted_to_run(store):
+    job = store.add(_new())
+    for state in (JobState.STARTING, JobState.JOINING, JobState.FINISHED):
+        store.transition(job.id, Change(state, "go"))
+    with pytest.raises(JobConflictError, match="has finished"):
+        store.want(job.id, DesiredState.RUNNING)
+    store.want(job.id, DesiredState.REMOVED)
+
+
 def test_a_newer_store_is_refused(store, url, tmp_path):
     store.close()
     with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
@@ -101,6 +110,7 @@ def test_a_newer_store_is_refused(store, url, tmp_path):
 
 
 def test_a_final_state_is_left_by_starting_only():
+    assert TRANSITIONS[JobState.FINISHED] == frozenset()
     for origin in (JobState.FAILED, JobState.STOPPED):
         assert TRANSITIONS[origin] <= {JobState.STARTING, JobState.STOPPED}
 

@@ -6,9 +6,10 @@ import psutil
 import pytest
 
 from joins.checkpoint import CheckpointLock
-from service.client import Client
+from service.api.server import ControlPlane
+from service.client import Client, RefusedError
 from service.jobs.layout import JobLayout, living_runner, noted_pid, write_runner_pid
-from tests.support.control_plane import RUNNER, control_plane, script
+from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.wait import wait_until
 
 
@@ -82,3 +83,50 @@ def test_a_recycled_process_id_is_not_a_runner(tmp_path):
     started_at_s = psutil.Process().create_time()
     (tmp_path / "runner.pid").write_text(text.replace(str(started_at_s), str(started_at_s - 60)))
     assert living_runner(tmp_path) is None
+
+
+def test_a_job_that_has_finished_stays_so(tmp_path):
+    """Its runner ends with 0 and is not missed; neither a start nor a new supervisor wakes it."""
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "done")["id"]
+        _state(client, job_id, "JOINING")
+        (plane.services.settings.jobs_dir / job_id / "go").touch()
+        _state(client, job_id, "FINISHED")
+        wait_until(lambda: not client.job(job_id)["runner"]["alive"], what="its runner ends")
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+        with pytest.raises(RefusedError, match="has finished"):
+            client.start(job_id)
+        client.stop(job_id)
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job = client.job(job_id)
+        assert (job["state"], job["runner"]["crashes"], job["runner"]["restarts"]) == (
+            "FINISHED",
+            0,
+            0,
+        )
+        assert [event["to"] for event in client.events(job_id)][-2:] == ["JOINING", "FINISHED"]
+
+
+def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
+    settings = settings_in(tmp_path)
+    with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
+        with Client(plane.url) as client:
+            job_id = client.submit(script(), "done unseen")["id"]
+            _state(client, job_id, "JOINING")
+        plane.services.supervisor.close()
+        job_dir = settings.jobs_dir / job_id
+        (job_dir / "go").touch()
+        wait_until(lambda: _has_ended(noted_pid(job_dir)), what="the runner ends")
+        assert plane.services.store.get(job_id).state == "JOINING"
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+        job = client.job(job_id)
+        found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
+        assert found == ("FINISHED", None, 0)
+
+
+def _has_ended(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

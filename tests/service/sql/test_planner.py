@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from joins.plan import JoinPlan
@@ -61,6 +63,15 @@ DAMAGED = {
 def test_damaged_plan_is_a_typed_error(data, message):
     with pytest.raises(PlanFormatError, match=message):
         plan_codec.load(data)
+
+
+def test_a_plan_that_was_stored_before_null_safe_keys_is_read():
+    made = plan(selecting("t"))
+    document = json.loads(plan_codec.dump(made))
+    for join in document["joins"]:
+        for key in join["keys"]:
+            del key["null_safe"], key["uncast"]
+    assert plan_codec.load(json.dumps(document).encode()) == made
 
 
 def test_stored_plan_is_json_with_its_format_version():

@@ -1,5 +1,5 @@
--- error: expected streaming
-SET 'execution.runtime-mode' = 'batch';
+-- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset, until latest-offset) [k BIGINT, p = PROCTIME()]
+SET 'execution.runtime-mode' = 'streaming';
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
@@ -7,7 +7,7 @@ CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
 );
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
+    'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT s.k

@@ -1,0 +1,134 @@
+"""Which writer a Delta table needs: our columnar commits, or Spark's own writer, and why.
+
+Our commits check nothing that a table asks of its writers, so they are for tables that ask for
+nothing beyond an allow-list. For every other table Delta's own writer on Spark keeps what the table
+asks for: NOT NULL, CHECK constraints, generated columns, column mapping, partitions and so on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from joins.errors import SinkError
+from joins.plan import SinkWriter
+
+_ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "changeDataFeed"})
+_ALLOWED_PROPERTIES = frozenset(
+    {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
+)
+_ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
+_FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+_CONSTRAINT = "delta.constraints."
+
+
+@dataclass(frozen=True, slots=True)
+class WriterChoice:
+    """The writer of an output and why it is that one.
+
+    Attributes:
+        writer: COLUMNAR or SPARK, never AUTO.
+        reason: what asks for Spark's writer, None for the columnar one.
+        rules: what a row can violate, which makes its whole batch fail.
+    """
+
+    writer: SinkWriter
+    reason: str | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether it is Spark's writer."""
+        return self.writer is SinkWriter.SPARK
+
+
+@dataclass(frozen=True, slots=True)
+class Appends:
+    """What a job appends to a table.
+
+    Attributes:
+        rows: the schema of its rows.
+        wanted: the writer that the job's script asks for.
+    """
+
+    rows: pa.Schema
+    wanted: SinkWriter = SinkWriter.AUTO
+
+    def choose(self, path: object, table: DeltaTable) -> WriterChoice:
+        """The writer of `table` as it was loaded; `path` is for errors.
+
+        Raises:
+            SinkError: the table has other columns or types, or the wanted writer cannot be used.
+        """
+        self._check_columns(path, table)
+        reasons = list(_reasons(table, self.rows))
+        if self.wanted is SinkWriter.SPARK:
+            return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", _rules(table))
+        if not reasons:
+            return WriterChoice(SinkWriter.COLUMNAR)
+        if self.wanted is SinkWriter.AUTO:
+            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), _rules(table))
+        raise SinkError(
+            f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
+            hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
+        )
+
+    def _check_columns(self, path: object, table: DeltaTable) -> None:
+        """Columns are those of the rows, in their order; Delta itself may fill others."""
+        filled = {f.name for f in table.schema().fields if _is_filled(f.metadata)}
+        whole = pa.schema(table.schema().to_arrow())
+        asked = [f for f in whole if f.name not in filled or f.name in self.rows.names]
+        fits = [f.name for f in asked] == self.rows.names and all(
+            _same_type(a.type, b.type) for a, b in zip(asked, self.rows, strict=True)
+        )
+        if not fits:
+            raise SinkError(
+                f'delta table "{path}" has columns {_describe(whole)}, '
+                f"expected {_describe(self.rows)}",
+                hint="Use another path, or a table with these columns.",
+            )
+
+
+def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
+    """What the columnar writer would not keep."""
+    protocol = table.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
+    denied = sorted((features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES))
+    fields = table.schema().fields
+    metadata = ((k, f.name) for f in fields for k in f.metadata if k not in _ALLOWED_METADATA)
+    rules = sorted({f"{key} of {name}" for key, name in metadata})
+    if denied or rules:
+        yield f"the table uses {', '.join(denied or rules)}"
+    if table.metadata().partition_columns:
+        yield f"the table has partition columns {', '.join(table.metadata().partition_columns)}"
+    nullable = {f.name for f in rows if f.nullable}
+    strict = [f.name for f in fields if not f.nullable and f.name in nullable]
+    if strict:
+        yield f"column {strict[0]} is NOT NULL in the table and may be NULL in a row"
+
+
+def _rules(table: DeltaTable) -> tuple[str, ...]:
+    """Names of what a row can violate."""
+    checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
+    strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
+    return (*(f"CHECK {name}" for name in sorted(checks)), *strict)
+
+
+def _is_check(key: str) -> bool:
+    return key.startswith(_CONSTRAINT)
+
+
+def _is_filled(metadata: dict[str, object]) -> bool:
+    return any(key in metadata for key in _FILLED_BY_DELTA)
+
+
+def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    pairs = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
+    pairs |= {pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
+    return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
+
+
+def _describe(schema: pa.Schema) -> str:
+    return "(" + ", ".join(f"{field.name} {field.type}" for field in schema) + ")"

@@ -1,0 +1,74 @@
+"""A backlog is drained in batches of bounded size, and the build side goes on meanwhile."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from joins.pins import Pin, PinStore
+from tests.support.rig import Rig, RunningJob
+from tests.support.shop import USERS, click, enrich_sql, fill_users
+from tests.support.sql import new_schema
+from tests.support.topics import create_topic, produce, unique_name
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
+BACKLOG = 120_000
+BATCH_BYTES = 160 << 10
+HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
+
+
+@contextmanager
+def changing(rig: Rig, schema: str) -> Iterator[None]:
+    """A user is changed again and again."""
+    ended = threading.Event()
+
+    def change() -> None:
+        with rig.mariadb.connect(schema) as connection, connection.cursor() as cursor:
+            number = 0
+            while not ended.wait(0.05):
+                number += 1
+                cursor.execute("UPDATE user_info SET name = %s WHERE user_id = 1", (f"n{number}",))
+                connection.commit()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def pins_of(job: RunningJob) -> list[Pin]:
+    store = PinStore(job.directory / "checkpoint" / "pins")
+    newest = store.newest()
+    assert newest is not None
+    found = [store.read(batch) for batch in range(newest.batch + 1)]
+    return [pin for pin in found if pin is not None]
+
+
+def test_a_backlog_is_drained_in_small_batches_while_the_build_side_commits(rig: Rig) -> None:
+    servers, path = rig.kafka.bootstrap_servers, unique_name("drain")
+    topic = create_topic(servers)
+    produce(servers, topic, [click(1 + n % 100, n) for n in range(BACKLOG * 3 // 4)])
+    produce(servers, topic, [json.dumps(HUGE).encode()])
+    produce(servers, topic, [click(1 + n % 100, n) for n in range(BACKLOG * 3 // 4, BACKLOG)])
+    with new_schema(rig.mariadb, USERS, fill_users(100)) as schema, changing(rig, schema):
+        sql = enrich_sql(rig, schema, topic, path).replace(
+            "'scan.startup.mode'='earliest-offset'",
+            "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
+            f"'scan.max-bytes-per-batch'='{BATCH_BYTES}'",
+        )
+        with rig.job(sql) as job:
+            finished = job.wait_state("FINISHED", deadline_s=700)
+            pins = pins_of(job)
+            newest = rig.get(f"/v1/jobs/{job.id}/batches/{pins[-1].batch}")
+    assert finished["probe"]["joined_records"] == BACKLOG + 1
+    assert max(pin.records() for pin in pins) * len(json.dumps(click(1, 1))) <= BATCH_BYTES
+    versions = [pin.versions["user_info"] for pin in pins]
+    assert versions == sorted(versions)
+    assert len(set(versions)) >= 4, f"the build side starved: {versions}"
+    assert finished["probe"]["freshness_ms"] == newest["freshness_ms"]
+    assert newest["freshness_ms"]["user_info"] is not None

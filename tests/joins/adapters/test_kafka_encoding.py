@@ -1,0 +1,81 @@
+"""Joined rows as records of a topic: the same as written row by row."""
+
+import json
+import math
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.adapters.kafka_sink import HEADER_NAMES, RecordEncoding
+from joins.expressions import Column
+from joins.kernels.json_encode import encode_objects
+from joins.kernels.probe import COORDINATES, JoinedBatch
+from joins.plan import OutputColumn
+from joins.types import SqlType, TypeName, arrow_type
+from tests.support.probe import PIN
+
+TYPES = {
+    "id": SqlType(TypeName.BIGINT),
+    'na"me': SqlType(TypeName.STRING),
+    "größe": SqlType(TypeName.DOUBLE),
+    "ok": SqlType(TypeName.BOOLEAN),
+}
+OUTPUT = tuple(OutputColumn(name, Column("c", name, kind)) for name, kind in TYPES.items())
+SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in TYPES.items()])
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+WITH_ESCAPES = st.text('ab"\\\b\f\n\r\t\x00\x1f/é', max_size=6)
+ROW = st.tuples(
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+    st.none() | TEXT | WITH_ESCAPES,
+    st.none() | st.integers(-1000, 1000).map(lambda number: number / 8),
+    st.none() | st.booleans(),
+)
+PLACE = st.tuples(TEXT, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
+
+
+def column_batch(rows, schema):
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [pa.array(values, f.type) for values, f in zip(columns, schema, strict=True)]
+    return pa.record_batch(arrays, schema=schema)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(ROW, PLACE), max_size=8), st.integers(0, 8))
+def test_each_record_has_the_bytes_and_the_headers_of_its_own_row(rows, first):
+    joined = JoinedBatch(
+        rows=column_batch([row for row, _ in rows], SCHEMA).slice(first),
+        coordinates=column_batch([place for _, place in rows], COORDINATES).slice(first),
+        dead_letters=pa.record_batch([]),
+        matched=0,
+        unmatched=0,
+    )
+    records = RecordEncoding(OUTPUT, ('na"me', "id"))(joined, PIN)
+    records.validate(full=True)
+    assert records.num_rows == len(rows[first:])
+    for record, (row, place) in zip(records.to_pylist(), rows[first:], strict=True):
+        values = dict(zip(TYPES, row, strict=True))
+        assert json.loads(record["value"]) == values
+        assert list(json.loads(record["value"])) == list(TYPES)
+        assert json.loads(record["key"]) == {name: values[name] for name in ('na"me', "id")}
+        expected = ["7", *map(str, place), "users=1"]
+        headers = [(header["key"], header["value"].decode()) for header in record["headers"]]
+        assert headers == list(zip(HEADER_NAMES, expected, strict=True))
+
+
+def test_the_text_is_that_of_json_without_blanks():
+    columns = {
+        "s": pa.array(['a"\\/', "\x00\x1f\x7f\n", None, "é😀"]),
+        "i": pa.array([1, -(2**63), None, 0]),
+        "d": pa.array([0.1, math.nan, math.inf, -0.0]),
+        "t": pa.array([0, None, 86_400_000_001, 1], pa.timestamp("us", tz="UTC")),
+    }
+    batch = pa.record_batch(columns)
+    assert encode_objects(batch).to_pylist() == [
+        '{"s":"a\\"\\\\/","i":1,"d":0.1,"t":"1970-01-01 00:00:00.000000Z"}',
+        '{"s":"\\u0000\\u001f\x7f\\n","i":-9223372036854775808,"d":null,"t":null}',
+        '{"s":null,"i":null,"d":null,"t":"1970-01-02 00:00:00.000001Z"}',
+        '{"s":"é😀","i":0,"d":-0,"t":"1970-01-01 00:00:00.000001Z"}',
+    ]
+    plain = batch.slice(2, 1).select(["s"])
+    assert encode_objects(plain).to_pylist() == ['{"s":null}']

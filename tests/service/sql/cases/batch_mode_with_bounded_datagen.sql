@@ -1,0 +1,11 @@
+-- plan: FROM s AS s datagen(10000/s, 5 rows) [k BIGINT, p = PROCTIME()]
+SET 'execution.runtime-mode' = 'batch';
+CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
+    'connector' = 'mysql-cdc',
+    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
+    'database-name' = 'shop', 'table-name' = 'd'
+);
+CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH ('connector' = 'datagen', 'number-of-rows' = '5');
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT s.k
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,0 +1,201 @@
+"""What a key of ON matches, from SQL to joined rows, for sides of equal and of different types."""
+
+# ruff: noqa: DTZ001 - TIMESTAMP has no zone
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from joins.kernels.index import DimensionIndex, build
+from joins.kernels.probe import BatchContext, index_spec, join_batch, kernel_spec
+from joins.types import arrow_type
+from service.jobs import plan_codec
+from service.sql.planner import plan
+
+SCRIPT = """
+CREATE TABLE d (id INT PRIMARY KEY NOT ENFORCED, x {column}) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
+    'database-name' = 'shop', 'table-name' = 'd'
+);
+CREATE TABLE s (v {probe}, w INT, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE o (w INT, id INT) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT w, d.id FROM s LEFT JOIN d FOR SYSTEM_TIME AS OF s.p ON {on};
+"""
+CONTEXT = BatchContext(proctime_ms=0, batch_id=0, versions=(("d", 0),))
+POSITION = ("_epoch", "_file", "_pos", "_row", "_partition", "_offset", "_generation")
+
+
+def itself(value):
+    return value
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A probe column and a dimension column: their SQL types, and values as Python has them.
+
+    Attributes:
+        read: the exact value that a value of the probe stands for, None where there is none.
+    """
+
+    probe: str
+    column: str
+    values: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    read: Callable[[Any], Any] = itself
+
+
+def as_date(text):
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def as_instant(text):
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def midnight(day):
+    return datetime(day.year, day.month, day.day)
+
+
+DAY, LATER = date(2024, 2, 29), date(1969, 12, 31)
+MILLIS, MICROS = datetime(2024, 2, 29, 1, 2, 3, 123_000), datetime(2024, 2, 29, 1, 2, 3, 123_456)
+PAIRS = {
+    "text": Pair("STRING", "STRING", ("", "ä", "a", "a "), ("", "ä", "a", "A")),
+    "bytes": Pair("BYTES", "BYTES", (b"", b"\0", b"\xff"), (b"", b"\0\0", b"\xff")),
+    "boolean": Pair("BOOLEAN", "BOOLEAN", (True, False), (True, False)),
+    "narrower_integer": Pair("INT", "BIGINT", (3, -1), (3, -1, 2**40)),
+    "wider_integer": Pair("BIGINT", "INT", (3, -1, 2**31, 2**32 + 3), (3, -1, 0)),
+    "integer_with_tinyint": Pair("INT", "TINYINT", (3, 128, 259, -128), (3, -128)),
+    "decimal_with_integer": Pair(
+        "DECIMAL(8, 3)", "INT", (Decimal("3.000"), Decimal("3.500"), Decimal("-1")), (3, 4, -1)
+    ),
+    "decimal_with_tinyint": Pair(
+        "DECIMAL(8, 3)", "TINYINT", (Decimal("3.000"), Decimal("300.000")), (3, 44)
+    ),
+    "decimal_with_fewer_digits": Pair(
+        "DECIMAL(8, 3)",
+        "DECIMAL(6, 2)",
+        (Decimal("1.230"), Decimal("1.234"), Decimal("12345.000"), Decimal("-0.01")),
+        (Decimal("1.23"), Decimal("-0.01"), Decimal("2345.00")),
+    ),
+    "integer_with_decimal": Pair(
+        "BIGINT", "DECIMAL(6, 0)", (7, 10**6, 10**12), (Decimal(7), Decimal(0))
+    ),
+    "integer_with_double": Pair(
+        "BIGINT", "DOUBLE", (1, 2**53, 2**53 + 1), (1.0, float(2**53), 0.5), read=float
+    ),
+    "double_with_float": Pair(
+        "DOUBLE", "FLOAT", (0.5, 0.1, 1e300, -0.0), (0.5, float(np.float32(0.1)), 0.0)
+    ),
+    "float_with_double": Pair("FLOAT", "DOUBLE", (0.5, 0.25), (0.5, 0.1)),
+    "text_with_date": Pair(
+        "STRING", "DATE", ("2024-02-29", "2023-02-29", "rubbish", ""), (DAY, LATER), as_date
+    ),
+    "text_with_timestamp": Pair(
+        "STRING", "TIMESTAMP(3)", (str(MILLIS), "2024-02-30 00:00:00", "?"), (MILLIS,), as_instant
+    ),
+    "timestamp_with_fewer_digits": Pair(
+        "TIMESTAMP(6)", "TIMESTAMP(3)", (MILLIS, MICROS), (MILLIS,)
+    ),
+    "timestamp_with_more_digits": Pair("TIMESTAMP(3)", "TIMESTAMP(6)", (MILLIS,), (MILLIS, MICROS)),
+    "date_with_timestamp": Pair(
+        "DATE", "TIMESTAMP(3)", (DAY, LATER), (midnight(DAY), MILLIS, midnight(LATER)), midnight
+    ),
+}
+OPERATORS = {
+    "equals": ("s.v = d.x", False),
+    "column_first": ("d.x = s.v", False),
+    "not_distinct": ("s.v IS NOT DISTINCT FROM d.x", True),
+    "column_first_not_distinct": ("d.x IS NOT DISTINCT FROM s.v", True),
+}
+
+
+def as_json(value):
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def records(values):
+    count = len(values)
+    rows = [json.dumps({"v": as_json(v), "w": at}).encode() for at, v in enumerate(values)]
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array(rows, pa.binary()),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+def changelog(rows, kind):
+    count = len(rows)
+    columns = {name: pa.array([1] * count) for name in POSITION}
+    columns["_offset"] = pa.array(range(count))
+    columns |= {"_op": pa.array(["c"] * count), "id": pa.array(range(count), pa.int32())}
+    return pa.RecordBatch.from_pydict({**columns, "x": pa.array(rows, kind)})
+
+
+def joined(directory, pair, on, values, rows):
+    """(number of the record, id of its match or None) as the kernel gives them."""
+    made = plan_codec.load(
+        plan_codec.dump(plan(SCRIPT.format(probe=pair.probe, column=pair.column, on=on)))
+    )
+    spec = index_spec(made, made.joins[0], 1)
+    build(directory, 0, spec, [changelog(rows, arrow_type(made.dimensions[0].fields[1].type))])
+    index = DimensionIndex.attach(directory, 0, spec)
+    answer = join_batch(kernel_spec(made), records(values), {"d": index}, CONTEXT)
+    assert answer.dead_letters.to_pylist() == []
+    return [tuple(row.values()) for row in answer.rows.to_pylist()]
+
+
+def expected(pair, values, rows, *, null_safe):
+    found = []
+    for at, value in enumerate(values):
+        mine = []
+        for id_, row in enumerate(rows):
+            if value is None or row is None:
+                equal = null_safe and value is None and row is None
+            else:
+                equal = pair.read(value) is not None and pair.read(value) == row
+            mine += [(at, id_)] if equal else []
+        found += mine or [(at, None)]
+    return found
+
+
+@pytest.mark.parametrize(("on", "null_safe"), OPERATORS.values(), ids=OPERATORS)
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_a_key_matches_equal_values_and_null_only_where_it_is_null_safe(
+    tmp_path, pair, on, null_safe
+):
+    values = (None, *pair.values, None, *pair.values)
+    rows = (*pair.rows, None, *pair.rows, None)
+    assert joined(tmp_path, pair, on, values, rows) == expected(
+        pair, values, rows, null_safe=null_safe
+    )
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_a_value_that_the_column_cannot_have_does_not_meet_its_nulls(tmp_path, pair):
+    """A dimension of nothing but NULL: its rows are for NULL only, whatever a cast makes NULL."""
+    on = "s.v IS NOT DISTINCT FROM d.x AND s.w >= 0"
+    values = (*pair.values, None)
+    found = joined(tmp_path, pair, on, values, (None, None))
+    last = len(pair.values)
+    assert found == [*((at, None) for at in range(last)), (last, 0), (last, 1)]

@@ -1,0 +1,63 @@
+"""Start and end of a stream become numbers at submission, whatever they were written as."""
+
+from dataclasses import replace
+
+import pytest
+
+from joins.errors import SourceError
+from joins.plan import BoundedMode, KafkaOptions, KafkaSource, StartupMode
+from service.wiring import resolve_end_offsets, resolve_start_offsets
+from tests.support.topics import create_topic, produce
+
+LATEST = {"bounded_mode": BoundedMode.LATEST}
+ENDS = {
+    "unbounded": ({}, None),
+    "latest": (LATEST, {0: 10, 1: 4}),
+    "latest_from_the_end": ({**LATEST, "startup_mode": StartupMode.LATEST}, {0: 10, 1: 4}),
+    "before_all": (
+        {"bounded_mode": BoundedMode.TIMESTAMP, "bounded_timestamp_ms": 1},
+        {0: 0, 1: 0},
+    ),
+    "after_all": (
+        {"bounded_mode": BoundedMode.TIMESTAMP, "bounded_timestamp_ms": 2**52},
+        {0: 10, 1: 4},
+    ),
+    "specific_also_not_yet_written": (
+        {"bounded_mode": BoundedMode.SPECIFIC, "bounded_offsets": ((0, 3), (1, 99))},
+        {0: 3, 1: 99},
+    ),
+    "a_partition_that_is_not_named_is_not_read": (
+        {"bounded_mode": BoundedMode.SPECIFIC, "bounded_offsets": ((1, 2),)},
+        {0: 0, 1: 2},
+    ),
+    "an_end_before_the_start_is_an_empty_range": (
+        {
+            "startup_mode": StartupMode.SPECIFIC,
+            "startup_offsets": ((0, 8),),
+            "bounded_mode": BoundedMode.SPECIFIC,
+            "bounded_offsets": ((0, 3), (1, 1)),
+        },
+        {0: 8, 1: 1},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def source(kafka):
+    topic = create_topic(kafka.bootstrap_servers, partitions=2)
+    for partition, count in ((0, 10), (1, 4)):
+        produce(kafka.bootstrap_servers, topic, range(count), partition=partition)
+    return KafkaSource(KafkaOptions(kafka.bootstrap_servers, topic), StartupMode.EARLIEST)
+
+
+@pytest.mark.parametrize(("given", "end"), ENDS.values(), ids=ENDS)
+def test_the_end_is_resolved_to_offsets(source, given, end):
+    asked = replace(source, **given)
+    assert resolve_end_offsets(asked, resolve_start_offsets(asked)) == end
+
+
+def test_an_end_in_a_partition_that_is_not_there_is_refused(source):
+    asked = replace(source, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=((7, 1),))
+    with pytest.raises(SourceError, match="no partition 7") as caught:
+        resolve_end_offsets(asked, {0: 0, 1: 0})
+    assert "scan.bounded.specific-offsets" in caught.value.hint
