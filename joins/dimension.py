@@ -67,7 +67,7 @@ class DimensionRuntime:
         self._task = task
         self.changelog = DeltaLog(places.changelog, f"{app_id}:{dimension.name}")
         self.current = DeltaLog(places.current, f"{app_id}:{dimension.name}:current")
-        self.keeper = IndexKeeper(places.index, places.index_specs, self.changelog)
+        self.keeper = IndexKeeper(places.index, places.index_specs, self.changelog, self.current)
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
         self._head = (0, ChangelogState())  # one value: other threads read version and state
@@ -195,7 +195,7 @@ class DimensionRuntime:
             key = self.dimension.primary_key
             self._fold = Fold(spark, self.changelog, self.current, key)
         version, state = self._head
-        self.fold_version = self._fold.run(version, state.marks)
+        self.fold_version = self._fold.run(version, state)
         return self.fold_version
 
     def lag_records(self) -> int:

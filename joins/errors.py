@@ -24,6 +24,7 @@
 | `StoppingError` | a batch was not begun, because the job is being stopped |
 | `IndexBuildError` | the lookup index cannot be built or read |
 | `IndexDiskFullError` | there is no room for the files of a lookup index |
+| `IndexDirectoryError` | the directory of the lookup indexes cannot be written on a node |
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
@@ -130,7 +131,13 @@ class IndexBuildError(JoinError):
     """The lookup index of a dimension version cannot be built or read."""
 
 
-class IndexDiskFullError(IndexBuildError):
+class IndexDirectoryError(JoinError):
+    """The directory of the lookup indexes cannot be written on a node."""
+
+    HINT: ClassVar[str] = "Make room on that node, or name another directory in SLUICE_INDEX_DIR."
+
+
+class IndexDiskFullError(IndexDirectoryError):
     """There is no room for the files of an index; what was written of them is removed again.
 
     Attributes:

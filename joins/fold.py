@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +20,14 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import DeltaLog, create_table
+from joins.fold_commits import VERSION_KEY, fold_metadata
+from joins.kernels.digest import ChangelogState
 
 CURRENT_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableExpiredLogCleanup": "false",
 }
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
-_VERSION_KEY = "sluice.changelog_version"
 
 
 class Fold:
@@ -52,13 +54,13 @@ class Fold:
         """The changelog version that `current` equals, None before the first fold."""
         return folded_version(self._current)
 
-    def run(self, version: int, marks: Mapping[int, tuple[int, int]]) -> int | None:
+    def run(self, version: int, state: ChangelogState) -> int | None:
         """Fold everything up to `version`, unless a generation of it is incomplete.
 
         Args:
             version: changelog version to reach.
-            marks: partition → (generation, offset) of its newest watermark record; `r` records of
-                that or an older generation behind it are ignored.
+            state: of the changelog at `version`; `r` records behind the mark of their or a later
+                generation are ignored.
 
         Returns:
             The version that `current` now equals, None if nothing was ever folded.
@@ -67,11 +69,12 @@ class Fold:
         if folded is not None and folded >= version:
             return folded
         files = self._changelog.files_added((folded or 0) + 1, version)
-        complete = min((generation for generation, _ in marks.values()), default=1)
+        complete = min((generation for generation, _ in state.marks.values()), default=1)
         if any(_newest_generation(file) > complete for file in files):
             return folded
         if files:
-            self._merge(self._newest(files, marks), version, complete)
+            newest = self._newest(files, state.marks)
+            self._merge(newest, complete, fold_metadata(version, state))
         return version
 
     def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
@@ -90,7 +93,7 @@ class Fold:
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
 
-    def _merge(self, changes: DataFrame, version: int, complete: int) -> None:
+    def _merge(self, changes: DataFrame, complete: int, told: Mapping[str, Any]) -> None:
         """Merge each key's newest record; those of generations before `complete` are gone."""
         same_key = " AND ".join(f"t.{_quoted(n)} = s.{_quoted(n)}" for n in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
@@ -109,19 +112,20 @@ class Fold:
         )
         if complete > 1:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
-        with self._commit_settings(version):
+        with self._commit_settings(told):
             merge.execute()
 
     @contextmanager
-    def _commit_settings(self, version: int) -> Iterator[None]:
+    def _commit_settings(self, told: Mapping[str, Any]) -> Iterator[None]:
         """What the next commit of this session carries; nothing else is written by it.
 
-        The metadata is for users; the transaction is for us and outlives the log's clean-up.
+        The metadata is for users and for indexes made of the fold; the transaction outlives the
+        log's clean-up.
         """
         settings = {
-            "spark.databricks.delta.commitInfo.userMetadata": json.dumps({_VERSION_KEY: version}),
+            "spark.databricks.delta.commitInfo.userMetadata": json.dumps(told),
             "spark.databricks.delta.write.txnAppId": self._current.app_id,
-            "spark.databricks.delta.write.txnVersion": str(version),
+            "spark.databricks.delta.write.txnVersion": str(told[VERSION_KEY]),
         }
         try:
             for name, value in settings.items():
@@ -142,8 +146,8 @@ def folded_version(current: DeltaLog) -> int | None:
         return folded
     for version in range(current.version(), current.oldest_entry() - 1, -1):
         told = current.metadata_at(version) or {}
-        if _VERSION_KEY in told:
-            return int(told[_VERSION_KEY])
+        if VERSION_KEY in told:
+            return int(told[VERSION_KEY])
     return None
 
 

@@ -223,10 +223,12 @@ class CurrentMaintenance:
         self._table.checkpoint()
         self._table.on_step("VACUUM")
         self._table.log.vacuum(math.ceil(hours))
-        if self._table.log.last_batch() is None:
+        log = self._table.log
+        folded = log.newest_batch(log.last_batch() or 0)
+        if folded is None:
             return  # only the log's entries say which version was folded
         before = time.time() - hours * 3600
-        self._table.shorten_log(self._table.log.newest_before(before))
+        self._table.shorten_log(min(log.newest_before(before), folded[0]))
 
 
 class OutputMaintenance:

@@ -12,21 +12,12 @@ from typing import Self
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
+from joins.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError, SinkError
 from joins.history import HistoryPlaces
+from joins.kernels.changes import CHANGE_COLUMNS
 from joins.kernels.index import DimensionIndex, IndexSpec, build, remove_versions
 from joins.probe_task import IndexPlace
 
-CHANGE_COLUMNS = (
-    "_op",
-    "_partition",
-    "_epoch",
-    "_file",
-    "_pos",
-    "_row",
-    "_offset",
-    "_generation",
-)
 _BATCH_ROWS = 131_072
 _KEPT = 4
 
@@ -71,9 +62,9 @@ class PastIndexes:
 
     def _of_role(self, role: IndexPlace, version: int) -> DimensionIndex:
         try:
-            return DimensionIndex.attach(role.directory, version, role.spec)
-        except IndexBuildError:
-            pass  # pruned, or lost: the changelog has it
+            return DimensionIndex.attach(role.on_node, version, role.spec)
+        except (IndexBuildError, IndexDirectoryError):
+            pass  # pruned, lost, or on other nodes only: the changelog has it
         directory = Path(self._scratch.name) / role.dimension
         try:
             return DimensionIndex.attach(directory, version, role.spec)

@@ -19,7 +19,6 @@ from joins.adapters.kafka_cluster import spark_options
 from joins.bounds import cut, is_reached
 from joins.errors import (
     CheckpointError,
-    IndexBuildError,
     LogsDisagreeError,
     OffsetsWentBackError,
     StoppingError,
@@ -30,7 +29,7 @@ from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
 from joins.probe_lives import Life
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import BatchReport, QueryGuards
+from joins.staging import BatchReport, QueryGuards, no_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +209,14 @@ class ProbeSide:
             raise logs_disagree(life.first_batch + spark_batch)
         return start
 
-    def _attach(self, versions: Mapping[str, int]) -> None:
-        """See that the pinned indexes can be used; the index directory is a cache."""
-        try:
-            self._task.attach(versions)
-        except IndexBuildError:
-            self._hooks.restore(versions)
-            self._task.attach(versions)
-
     def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
             return self._writer.run(frame, self._task, pin)
-        except Exception:
+        except Exception as exc:
+            told = no_room(exc)
+            if told is not None:
+                raise told from exc
             self._hooks.restore(pin.versions)
             raise
 
@@ -261,7 +255,7 @@ class ProbeSide:
         if committed is not None:
             self._hooks.on_finish(FinishedBatch(pin, committed))
             return
-        self._attach(pin.versions)
+        self._task.attach(pin.versions)
         hit("C4", number)
         report = self._join(up_to(frame, self._planned(spark_batch).end_offsets, pin), pin)
         self._hooks.check(pin)

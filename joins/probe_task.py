@@ -1,4 +1,9 @@
-"""The worker's half of a probe micro-batch: attach the pinned index, join, stage."""
+"""The worker's half of a probe micro-batch: attach the pinned index, join, stage.
+
+The driver makes an index before a batch pins its version. On another node it is made by the first
+task that needs it, from the tables; the tasks beside it wait. A task that is tried again reads the
+index files first, for they may be what killed the attempt before it.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -6,12 +11,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
+from joins.errors import IndexBuildError
 from joins.failpoints import Failpoints
+from joins.index_source import DimensionTables, IndexSource
 from joins.kernels.files import ParquetStage
-from joins.kernels.index import DimensionIndex, IndexSpec
+from joins.kernels.index import DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import BatchContext, JoinedBatch, ProbeKernelSpec, join_batch
+from joins.node_directory import on_this_node
 from joins.pins import Pin
 from joins.staging import TaskReport, current_origin
 
@@ -21,11 +30,24 @@ DEAD_LETTERS = "dead_letters"
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """Where the index of one role of a dimension lies on a node."""
+    """Where the index of one role of a dimension lies on a node.
+
+    Attributes:
+        directory: may have placeholders; `on_node` is what they mean here.
+    """
 
     dimension: str
     directory: Path
     spec: IndexSpec
+
+    @property
+    def on_node(self) -> Path:
+        """The directory on this node.
+
+        Raises:
+            IndexDirectoryError: this node does not say what a placeholder means.
+        """
+        return on_this_node(self.directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +57,7 @@ class ProbeTask:
     Attributes:
         indexes: role's alias → place.
         dead_letters: root of the dead-letter table.
+        tables: dimension → what its indexes are made from; without, they must be there.
     """
 
     topic: str
@@ -43,26 +66,63 @@ class ProbeTask:
     dead_letters: Path
     epoch: int
     failpoints: Failpoints = field(default_factory=Failpoints)
+    tables: Mapping[str, DimensionTables] = field(default_factory=dict)
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
-        """Map the pinned versions into this process; milliseconds, cached."""
+        """Map the pinned versions into this process; milliseconds, cached.
+
+        What is not on this node is made, and what no batch will pin any more is removed there.
+
+        Raises:
+            IndexBuildError: an index is not there, and the task does not know the tables.
+            IndexDirectoryError: it cannot be written on this node.
+            PinnedVersionExpiredError: the tables do not have the version any more.
+        """
         return {
-            alias: DimensionIndex.attach(place.directory, versions[place.dimension], place.spec)
+            alias: self._attached(place, versions[place.dimension])
             for alias, place in self.indexes.items()
         }
+
+    def repair(self, versions: Mapping[str, int]) -> None:
+        """Read the files of the pinned indexes on this node and make the damaged ones anew.
+
+        Raises:
+            IndexDirectoryError: as `attach`.
+            PinnedVersionExpiredError: as `attach`.
+        """
+        for place in self.indexes.values():
+            if place.dimension in self.tables:
+                source = IndexSource.of(self.tables[place.dimension])
+                source.remake(place.on_node, versions[place.dimension], place.spec)
+
+    def _attached(self, place: IndexPlace, version: int) -> DimensionIndex:
+        directory = place.on_node
+        try:
+            return DimensionIndex.attach(directory, version, place.spec)
+        except IndexBuildError:
+            if place.dimension not in self.tables:
+                raise
+        source = IndexSource.of(self.tables[place.dimension])
+        with source.pinned(version):
+            source.make(directory, version, place.spec)
+        remove_older(directory, version, place.spec)  # a later batch pins this version or a newer
+        return DimensionIndex.attach(directory, version, place.spec)
 
 
 def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iterator[JoinedBatch]:
     """Join the Kafka rows of one task under `pin`."""
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber() > 0:
+        task.repair(pin.versions)
     indexes = task.attach(pin.versions)
-    context = BatchContext(
+    batch_context = BatchContext(
         proctime_ms=pin.batch_timestamp_ms,
         batch_id=pin.batch,
         versions=tuple(sorted(pin.versions.items())),
     )
     task.failpoints.hit("C5", pin.batch)
     for records in batches:
-        yield join_batch(task.kernel, records, indexes, context)
+        yield join_batch(task.kernel, records, indexes, batch_context)
 
 
 class TaskCounts:

@@ -17,10 +17,10 @@ from joins.errors import SinkError
 from joins.expressions import Column
 from joins.history import HistoryPlaces, user_metadata
 from joins.kernels.canonical import row_texts
-from joins.kernels.changes import Progress, newest_rows
+from joins.kernels.changes import CHANGE_COLUMNS, Progress, newest_rows
 from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.probe import ProbeKernelSpec, join_batch
-from joins.past_indexes import CHANGE_COLUMNS, PastIndexes
+from joins.past_indexes import PastIndexes
 from joins.pins import Pin
 from joins.plan import DimensionJoin, JoinType, OutputColumn
 from joins.replay import batch_context

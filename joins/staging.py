@@ -1,6 +1,7 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,12 +11,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from joins.errors import StoppingError
+from joins.errors import IndexDirectoryError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
+_NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,14 @@ class QueryGuards:
 def collect_reports(frame: DataFrame) -> BatchReport:
     """Run `frame`, whose rows are reports, and merge them."""
     return merge_reports(row.report for row in frame.collect())
+
+
+def no_room(error: Exception) -> IndexDirectoryError | None:
+    """The error of a worker whose node cannot write its index; Spark passes it on as text."""
+    told = _NO_ROOM.search(str(error))
+    return (
+        None if told is None else IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT)
+    )
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

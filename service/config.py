@@ -63,6 +63,12 @@ class Settings(BaseSettings):
         "Jars, embedded broker and database binaries, shared by all checkouts.",
         "a directory that may be created",
     )
+    index_dir: Path | None = _setting(
+        None,
+        "Lookup indexes of all jobs, a directory of its own on each node; "
+        "default is in the job's directory.",
+        "a local directory; {host} is the node's name in it, {NAME} its environment variable NAME",
+    )
     secrets_dir: Path | None = _setting(
         None,
         "Directory with one file per secret; SLUICE_SECRET_<NAME> variables come first.",
@@ -219,6 +225,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("index_dir")
+    @classmethod
+    def _absolute_on_nodes(cls, value: Path | None) -> Path | None:
+        if value is not None and not str(value).startswith(("/", "{")):
+            raise ValueError("not absolute on every node")
+        return value
 
     @property
     def jobs_dir(self) -> Path:

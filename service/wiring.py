@@ -29,10 +29,12 @@ from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
 from joins.history import History, HistoryPlaces
+from joins.index_source import DimensionTables
 from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
+from joins.node_directory import on_this_node
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
@@ -124,6 +126,13 @@ def connection_of(dimension: Dimension) -> MysqlConnectionConfig:
 def output_path(sink: DeltaSink, settings: Settings) -> Path:
     """Where a delta sink's table is."""
     return settings.warehouse_dir / sink.path.removeprefix("file://")
+
+
+def index_directory(layout: JobLayout, settings: Settings) -> Path:
+    """Where the job's indexes are on each node, with the placeholders of the setting."""
+    if settings.index_dir is None:
+        return layout.index
+    return settings.index_dir / layout.job_dir.name
 
 
 def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
@@ -379,7 +388,7 @@ class _Assembly:
             partitions=self._partitions(dimension),
             changelog=root / "changelog",
             current=root / "current",
-            index=self.layout.index / dimension.name,
+            index=on_this_node(index_directory(self.layout, self.settings) / dimension.name),
             index_specs=tuple(dict.fromkeys(self._specs(dimension).values())),
         )
         task = BuildTask(places.topic, places.changelog, table.captured, self.meta.epoch)
@@ -406,8 +415,9 @@ class _Assembly:
         return replace(kernel_spec(self.plan), topic=self.meta.probe_topic)
 
     def _probe_task(self) -> ProbeTask:
+        directory = index_directory(self.layout, self.settings)
         places = {
-            alias: IndexPlace(dimension.name, self.layout.index / dimension.name, spec)
+            alias: IndexPlace(dimension.name, directory / dimension.name, spec)
             for dimension in self.plan.dimensions
             for alias, spec in self._specs(dimension).items()
         }
@@ -418,7 +428,13 @@ class _Assembly:
             dead_letters=self.layout.dead_letters,
             epoch=self.meta.epoch,
             failpoints=self.failpoints,
+            tables={d.name: self._tables(d) for d in self.plan.dimensions},
         )
+
+    def _tables(self, dimension: Dimension) -> DimensionTables:
+        root = self.layout.tables / dimension.name
+        app_id = f"{self.app_id}:{dimension.name}"
+        return DimensionTables(root / "changelog", root / "current", app_id)
 
     def _probe_kafka(self) -> KafkaOptions:
         source = self.plan.probe.source

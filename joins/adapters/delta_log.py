@@ -36,6 +36,8 @@ from joins.kernels.files import StagedFile
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 EPOCH_KEY = "sluice.epoch"
+_PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
+_MAPPED_COLUMNS_READER = 2  # of readers before table features
 _BATCH_BITS = 40
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -481,17 +483,25 @@ class DeltaLog:
 
     def version_of(self, batch: int) -> int | None:
         """The version whose commit carries `batch`; None if there is none, or not any more."""
+        found = self.newest_batch(batch)
+        return found[0] if found is not None and found[1] == batch else None
+
+    def newest_batch(self, limit: int) -> tuple[int, int] | None:
+        """Version and batch of the newest commit whose batch is `limit` at the most.
+
+        None if there is none, or not any more.
+        """
+        newest = None
         low, high = self.oldest_entry(), self.version()
         while low <= high:
             middle = (low + high) // 2
             at, found = self._next_batch(middle, high)
-            if found is None or found > batch:
+            if found is None or found > limit:
                 high = middle - 1
-            elif found < batch:
-                low = at + 1
             else:
-                return at
-        return None
+                newest = (at, found)
+                low = at + 1
+        return newest
 
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
         """The first commit of `first` to `last` with a batch of ours, and that batch."""
@@ -540,7 +550,9 @@ class DeltaLog:
         names = list(columns) if columns is not None else None
         for file in files:
             try:
-                yield pq.read_table(file, columns=names, partitioning=None)
+                yield pq.read_table(
+                    file, columns=names, partitioning=None, coerce_int96_timestamp_unit="us"
+                )
             except FileNotFoundError as exc:
                 raise SinkError(
                     f'data file "{file}" is gone',
@@ -578,6 +590,23 @@ class DeltaLog:
             SinkError: the version cannot be read (any more).
         """
         return [self.path / unquote(path) for path in _paths(self._load(version))]
+
+    def check_plain(self, version: int) -> None:
+        """See that the rows of `version` are those of its data files, under their own names.
+
+        Raises:
+            SinkError: the table has deletion vectors or mapped columns, or cannot be read.
+        """
+        protocol = self._load(version).protocol()
+        denied = set(protocol.reader_features or ()) - _PLAIN_READER_FEATURES
+        if protocol.min_reader_version == _MAPPED_COLUMNS_READER:
+            denied.add("columnMapping")
+        if denied:
+            raise SinkError(
+                f'delta table "{self.path}" uses {", ".join(sorted(denied))}, '
+                "so its data files alone are not its rows",
+                hint="Remove the feature from the table's properties and rewrite its files.",
+            )
 
     def rows_at(self, version: int) -> dict[str, int]:
         """Path → rows of the data files of `version`."""

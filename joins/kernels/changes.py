@@ -1,7 +1,7 @@
 """Changelog rows on their way into an index: each key's newest record, watermark records apart."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask, mask_of
+from joins.kernels.digest import POSITION_COLUMNS, Position
 from joins.kernels.hashing import hash_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.segment import POSITION, Rows
@@ -29,15 +30,21 @@ _META: dict[str, pa.DataType] = {
 }
 
 
+CHANGE_COLUMNS = tuple(_META)
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which watermark records were read.
+    """Which watermark records were read, and what is not known.
 
     Attributes:
         watermarks: (partition, generation) to the lowest offset of such a record.
+        floor: partition to the position of the newest streamed change in the fold that an index was
+            made of; empty without one. A fold has forgotten which keys were deleted up to there.
     """
 
     watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    floor: Mapping[int, Position] = field(default_factory=dict)
 
     def with_records(self, records: pa.Table) -> "Progress":
         """With the watermark records of `records` added."""
@@ -48,7 +55,7 @@ class Progress:
         for partition, generation, offset in zip(*columns, strict=True):
             known = merged.get((partition, generation), offset)
             merged[(partition, generation)] = min(known, offset)
-        return Progress(merged)
+        return replace(self, watermarks=merged)
 
     def complete_generation(self, partitions: int) -> int:
         """The greatest generation that every partition has completed, -1 for none."""
@@ -70,6 +77,20 @@ class Progress:
             ignored |= (partition == at) & (generation <= complete) & (offset > limit)
         return ignored & read
 
+    def is_beyond(self, records: pa.Table) -> Mask:
+        """The records that are newer than all that a fold has forgotten."""
+        beyond = np.ones(records.num_rows, dtype=np.bool_)
+        if not self.floor:
+            return beyond
+        partition = numbers(records, "_partition")
+        position = [numbers(records, name) for name in POSITION_COLUMNS]
+        for at, limit in self.floor.items():
+            later = np.zeros(records.num_rows, dtype=np.bool_)
+            for found, least in zip(reversed(position), reversed(limit), strict=True):
+                later = (found > least) | ((found == least) & later)
+            beyond &= later | (partition != at)
+        return beyond
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -88,7 +109,8 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
     """Fold `batches`, in any order, after the watermark records of `progress`.
 
     Raises:
-        IndexBuildError: a batch lacks a column or has one of another type.
+        IndexBuildError: a batch lacks a column or has one of another type; or a row is not newer
+            than the fold that the older rows come from, so nobody knows what it changes.
     """
     kept: list[pa.Table] = []
     rows = limit = 0
@@ -108,6 +130,11 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
     if ignored.any():
         table = table.filter(pa.array(~ignored))
     newest = newest_rows(table, spec.primary_key)
+    if not progress.is_beyond(newest).all():
+        raise IndexBuildError(
+            "changelog rows are not newer than the fold that the index was made of",
+            hint="Build the index of this version from the whole changelog.",
+        )
     deleted = pc.equal(newest.column("_op"), "d")
     newest = newest.drop_columns(["_op", "_partition"]).append_column(DELETED, deleted)
     return Changes(newest, progress)

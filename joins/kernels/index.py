@@ -14,7 +14,7 @@ names.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.errors import IndexBuildError, IndexDiskFullError
+from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask
 from joins.kernels.changes import Progress, newest_rows, read_changes
 from joins.kernels.dimension_index import DimensionIndex
@@ -51,9 +51,13 @@ from joins.kernels.segment import (
 
 __all__ = [
     "DimensionIndex",
+    "FoldedRows",
     "IndexSpec",
     "advance",
     "build",
+    "discard_damaged",
+    "is_usable",
+    "remove_older",
     "remove_versions",
     "usable_versions",
     "verify",
@@ -63,24 +67,48 @@ _MERGE_FACTOR = 4
 _SMALLEST_SEGMENT = 4096
 
 
-def build(directory: Path, version: int, spec: IndexSpec, base: Iterable[pa.RecordBatch]) -> None:
+@dataclass(frozen=True, slots=True)
+class FoldedRows:
+    """What the changelog up to some version was folded to.
+
+    Attributes:
+        rows: with the changelog's columns, one a key, no deletes.
+        progress: the watermark records up to that version, and the floor of the fold.
+    """
+
+    rows: Iterable[pa.RecordBatch]
+    progress: Progress
+
+
+def build(
+    directory: Path,
+    version: int,
+    spec: IndexSpec,
+    changes: Iterable[pa.RecordBatch],
+    *,
+    fold: FoldedRows | None = None,
+) -> None:
     """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
 
+    With `fold`, `changes` are only those behind it.
+
     Raises:
-        IndexBuildError: the rows do not fit `spec`, or the directory cannot be written.
+        IndexBuildError: the rows do not fit `spec`, or not the fold.
+        IndexDirectoryError: the directory cannot be written.
         IndexDiskFullError: there is no room for it.
     """
     home = directory / spec.digest
-    with _writing(home):
-        if _is_usable(home, version):
+    with exclusive(home), _all_or_nothing(home):
+        if is_usable(directory, version, spec):
             return
-        changes = read_changes(base, spec, Progress())
-        complete = changes.progress.complete_generation(spec.partitions)
-        rows = _without_old_deletes(changes.rows, complete)
-        parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
-        write_manifest(
-            home, Manifest(version, tuple(part.entry for part in parts), changes.progress)
-        )
+        _sweep(home)  # what a process that was killed has left
+        old = _Old([], Progress())
+        if fold is not None:
+            rows = read_changes(fold.rows, spec, Progress()).rows
+            complete = fold.progress.complete_generation(spec.partitions)
+            parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
+            old = _Old(parts, fold.progress)
+        _write(home, version, spec, old, changes)
 
 
 def advance(
@@ -93,28 +121,26 @@ def advance(
     """Make `version` usable from `from_version` and the rows of the commits after it.
 
     Raises:
-        IndexBuildError: `from_version` is missing or damaged, the rows do not fit `spec`, or the
-            directory cannot be written.
+        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
+        IndexDirectoryError: the directory cannot be written.
         IndexDiskFullError: there is no room for it.
     """
     home = directory / spec.digest
-    with _writing(home):
-        if _is_usable(home, version):
+    with exclusive(home), _all_or_nothing(home):
+        if is_usable(directory, version, spec):
             return
-        old = read_manifest(home, from_version)
-        parts = [_Part.mapped(home, entry) for entry in old.segments]
-        before = old.progress.complete_generation(spec.partitions)
-        read = read_changes(changes, spec, old.progress)
-        complete = read.progress.complete_generation(spec.partitions)
-        rows = _superseding(parts, read.rows, spec)
-        if complete > before:
-            for part in parts:
-                part.hidden |= part.generations() < complete
-        if rows.num_rows:
-            parts.append(_stored(home, version, spec, rows, complete))
-        parts = _merged(home, version, spec, parts, complete)
-        entries = tuple(part.saved(home, version) for part in parts)
-        write_manifest(home, Manifest(version, entries, read.progress))
+        manifest = read_manifest(home, from_version)
+        parts = [_Part.mapped(home, entry) for entry in manifest.segments]
+        _write(home, version, spec, _Old(parts, manifest.progress), changes)
+
+
+def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
+    """Whether `version` can be attached: its manifest is sound and its files have their sizes."""
+    try:
+        read_manifest(directory / spec.digest, version)
+    except IndexBuildError:
+        return False
+    return True
 
 
 def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
@@ -135,6 +161,23 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
                 raise damaged(home / file.name, "its checksum differs")
 
 
+def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Make `version` unusable if a file of it is missing or damaged, so that it is built anew."""
+    home = directory / spec.digest
+    with exclusive(home):
+        try:
+            verify(directory, version, spec)
+        except IndexBuildError:
+            manifest_path(home, version).unlink(missing_ok=True)
+
+
+def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Remove the versions of this index before `version`, and files that no version names."""
+    home = directory / spec.digest
+    with exclusive(home):
+        _remove_versions(home, {found for found in _versions(home) if found >= version})
+
+
 def remove_versions(directory: Path, keep: set[int]) -> None:
     """Remove all other versions of every index below `directory`, and files that no version names.
 
@@ -148,14 +191,19 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
 
 
 @contextmanager
-def _writing(home: Path) -> Iterator[None]:
-    """Hold the lock; files of an attempt that found no room go away again."""
-    with exclusive(home):
-        try:
-            yield
-        except IndexDiskFullError:
-            _remove_versions(home, _versions(home))
-            raise
+def _all_or_nothing(home: Path) -> Iterator[None]:
+    """Leave no files of a version that could not be finished: the disk may be full."""
+    try:
+        yield
+    except Exception:
+        with suppress(OSError):
+            _sweep(home)
+        raise
+
+
+def _sweep(home: Path) -> None:
+    """Remove what no version names."""
+    _remove_versions(home, _versions(home))
 
 
 def _remove_versions(home: Path, keep: set[int]) -> None:
@@ -206,9 +254,40 @@ class _Part:
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
-        stored = store_bits(home, f"{entry.name}.{version}", self.hidden)
+        name = f"{entry.name}.{version}-{uuid.uuid4().hex[:8]}"  # never that of a file that exists
+        stored = store_bits(home, name, self.hidden)
         visible = entry.rows - int(self.hidden.sum())
         return SegmentEntry(entry.name, entry.rows, entry.files, stored, visible)
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """What a new version starts from."""
+
+    parts: list[_Part]
+    progress: Progress
+
+
+def _write(
+    home: Path, version: int, spec: IndexSpec, old: _Old, changes: Iterable[pa.RecordBatch]
+) -> None:
+    """Write the version that has `changes` on top of `old`."""
+    parts = old.parts
+    before = old.progress.complete_generation(spec.partitions)
+    read = read_changes(changes, spec, old.progress)
+    complete = read.progress.complete_generation(spec.partitions)
+    if parts:
+        rows = _superseding(parts, read.rows, spec)
+    else:
+        rows = _without_old_deletes(read.rows, complete)
+    if complete > before:
+        for part in parts:
+            part.hidden |= part.generations() < complete
+    if rows.num_rows:
+        parts = [*parts, _stored(home, version, spec, rows, complete)]
+    parts = _merged(home, version, spec, parts, complete)
+    entries = tuple(part.saved(home, version) for part in parts)
+    write_manifest(home, Manifest(version, entries, read.progress))
 
 
 def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
@@ -221,7 +300,7 @@ def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete:
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
-    return _Part(entry, segment, hidden, hidden)
+    return _Part(entry, segment, hidden, hidden.copy())
 
 
 def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:
@@ -302,14 +381,6 @@ def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
     hidden = rows.column("_deleted").to_numpy() | (generation < complete)
     old = (epoch < newest_epoch) | (file < newest_file - 1)
     return rows.filter(pa.array(~(hidden & old))) if (hidden & old).any() else rows
-
-
-def _is_usable(home: Path, version: int) -> bool:
-    try:
-        read_manifest(home, version)
-    except IndexBuildError:
-        return False
-    return True
 
 
 def _versions(home: Path) -> set[int]:

@@ -2,9 +2,10 @@
 
 import fcntl
 import json
+import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -65,6 +66,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
             "version": manifest.version,
             "segments": [_segment_json(entry) for entry in manifest.segments],
             "watermarks": marks,
+            "floor": sorted([at, *position] for at, position in manifest.progress.floor.items()),
         }
     )
     text = json.dumps({"crc": zlib.crc32(body.encode()), "body": body}).encode()
@@ -109,16 +111,24 @@ def read_manifest(directory: Path, version: int) -> Manifest:
 def exclusive(directory: Path) -> Iterator[None]:
     """Hold the lock of `directory`, which is created, against other processes and threads.
 
+    A holder that is killed gives it up. A lock file that was removed meanwhile locks nobody out.
+
     Raises:
-        IndexBuildError: it cannot be created.
+        IndexDirectoryError: the directory cannot be written.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = (directory / "lock").open("ab")
-    except OSError as error:
-        raise Room(directory).error(error) from error
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        while True:
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+                handle = stack.enter_context((directory / "lock").open("ab"))
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                held, there = os.fstat(handle.fileno()), (directory / "lock").stat()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Room(directory).error(error) from error
+            if (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
+                break
         yield
 
 
@@ -158,4 +168,5 @@ def _manifest(content: dict[str, Any]) -> Manifest:
         for item in content["segments"]
     )
     marks = {(part, gen): offset for part, gen, offset in content["watermarks"]}
-    return Manifest(content["version"], segments, Progress(marks))
+    floor = {at: (e, f, p, r) for at, e, f, p, r in content.get("floor", ())}
+    return Manifest(content["version"], segments, Progress(marks, floor))

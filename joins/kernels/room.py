@@ -2,10 +2,11 @@
 
 import errno
 import shutil
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from joins.errors import IndexBuildError, IndexDiskFullError
+from joins.errors import IndexDirectoryError, IndexDiskFullError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -33,22 +34,25 @@ class Room:
         if free < self.needed_bytes:
             raise self._full(f"{_mib(free)} MiB are free")
 
-    def error(self, error: OSError) -> IndexBuildError:
+    def error(self, error: OSError) -> IndexDirectoryError:
         """What a failed write means."""
         if error.errno in _NO_ROOM:
             return self._full(f"{error.strerror}, with {_mib(free_bytes(self.directory))} MiB free")
-        return IndexBuildError(
-            f'index directory "{self.directory}" cannot be written: {error.strerror}',
-            hint="Repair the disk or the permissions; the index is then built by itself.",
+        return IndexDirectoryError(
+            f"{self._where()} cannot be written: {error.strerror or error}",
+            hint=IndexDirectoryError.HINT,
         )
+
+    def _where(self) -> str:
+        return f'index directory "{self.directory}" on node "{socket.gethostname()}"'
 
     def _full(self, have: str) -> IndexDiskFullError:
         need = "more room" if self.needed_bytes is None else f"{_mib(self.needed_bytes)} MiB more"
         return IndexDiskFullError(
-            f'index directory "{self.directory}" needs {need}: {have}',
-            hint="Free space on its disk, or move SLUICE_DATA_DIR (TMPDIR, if it is below that) to "
-            "a larger one; the index is then built by itself. It is smaller if the query uses "
-            "fewer columns of the table.",
+            f"{self._where()} needs {need}: {have}",
+            hint="Free space on its disk, or name a directory on a larger one in SLUICE_INDEX_DIR; "
+            "the index is then built by itself. It is smaller if the query uses fewer columns of "
+            "the table.",
             needed_bytes=self.needed_bytes,
         )
 

@@ -180,7 +180,7 @@ def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = Non
 
     Raises:
         IndexDiskFullError: there is no room; `room` tells how much is needed.
-        IndexBuildError: the directory cannot be written.
+        IndexDirectoryError: it cannot be written for another reason.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -192,7 +192,7 @@ def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = Non
         partial.replace(path)
     except OSError as error:
         with suppress(OSError):
-            partial.unlink()
+            partial.unlink(missing_ok=True)
         raise (room or Room(path.parent)).error(error) from error
     return StoredFile(path.name, size, checksum)
 

@@ -18,7 +18,7 @@ from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
 from service.secrets import SecretResolver
-from service.wiring import internal_kafka, output_path
+from service.wiring import index_directory, internal_kafka, output_path
 
 
 @contextmanager
@@ -100,10 +100,11 @@ def _roles(plan: JoinPlan, settings: Settings, layout: JobLayout) -> dict[str, I
         return dimension.source.changelog_partitions or settings.changelog_partitions
 
     known = {d.name: d for d in plan.dimensions}
+    directory = index_directory(layout, settings)
     return {
         j.alias: IndexPlace(
             j.dimension,
-            layout.index / j.dimension,
+            directory / j.dimension,
             index_spec(plan, j, partitions(known[j.dimension])),
         )
         for j in plan.joins

@@ -1,16 +1,19 @@
-"""Removes what a job made outside its directory: topics, and its output when asked."""
+"""Removes what a job made outside its directory: topics, indexes, and its output when asked."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from joins.adapters.kafka_cluster import KafkaCluster
+from joins.errors import IndexDirectoryError
+from joins.node_directory import on_this_node
 from joins.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
 from service.secrets import SecretResolver
-from service.wiring import internal_kafka, output_path
+from service.wiring import index_directory, internal_kafka, output_path
 
 
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
@@ -32,6 +35,9 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
         cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
     if isinstance(plan.probe.source, DatagenSource):
         cluster.delete(f"sluice.{job_dir.name}.probe")
+    if settings.index_dir is not None:
+        with suppress(IndexDirectoryError):  # not a node that has one
+            shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
     if output and isinstance(plan.sink, DeltaSink):
         shutil.rmtree(output_path(plan.sink, settings), ignore_errors=True)
 

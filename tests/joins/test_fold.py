@@ -2,13 +2,19 @@
 
 import random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from structlog.testing import capture_logs
 
 from joins.adapters.delta_log import DeltaLog
 from joins.build_side import read_changelog_state
 from joins.fold import Fold, folded_version
+from joins.fold_commits import newest_fold
+from joins.index_source import IndexSource
+from joins.kernels.changes import Progress
+from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.maintenance import (
     ChangelogMaintenance,
     CurrentMaintenance,
@@ -16,9 +22,13 @@ from joins.maintenance import (
     Upkeep,
     UpkeepSettings,
 )
+from joins.plan import Field
+from joins.types import SqlType, TypeName
 from tests.support.changelog import SCHEMA, Changelog, record, watermark
 
 pytestmark = pytest.mark.integration
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+BY_ID = IndexSpec(("id",), ("id",), FIELDS, 1)
 
 
 class Folded:
@@ -36,7 +46,7 @@ class Folded:
     def run(self, version=None):
         at = self.changelog.log.version() if version is None else version
         state = read_changelog_state(self.changelog.log, at)
-        return self.fold.run(at, state.marks)
+        return self.fold.run(at, state)
 
     def setting(self, name):
         """A setting of the session that merges."""
@@ -75,8 +85,41 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.current.version() == before
     again = folded.commit(record("c", 2, 20, 8))
     restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
-    assert restarted.run(again, {0: (1, 2)}) == again
+    state = read_changelog_state(folded.changelog.log, again)
+    assert restarted.run(again, state) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
+
+
+def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    first = folded.commit(record("d", 2, 9, 3))
+    folded.run()
+    fold = newest_fold(folded.current, first)
+    assert (fold.changelog_version, fold.progress) == (
+        first,
+        Progress({(0, 1): 2}, {0: (0, 1, 9, 0)}),
+    )
+    version = folded.commit(record("u", 1, 11, 4), record("c", 3, 12, 5))
+    source = IndexSource(folded.changelog.log, folded.current)
+    with capture_logs() as logs:
+        source.make(tmp_path / "index", version, BY_ID)
+    assert [log["made_from"] for log in logs] == ["fold"]
+    index = DimensionIndex.attach(tmp_path / "index", version, BY_ID)
+    found, rows = index.lookup([pa.array([1, 2, 3])])
+    taken = index.take(rows, ["name"]).column(0).to_pylist()
+    assert (found.tolist(), taken) == ([0, 2], ["u11", "c12"])
+
+
+def test_instants_that_spark_has_written_are_read_back_whatever_the_year(spark, tmp_path):
+    """Spark writes them as INT96, which other readers take for nanoseconds of 64 bits."""
+    instants = ["0001-01-01 00:00:00Z", "1969-12-31 23:59:59.999999Z", "9999-12-31 23:59:59Z"]
+    values = ", ".join(f"timestamp'{each}'" for each in instants)
+    frame = spark.range(1).selectExpr(f"explode(array({values})) AS at").coalesce(1)
+    frame.write.format("delta").save(str(tmp_path / "t"))
+    log = DeltaLog(tmp_path / "t", "app")
+    (table,) = log.read_files(log.files_at(0))
+    found = table.column("at").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    assert sorted(found.to_pylist()) == [-62_135_596_800_000_000, -1, 253_402_300_799_000_000]
 
 
 def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(folded):

@@ -143,11 +143,12 @@ def test_after_a_full_disk_nothing_is_read_in_vain(changelog, place, monkeypatch
 
 
 FULL_DISK = """
-import pathlib, shutil, sys
+import pathlib, shutil, structlog, sys
 from joins.adapters.delta_log import DeltaLog
 from joins.errors import IndexDiskFullError
 from tests.joins.test_index_keeper import BY_ID, BY_NAME, IndexKeeper, names
 
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 place, version = pathlib.Path(sys.argv[2]), int(sys.argv[3])
 keeper = IndexKeeper(place / "index", (BY_ID, BY_NAME), DeltaLog(pathlib.Path(sys.argv[1]), "app"))
 ballast = place / "ballast"
@@ -180,7 +181,8 @@ def test_a_dimension_larger_than_its_disk_is_built_once_there_is_room(changelog,
     )
     assert done.returncode == 0, done.stderr
     first, again, files, found = done.stdout.splitlines()
-    assert f'index directory "{disk / "index" / BY_ID.digest}" needs 1 MiB more: ' in first
+    assert f'index directory "{disk / "index" / BY_ID.digest}" on node ' in first
+    assert " needs 1 MiB more: " in first
     assert first.endswith("MiB are free True")
     assert again == first
     assert files == str(["ballast", "lock"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.build_side import read_changelog_state
 from joins.errors import FencedError, PinnedVersionExpiredError, SinkError
-from joins.index_keeper import IndexKeeper, pinned_rows
+from joins.index_keeper import IndexKeeper
 from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
 from joins.maintenance import (
     ChangelogMaintenance,
@@ -324,8 +324,8 @@ def test_a_pinned_version_that_is_gone_is_an_error_of_its_own(kept, tmp_path):
     assert keeper.oldest_available(10) == 10
     keeper.restore(8)
     kept.log.files_added(8, 8)[0].unlink()
-    with pytest.raises(PinnedVersionExpiredError):
-        list(pinned_rows(kept.log, 10))
+    with pytest.raises(PinnedVersionExpiredError, match="version 10"):
+        keeper.restore(10)
     assert keeper.oldest_available(8) == newest + 1
 
 

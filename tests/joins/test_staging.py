@@ -1,20 +1,26 @@
 """Reports of tasks: what one task says is what the driver reads."""
 
+import errno
+import os
 import threading
+import traceback
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.errors import StoppingError
+from joins.errors import IndexDirectoryError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
+from joins.kernels.room import Room
 from joins.staging import (
     BatchTurns,
     QueryGuards,
     TaskReport,
     current_origin,
     merge_reports,
+    no_room,
 )
 
 FILES = st.builds(
@@ -111,3 +117,16 @@ def test_inside_a_task_the_origin_names_task_and_attempt(spark):
     details = merge_reports(row.report for row in frame.collect()).details
     assert [detail["task"] for detail in details] == [0, 1, 2]
     assert len({detail["attempt"] for detail in details}) == 3
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
+    try:
+        raise Room(Path("index/users")).error(OSError(number, os.strerror(number)))
+    except IndexDirectoryError as error:
+        expected = error
+        told = f"Job aborted: {traceback.format_exc()}\n\tat org.apache.spark.Task.run(Task.scala)"
+    found = no_room(RuntimeError(told))
+    assert found is not None
+    assert (found.message, found.hint) == (expected.message, IndexDirectoryError.HINT)
+    assert no_room(RuntimeError("Job aborted: something else")) is None

@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
-import joins.index_keeper
+import joins.index_source
 from joins.adapters import mysql_binlog, mysql_cdc_process
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.delta_sink import DeltaSinkWriter
@@ -134,7 +134,7 @@ def reused_app_id() -> None:
 
 def stale_index() -> None:
     """A newer version's index is the older one's."""
-    advance = joins.index_keeper.advance
+    advance = joins.index_source.advance
 
     def planted(
         directory: Path, before: int, version: int, spec: Any, changes: Iterator[pa.RecordBatch]
@@ -142,7 +142,7 @@ def stale_index() -> None:
         del changes
         advance(directory, before, version, spec, iter(()))
 
-    joins.index_keeper.advance = planted  # the planted bug
+    joins.index_source.advance = planted  # the planted bug
 
 
 def range_off_by_one() -> None:

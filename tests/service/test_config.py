@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import pytest
 
 from service.config import Settings, accepted, unknown_variables
 from service.errors import ConfigError
+from service.jobs.layout import JobLayout
+from service.wiring import index_directory
 
 BAD = {
     "port_too_large": ("SLUICE_PORT", "99999"),
@@ -12,6 +16,7 @@ BAD = {
     "spark_conf_no_object": ("SLUICE_SPARK_CONF", "[1]"),
     "spark_master_unknown": ("SLUICE_SPARK_MASTER", "mesos"),
     "failpoint_unknown": ("SLUICE_FAILPOINTS", "C99=kill"),
+    "index_dir_of_a_working_directory": ("SLUICE_INDEX_DIR", "index/{host}"),
     "trigger_below_range": ("SLUICE_BUILD_TRIGGER_MS", "5"),
 }
 
@@ -36,6 +41,24 @@ def test_a_runner_gets_the_settings_of_the_control_plane(tmp_path, monkeypatch):
     assert handed.changelog_partitions == 7
     assert handed.warehouse_dir == tmp_path / "warehouse"
     assert "u:p" not in (tmp_path / "settings.json").read_text()
+
+
+INDEX_DIRS = {
+    "none": (None, "jobs/job-1/index"),
+    "a_local_disk": ("/ssd/sluice", "/ssd/sluice/job-1"),
+    "by_host": ("/shared/{host}", "/shared/{host}/job-1"),
+    "by_variable": ("{LOCAL_DIR}/index", "{LOCAL_DIR}/index/job-1"),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), INDEX_DIRS.values(), ids=INDEX_DIRS)
+def test_each_job_has_its_indexes_below_a_directory_that_each_node_reads_itself(
+    tmp_path, given, expected
+):
+    Settings.load(data_dir=tmp_path, index_dir=given).hand_over(tmp_path)
+    settings = Settings.of_runner(tmp_path)
+    found = index_directory(JobLayout(settings.jobs_dir / "job-1"), settings)
+    assert found == (tmp_path / expected if given is None else Path(expected))
 
 
 def test_every_setting_says_what_it_is_and_what_it_accepts():

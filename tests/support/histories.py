@@ -18,12 +18,18 @@ class Writer:
     """What a build side appends: offsets and positions grow, the row of a key stays in its channel.
 
     Steps are (what, key, number); what a step cannot do in its state it leaves out.
+
+    Attributes:
+        new_epochs: each copy begins an epoch, as the product's do; else positions go on.
+        lows: generation → epoch, file and position of its LOW.
     """
 
+    new_epochs: bool = False
     generation: int = 1
-    low: int = 10
+    epoch: int = 0
     position: int = 10
     file: int = 1
+    lows: dict[int, tuple[int, int, int]] = field(default_factory=lambda: {1: (0, 1, 10)})
     offsets: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
     marked: set[int] = field(default_factory=set)
     commits: list[Commit] = field(default_factory=lambda: [[]])
@@ -35,7 +41,8 @@ class Writer:
 
     def _row(self, op: str, key: int, **more: Any) -> None:
         partition = key % PARTITIONS
-        place = {"partition": partition, "file": self.file, "generation": self.generation}
+        place = {"partition": partition, "generation": self.generation}
+        place |= {"epoch": self.epoch, "file": self.file}
         row = record(op, key, more.pop("pos"), self._offset(partition), **{**place, **more})
         self.commits[-1].append(row)
 
@@ -46,7 +53,8 @@ class Writer:
     def _read(self, key: int, number: int) -> None:
         """A row of the snapshot; behind the watermark it is a zombie task's."""
         generation = max(1, self.generation - number % 2)
-        self._row("r", key, pos=self.low, row=-1, file=1, generation=generation)
+        epoch, file, pos = self.lows[generation]
+        self._row("r", key, pos=pos, row=-1, file=file, epoch=epoch, generation=generation)
 
     def _change(self, key: int, number: int) -> None:
         self.position += 1 + number
@@ -73,7 +81,9 @@ class Writer:
         """The table is copied anew."""
         if number == 0:
             self.generation += 1
-            self.low = self.position
+            if self.new_epochs:
+                self.epoch, self.file, self.position = self.epoch + 1, 1, 10
+            self.lows[self.generation] = (self.epoch, self.file, self.position)
 
     def _commit(self, key: int, number: int) -> None:
         self.commits.append([])
@@ -90,3 +100,4 @@ steps = st.lists(
     max_size=70,
 )
 histories = steps.map(lambda found: Writer().write(found))
+copied_histories = steps.map(lambda found: Writer(new_epochs=True).write(found))

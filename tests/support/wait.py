@@ -8,7 +8,9 @@ T = TypeVar("T")
 _POLL_S = 0.05
 
 
-def wait_until(condition: Callable[[], T], *, deadline_s: float = 60.0, what: str = "") -> T:
+def wait_until(
+    condition: Callable[[], T], *, deadline_s: float = 60.0, what: str = "", poll_s: float = _POLL_S
+) -> T:
     """Poll `condition` until it answers something true, and return that answer.
 
     Raises:
@@ -22,4 +24,4 @@ def wait_until(condition: Callable[[], T], *, deadline_s: float = 60.0, what: st
         if time.monotonic() > deadline:
             awaited = what or getattr(condition, "__name__", "condition")
             raise TimeoutError(f"{awaited} not met within {deadline_s} s, last answer {answer!r}")
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)

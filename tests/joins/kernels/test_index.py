@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import IndexBuildError, IndexDiskFullError
+from joins.errors import IndexBuildError, IndexDirectoryError, IndexDiskFullError
 from joins.kernels import index as index_module
 from joins.kernels.index import (
     DimensionIndex,
@@ -483,8 +483,9 @@ def files_of(directory, spec=BY_ID):
 def test_a_build_without_room_leaves_nothing_and_says_what_it_needs(tmp_path):
     with largest_file(4096), pytest.raises(IndexDiskFullError) as caught:
         build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
-    assert f'index directory "{tmp_path / BY_CITY.digest}" needs 2 MiB more' in str(caught.value)
-    assert "SLUICE_DATA_DIR" in caught.value.hint
+    assert f'index directory "{tmp_path / BY_CITY.digest}" on node ' in str(caught.value)
+    assert " needs 2 MiB more" in str(caught.value)
+    assert "SLUICE_INDEX_DIR" in caught.value.hint
     assert list(files_of(tmp_path, BY_CITY)) == ["lock"]
     build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
     assert DimensionIndex.attach(tmp_path, 0, BY_CITY).num_rows == 20_000
@@ -520,7 +521,7 @@ def test_room_is_looked_at_before_anything_is_written(tmp_path):
 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(IndexBuildError, match="cannot be written: Not a directory"):
+    with pytest.raises(IndexDirectoryError, match="cannot be written: Not a directory"):
         build(tmp_path / "file", 0, BY_ID, [batch(people(1))])
 
 

@@ -1,0 +1,60 @@
+"""What each commit of a fold tells, so that an index can be made of it and the commits behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joins.adapters.delta_log import DeltaLog
+from joins.kernels.changes import Progress
+from joins.kernels.digest import ChangelogState
+
+VERSION_KEY = "sluice.changelog_version"
+_MARKS_KEY = "sluice.marks"
+_HIGH_WATER_KEY = "sluice.high_water"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedVersion:
+    """A version of `current` that a fold has made.
+
+    Attributes:
+        table_version: of `current`.
+        changelog_version: the one that it equals.
+        progress: the watermark records up to there, and the floor.
+    """
+
+    table_version: int
+    changelog_version: int
+    progress: Progress
+
+
+def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
+    """The metadata of the commit that makes `current` equal changelog version `version`.
+
+    Args:
+        version: for users, too.
+        state: of the changelog at `version`.
+    """
+    return {
+        VERSION_KEY: version,
+        _MARKS_KEY: [[at, *mark] for at, mark in sorted(state.marks.items())],
+        _HIGH_WATER_KEY: [[at, *position] for at, position in sorted(state.high_water.items())],
+    }
+
+
+def newest_fold(current: DeltaLog, version: int) -> FoldedVersion | None:
+    """The newest fold that is not newer than changelog version `version`.
+
+    None if there is none, if its commit is not in the log any more, or if it does not tell what it
+    has forgotten, as those of before.
+
+    Raises:
+        SinkError: the log cannot be read.
+    """
+    found = current.newest_batch(version)
+    told = current.metadata_at(found[0]) if found is not None else None
+    if found is None or told is None or _HIGH_WATER_KEY not in told:
+        return None
+    marks = {(partition, generation): at for partition, generation, at in told[_MARKS_KEY]}
+    floor = {at: (e, f, p, r) for at, e, f, p, r in told[_HIGH_WATER_KEY]}
+    return FoldedVersion(*found, Progress(marks, floor))

@@ -1,0 +1,63 @@
+"""A Spark cluster on this machine, two executors in processes and directories of their own.
+
+`python -m tests.support.cluster DIRECTORY JAR…` joins two batches there; the answer is a JSON line.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.index_source import DimensionTables
+from joins.session import SparkSettings, start_session
+from tests.support.probe import PIN, clicks, probe_task
+
+ROOT = Path(__file__).parents[2]
+RECORDS = 40
+_SCHEMA = "value binary, partition int, offset bigint, timestamp timestamp"
+_SMALL = "-XX:TieredStopAtLevel=1"
+
+
+def main(directory: Path, jars: list[Path]) -> None:
+    task = probe_task(directory)
+    place = replace(task.indexes["u"], directory=Path("{SPARK_EXECUTOR_DIRS}/index/users"))
+    tables = DimensionTables(directory / "changelog", directory / "current", "app")
+    task = replace(task, indexes={"u": place}, tables={"users": tables})
+    create_table(directory / "out", task.kernel.output_schema)
+    writer = DeltaSinkWriter(DeltaLog(directory / "out", "app"))
+    spark = start_session(
+        SparkSettings(
+            app_name="cluster",
+            jars=jars,
+            scratch_directory=directory / "scratch",
+            master="local-cluster[2,1,1024]",
+            driver_memory="512m",
+            extra={
+                "spark.driver.extraJavaOptions": _SMALL,
+                "spark.executor.extraJavaOptions": _SMALL,
+                "spark.executor.memory": "512m",
+                "spark.executorEnv.PYTHONPATH": str(ROOT),
+                "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+                "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+                "spark.locality.wait": "0s",
+            },
+        )
+    )
+    values = [b'{"user_id":%d}' % (1 + at % 3) for at in range(RECORDS)]
+    rows = clicks(*values).to_pylist()
+    counts, found = [], {}
+    for batch, version in ((0, 1), (1, 2)):
+        pin = replace(PIN, batch=batch, versions={"users": version})
+        frame = spark.createDataFrame(rows, _SCHEMA).repartition(8)
+        report = writer.run(frame, task, pin)
+        writer.commit(report, pin, task.epoch)
+        counts.append(dict(report.counts))
+        found[version] = sorted(map(str, directory.glob(f"scratch/**/v{version}.json")))
+    spark.stop()
+    sys.stdout.write(json.dumps({"counts": counts, "manifests": found}) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [Path(jar) for jar in sys.argv[2:]])
