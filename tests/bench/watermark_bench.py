@@ -1,14 +1,11 @@
-"""Speed and memory of the watermark package, one JSON line a benchmark.
+"""`watermark`: speed and memory of the watermark package."""
 
-Run it with `python -m tests.bench.watermark_bench`.
-"""
-
-import json
-import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.place import Place
 from watermark.model import Watermark
 from watermark.records import Record
 from watermark.valve import StatusWatermarkValve
@@ -80,50 +77,35 @@ def bytes_per_window(make: Callable[[], WindowOperator]) -> int:
     return round((after - before) / KEYS)
 
 
-def results() -> Iterator[dict[str, object]]:
-    for name, run in (
-        ("valve_round_robin", valve_round_robin),
-        ("valve_one_behind", valve_one_behind),
-    ):
-        yield {
-            "benchmark": name,
-            "channels": CHANNELS,
-            "value": max(run() for _ in range(3)),
-            "unit": "inputs/s",
-            "at_least": 300_000,
-        }
-    yield {
-        "benchmark": "tumbling_sum",
-        "keys": KEYS,
-        "value": max(tumbling_sum() for _ in range(3)),
-        "unit": "rows/s",
-        "at_least": 100_000,
-    }
+def measure(_: Place, sizes: Sizes) -> list[Measure]:
+    """Inputs of the valve, rows of a window operator, bytes of an open window."""
     keyed = Stream().key_by(key_of)
+    fast = {
+        f"valve of {CHANNELS} channels in turns": ("inputs/s", valve_round_robin, 300_000.0),
+        f"valve of {CHANNELS} channels, one behind": ("inputs/s", valve_one_behind, 300_000.0),
+        f"tumbling sum of {KEYS:,} keys": ("rows/s", tumbling_sum, 100_000.0),
+    }
+    found = [
+        Measure(
+            name,
+            unit,
+            "300,000 inputs",
+            True,
+            [float(run()) for _ in range(sizes.runs)],
+            bar=Bar(Sense.VALUE_AT_LEAST, limit),
+        )
+        for name, (unit, run, limit) in fast.items()
+    ]
     for name, assigner in (("tumbling", TumblingWindows(1_000)), ("session", SessionWindows(30))):
-        yield {
-            "benchmark": f"bytes_per_open_{name}_window",
-            "value": bytes_per_window(lambda each=assigner: keyed.window(each).reduce(add)),
-            "unit": "bytes",
-            "at_most": 1024,
-        }
-
-
-def judged():
-    """Each result with `met`: whether it is within its bar."""
-    for result in results():
-        value = result["value"]
-        met = result.get("at_least", value) <= value <= result.get("at_most", value)
-        yield {**result, "met": met}
-
-
-def main() -> int:
-    met = True
-    for result in judged():
-        met &= result["met"]
-        sys.stdout.write(json.dumps(result) + "\n")
-    return 0 if met else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        per_window = bytes_per_window(lambda each=assigner: keyed.window(each).reduce(add))
+        found.append(
+            Measure(
+                f"bytes of an open {name} window",
+                "bytes",
+                f"{KEYS:,} windows",
+                True,
+                [float(per_window)],
+                bar=Bar(Sense.VALUE_AT_MOST, 1024.0),
+            )
+        )
+    return found

@@ -5,7 +5,6 @@ command line is the module's, with dashes. `listing() -> list[str]` is optional:
 """
 
 import dataclasses
-import os
 import random
 import sys
 import time
@@ -16,12 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
+from tests.support.services import running_services
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -108,15 +104,7 @@ def open_lab(
     directory: Path, *, scale: str = SMALL, seed: int = 1, options: Mapping[str, Any] | None = None
 ) -> Iterator[Lab]:
     """A laboratory with a broker and a database of its own, both ended with it."""
-    settings = Settings.load()
-    java = find_java(settings.cache_dir)
-    os.environ.update(java.environment())
-    cache = JarCache(settings.cache_dir, java)
-    cache.jars(JarSet.SPARK)
-    with (
-        KafkaBroker(directory / "kafka", java, cache.jars(JarSet.BROKER), _BROKER[scale]) as kafka,
-        MariaDb(directory / "mariadb", cache.database_home(), _DATABASE[scale]) as mariadb,
-    ):
+    with running_services(directory, _BROKER[scale], _DATABASE[scale]) as (kafka, mariadb):
         scratch = directory / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         yield Lab(scratch, kafka, mariadb, scale, seed, dict(options or {}))

@@ -16,12 +16,12 @@ from typing import Any
 
 import httpx
 
-from tests.reliability.bulk import BulkProducer
 from tests.reliability.experiment import Lab, result
 from tests.reliability.oracle import AuditInputs, JoinSpec, Verdict, audit, read_world
 from tests.reliability.oracle_history import Database
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_pins import read_words
+from tests.support.bulk import BulkProducer
 from tests.support.poison import KINDS, PROBE_COLUMNS, REASONS, ROWS, Kind
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
 from tests.support.shop import USERS, USERS_DDL, fill_users

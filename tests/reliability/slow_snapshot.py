@@ -31,9 +31,9 @@ from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
-from tests.reliability.bulk import BulkProducer
 from tests.reliability.experiment import Lab, result
 from tests.reliability.processes import family
+from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.shop import USERS, enrich_sql, fill_users
 from tests.support.sql import new_schema

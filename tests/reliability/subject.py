@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.reliability.bulk import BulkProducer
 from tests.reliability.experiment import Lab
 from tests.reliability.oracle import Verdict, audit
 from tests.reliability.oracle_shop import shop_inputs
+from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, fill_users
 from tests.support.sql import new_schema

@@ -263,7 +263,7 @@ def play(case: Case, place: str, fault: str, share: float) -> None:
         happened_ms, floor = now_ms(), dict.fromkeys(range(_PARTITIONS), 0)
         refill(case, fault, ends)
     if place == "stopped":
-        case.rig.client.post(f"/v1/jobs/{case.job.id}:start").raise_for_status()
+        case.job.start()
     if not case.wait_stalled(cause, running=place != "stopped"):
         return
     case.send(_AFTER)

@@ -126,6 +126,10 @@ class RunningJob:
             "a new runner reports",
         )
 
+    def start(self) -> None:
+        """Ask for the stopped job to run again."""
+        self.rig.client.post(f"/v1/jobs/{self.id}:start").raise_for_status()
+
     def stop(self) -> None:
         self.rig.client.post(f"/v1/jobs/{self.id}:stop").raise_for_status()
         wait_until(

@@ -1,0 +1,106 @@
+"""`drain`: records that were held while the table was copied, at full speed from the opening on.
+
+Each run is a job of its own, with the whole backlog there before it is submitted. The table changes
+all the time in the one, never in the other. The build side must go on committing meanwhile.
+"""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from joins.adapters.delta_log import DeltaLog
+from tests.bench.batches import batch_limit, batch_times, records_per_second
+from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.place import Place
+from tests.bench.shop import Stream, clicks_of, delta_output, now_ms, users
+from tests.bench.subject import Subject, submitted
+from tests.support.rig import Rig
+from tests.support.topics import unique_name
+
+RECORDS, DIM = 4_000_000, 1_000_000
+_PER_S = 1_000
+
+
+@dataclass(frozen=True)
+class Drained:
+    """One backlog.
+
+    Attributes:
+        rate: M records/s.
+        commits: of the build side meanwhile.
+        longest_gap_s: between two of them, or from the opening to the first.
+    """
+
+    rate: float
+    commits: int
+    longest_gap_s: float
+
+
+def measure(place: Place, sizes: Sizes) -> list[Measure]:
+    """The speed while the table changes against the speed while it does not; the longest gap."""
+    records, dim = sizes.records or RECORDS, sizes.dim or DIM
+    limit = batch_limit(records)
+    stream = Stream(place.kafka)
+    stream.append(records, clicks_of(dim))
+    runs: dict[bool, list[Drained]] = {False: [], True: []}
+    with (
+        users(place.mariadb, dim) as schema,
+        place.rig(max_records_per_batch=limit, fold_interval_s=5.0) as rig,
+    ):
+        for _ in range(sizes.runs):
+            for changing in (False, True):
+                with _held(place, rig, (schema, dim), stream) as subject:
+                    runs[changing].append(_drained(subject, changing=changing))
+                place.say(f"changing: {changing}, {runs[changing][-1]}")
+    size = f"{records:,} records held, {dim:,} rows, {_PER_S:,} changes/s"
+    full = records >= RECORDS and dim >= DIM
+    return [
+        Measure(
+            "drain while the table changes, against itself without",
+            "M records/s",
+            size,
+            full,
+            [run.rate for run in runs[True]],
+            [run.rate for run in runs[False]],
+            Bar(Sense.RATIO_AT_LEAST, 0.85),
+            {"build_commits": [run.commits for run in runs[True]]},
+        ),
+        Measure(
+            "longest gap between two commits of the build side",
+            "s",
+            size,
+            full,
+            [run.longest_gap_s for run in runs[True]],
+            bar=Bar(Sense.VALUE_AT_MOST, 2.0),
+        ),
+    ]
+
+
+@contextmanager
+def _held(place: Place, rig: Rig, table: tuple[str, int], stream: Stream) -> Iterator[Subject]:
+    with submitted(place, rig, table, stream, delta_output(unique_name("drained"))) as subject:
+        yield subject
+
+
+def _drained(subject: Subject, *, changing: bool) -> Drained:
+    with subject.changes(_PER_S) if changing else nullcontext():
+        opened = subject.wait_open()
+        assert opened["held_at_open"] == subject.stream.sent, opened
+        subject.wait_drained()
+        ended_ms = now_ms()
+    subject.job.stop()
+    times = _commit_times(subject, opened["opened_at_ms"], ended_ms)
+    edges = [opened["opened_at_ms"], *times, ended_ms]
+    gap = max(later - before for before, later in itertools.pairwise(edges))
+    rate = records_per_second(batch_times(subject.checkpoint)) / 1e6
+    return Drained(rate, len(times), gap / 1_000)
+
+
+def _commit_times(subject: Subject, from_ms: int, until_ms: int) -> list[int]:
+    """When the changelog was committed in that time."""
+    path = subject.job.directory / "tables" / "user_info" / "changelog"
+    log = DeltaLog(path, "bench")
+    told = (log.commit_entry(v) for v in range(log.oldest_entry(), log.version() + 1))
+    times = [a["commitInfo"]["timestamp"] for entry in told for a in entry if "commitInfo" in a]
+    return sorted(at for at in times if from_ms <= at <= until_ms)

@@ -1,0 +1,76 @@
+"""`join-kafka`: the same join into a topic, and how much of the time is the sink's.
+
+The share comes from a second run of each side whose rows go nowhere: ours into `blackhole`, the
+reference's into Spark's `noop`.
+"""
+
+from contextlib import ExitStack
+from statistics import median
+
+from tests.bench.batches import batch_limit, records_per_second
+from tests.bench.measure import Bar, Measure, Sense, Sizes, rounded
+from tests.bench.place import Place
+from tests.bench.shop import BLACKHOLE, Stream, clicks_of, kafka_output, users, users_in_delta
+from tests.bench.spark_side import Reference, Work
+from tests.bench.subject import opened_and_stopped
+
+RECORDS, DIM = 4_000_000, 1_000_000
+
+
+def measure(place: Place, sizes: Sizes) -> list[Measure]:
+    """Ours into Kafka against the reference's; the shares of the sinks are told beside."""
+    records, dim = sizes.records or RECORDS, sizes.dim or DIM
+    limit = batch_limit(records)
+    rates = _rates(place, (records, dim, sizes.runs), limit)
+    shares = {
+        "our_sink_share": _share(rates["kafka"], rates["blackhole"]),
+        "reference_sink_share": _share(rates["spark kafka"], rates["spark noop"]),
+        "without_sink": rounded(median(rates["blackhole"])),
+        "reference_without_sink": rounded(median(rates["spark noop"])),
+    }
+    return [
+        Measure(
+            f"join with {dim:,} rows into Kafka",
+            "M records/s",
+            f"{records:,} records, {dim:,} rows, batches of {limit:,}",
+            records >= RECORDS and dim >= DIM,
+            rates["kafka"],
+            rates["spark kafka"],
+            Bar(Sense.RATIO_AT_LEAST, 1.3),
+            shares,
+        )
+    ]
+
+
+def _share(whole: list[float], without: list[float]) -> float | None:
+    """The part of the time that goes away with the sink."""
+    return rounded(1 - median(whole) / median(without))
+
+
+def _rates(place: Place, sizes: tuple[int, int, int], limit: int) -> dict[str, list[float]]:
+    records, dim, runs = sizes
+    ours, theirs = (Stream(place.kafka) for _ in range(2))
+    dimension, stream = users_in_delta(place, dim), Stream(place.kafka)
+    sinks = {"kafka": kafka_output(place.kafka, ours.topic), "blackhole": BLACKHOLE}
+    to_kafka = {
+        "kafka.bootstrap.servers": place.kafka.bootstrap_servers,
+        "topic": theirs.topic,
+    }
+    others = {"spark kafka": ("kafka", to_kafka), "spark noop": ("noop", {})}
+    rates: dict[str, list[float]] = {name: [] for name in (*sinks, *others)}
+    with ExitStack() as stack:
+        schema = stack.enter_context(users(place.mariadb, dim))
+        rig = stack.enter_context(place.rig(max_records_per_batch=limit))
+        jobs = {
+            name: stack.enter_context(opened_and_stopped(place, rig, (schema, dim), stream, sink))
+            for name, sink in sinks.items()
+        }
+        for _ in range(runs):
+            starting = stream.append(records, clicks_of(dim))
+            for name, sink in others.items():
+                reference = Reference(place, Work(stream, starting, dimension, sink, limit))
+                rates[name].append(records_per_second(reference.run()) / 1e6)
+            for name, subject in jobs.items():
+                rates[name].append(records_per_second(subject.drain()) / 1e6)
+            place.say(f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items()}) }")
+    return rates

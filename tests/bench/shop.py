@@ -1,0 +1,262 @@
+"""What benchmarks join: clicks of a topic with users of a table, who may change meanwhile."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.bench.place import Place
+from tests.support.bulk import BulkProducer
+from tests.support.rig import Rig, cdc_table, kafka_table
+from tests.support.sql import new_schema
+from tests.support.topics import create_topic, end_offsets
+from tests.support.wait import wait_until
+
+PARTITIONS = 4
+CLICKS = "user_id BIGINT, item_id BIGINT, sent_ms BIGINT"
+_USERS = (
+    "CREATE TABLE user_info (user_id BIGINT PRIMARY KEY, gender VARCHAR(8), name VARCHAR(64), "
+    "changed_ms BIGINT)"
+)
+_USERS_DDL = (
+    "user_id BIGINT, gender STRING, name STRING, changed_ms BIGINT, "
+    "PRIMARY KEY (user_id) NOT ENFORCED"
+)
+_CHUNK = 10_000
+_ABSENT_EVERY = 100
+_FILES = 4
+
+
+def now_ms() -> int:
+    """Wall clock, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+# The table
+# --------------------------------------------------------------------------------------------------
+
+
+def users(mariadb: MariaDb, rows: int) -> AbstractContextManager[str]:
+    """A schema with users 1 to `rows`; their insertion is not in the binlog."""
+    fill = (
+        "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq), NULL "
+        f"FROM seq_1_to_{rows}"
+    )
+    return new_schema(mariadb, "SET sql_log_bin = 0", _USERS, fill)
+
+
+def users_in_delta(place: Place, rows: int) -> str:
+    """The same users as a Delta table, for the reference; as many files as it has tasks."""
+    path = str(place.new("users"))
+    step = -(-rows // _FILES)
+    for first in range(1, rows + 1, step):
+        ids = range(first, min(first + step, rows + 1))
+        genders = ["F" if user % 2 else "M" for user in ids]
+        columns = {
+            "user_id": pa.array(ids, pa.int64()),
+            "gender": pa.array(genders, pa.string()),
+            "name": pa.array([f"user {user}" for user in ids], pa.string()),
+            "changed_ms": pa.nulls(len(ids), pa.int64()),
+        }
+        write_deltalake(path, pa.table(columns), mode="append")
+    return path
+
+
+# The stream
+# --------------------------------------------------------------------------------------------------
+
+
+def clicks_of(dim: int) -> Callable[[range], list[bytes]]:
+    """Clicks by their item's number: users in no order, each hundredth is not in the table."""
+
+    at = now_ms()
+
+    def click(items: range) -> list[bytes]:
+        return [
+            b'{"user_id":%d,"item_id":%d,"sent_ms":%d}'
+            % (dim + 1 + i if i % _ABSENT_EVERY == 0 else 1 + i * 7919 % dim, i, at + i)
+            for i in items
+        ]
+
+    return click
+
+
+class Stream:
+    """A topic that records are appended to."""
+
+    def __init__(self, kafka: KafkaBroker, config: dict[str, str] | None = None) -> None:
+        servers = kafka.bootstrap_servers
+        self.topic = create_topic(servers, partitions=PARTITIONS, config=config)
+        wait_until(lambda: len(end_offsets(servers, self.topic)) == PARTITIONS, what="leaders")
+        self._servers = servers
+        self.ends = dict.fromkeys(range(PARTITIONS), 0)
+
+    @property
+    def sent(self) -> int:
+        """How many records are in the topic."""
+        return sum(self.ends.values())
+
+    def append(self, records: int, values: Callable[[range], Sequence[bytes]]) -> dict[int, int]:
+        """Append `records` made by `values`; returns the offsets at which they begin."""
+        before, first = dict(self.ends), self.sent
+        with BulkProducer(self._servers, self.topic) as producer:
+            for start in range(first, first + records, _CHUNK):
+                self.send(producer, values(range(start, min(start + _CHUNK, first + records))))
+        return before
+
+    def send(self, producer: BulkProducer, values: Sequence[bytes]) -> None:
+        """Spread `values` over all partitions, in one request."""
+        parts = {p: values[p::PARTITIONS] for p in range(PARTITIONS)}
+        producer.send(parts)
+        for partition, part in parts.items():
+            self.ends[partition] += len(part)
+
+    def producer(self) -> BulkProducer:
+        """A connection to append with."""
+        return BulkProducer(self._servers, self.topic)
+
+
+# What goes on meanwhile
+# --------------------------------------------------------------------------------------------------
+
+
+class Paced(ABC):
+    """Does so many things a second in a thread of its own, until the block ends."""
+
+    _TICKS_PER_S = 50
+
+    def __init__(self, per_second: int) -> None:
+        self._each = max(1, per_second // self._TICKS_PER_S)
+        self._ending = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+        self.made = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: object, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    @abstractmethod
+    def _ready(self) -> AbstractContextManager[Callable[[int], None]]:
+        """What is called each tick with how many to make."""
+
+    def _run(self) -> None:
+        try:
+            with self._ready() as make:
+                due = time.monotonic()
+                while not self._ending.wait(max(0.0, due - time.monotonic())):
+                    make(self._each)
+                    self.made += self._each
+                    due += 1 / self._TICKS_PER_S
+        except BaseException as error:
+            self._error = error
+
+
+class Changes(Paced):
+    """Changes users, several in a transaction; each says when it was made."""
+
+    def __init__(self, mariadb: MariaDb, schema: str, dim: int, per_second: int = 1_000) -> None:
+        super().__init__(per_second)
+        self._mariadb, self._schema, self._dim = mariadb, schema, dim
+
+    @contextmanager
+    def _ready(self) -> Iterator[Callable[[int], None]]:
+        statement = (
+            "INSERT INTO user_info (user_id, gender, name, changed_ms) VALUES (%s, %s, %s, %s) "
+            "ON DUPLICATE KEY UPDATE name = VALUES(name), changed_ms = VALUES(changed_ms)"
+        )
+        with self._mariadb.connect(self._schema) as link, link.cursor() as cursor:
+
+            def change(count: int) -> None:
+                at = now_ms()
+                numbers = range(self.made, self.made + count)
+                rows = [(1 + n * 104_729 % self._dim, "F", f"name {n}", at) for n in numbers]
+                cursor.executemany(statement, rows)
+
+            yield change
+
+
+class Clicks(Paced):
+    """Appends clicks to a stream; each says when it was sent."""
+
+    def __init__(self, stream: Stream, dim: int, per_second: int = 1_000) -> None:
+        super().__init__(per_second)
+        self._stream, self._dim = stream, dim
+
+    @contextmanager
+    def _ready(self) -> Iterator[Callable[[int], None]]:
+        with self._stream.producer() as producer:
+
+            def click(count: int) -> None:
+                at, first = now_ms(), self._stream.sent
+                values = [
+                    b'{"user_id":%d,"item_id":%d,"sent_ms":%d}' % (1 + n * 7919 % self._dim, n, at)
+                    for n in range(first, first + count)
+                ]
+                self._stream.send(producer, values)
+
+            yield click
+
+
+# The job
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the rows go, and which columns of the stream they begin with.
+
+    Attributes:
+        options: of the sink's connector.
+    """
+
+    options: str
+    columns: str = CLICKS
+
+
+BLACKHOLE = Output("'connector'='blackhole'")
+
+
+def delta_output(path: str, columns: str = CLICKS) -> Output:
+    """A Delta table below the warehouse."""
+    return Output(f"'connector'='delta', 'path'='{path}'", columns)
+
+
+def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
+    """A topic."""
+    return Output(
+        f"'connector'='kafka', 'topic'='{topic}', 'format'='json', "
+        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}'"
+    )
+
+
+def join_sql(rig: Rig, schema: str, topic: str, output: Output) -> str:
+    """Clicks with the user's gender and name, who may be unknown."""
+    names = ", ".join(f"c.{column.split()[0]}" for column in output.columns.split(", "))
+    clicks = f"{output.columns}, proctime AS PROCTIME()"
+    return (
+        cdc_table(rig.mariadb, schema, "user_info", _USERS_DDL)
+        + kafka_table(rig.kafka, "click_event", topic, clicks)
+        + f"CREATE TABLE enriched ({output.columns}, gender STRING, name STRING) "
+        f"WITH ({output.options});"
+        f"INSERT INTO enriched SELECT {names}, u.gender, u.name "
+        "FROM click_event AS c LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u "
+        "ON c.user_id = u.user_id;"
+    )

@@ -1,0 +1,99 @@
+"""Starts the reference as a program, on the same offsets, cores, memory and jars as ours."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.batches import BatchTime, batch_times
+from tests.bench.place import CORES, Place, spark_jars
+from tests.bench.shop import CLICKS, Stream
+
+_ROOT = Path(__file__).resolve().parents[2]
+_RUNS_WITHIN_S = 3_600.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the reference is to do.
+
+    Attributes:
+        dimension: path of the Delta table; None passes the records on as they are.
+        sink: Spark's name of it and its options.
+    """
+
+    stream: Stream
+    starting: Mapping[int, int]
+    dimension: str | None
+    sink: tuple[str, Mapping[str, str]]
+    max_records: int = 500_000
+    schema: str = CLICKS
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference in one place."""
+
+    place: Place
+    work: Work
+    jars: list[Path] = field(default_factory=spark_jars)
+
+    def _config(self, checkpoint: Path, *, follow: bool) -> str:
+        work = self.work
+        name, options = work.sink
+        starting = {work.stream.topic: {str(p): at for p, at in work.starting.items()}}
+        config: dict[str, Any] = {
+            "master": f"local[{CORES}]",
+            "memory": self.place.driver_memory,
+            "jars": [str(jar) for jar in self.jars],
+            "scratch": str(self.place.new("spark")),
+            "bootstrap": self.place.kafka.bootstrap_servers,
+            "topic": work.stream.topic,
+            "starting": starting,
+            "max_records": work.max_records,
+            "schema": work.schema,
+            "dimension": work.dimension,
+            "sink": {"format": name, "options": dict(options)},
+            "checkpoint": str(checkpoint),
+            "follow": follow,
+        }
+        return json.dumps(config)
+
+    def run(self) -> list[BatchTime]:
+        """Join what is in the stream, and end; the batches but for the first two."""
+        checkpoint = self.place.new("checkpoint")
+        command = [sys.executable, "-m", "tests.bench.reference"]
+        command.append(self._config(checkpoint, follow=False))
+        with self._log().open("ab") as log:
+            subprocess.run(
+                command, cwd=_ROOT, stdout=log, stderr=log, check=True, timeout=_RUNS_WITHIN_S
+            )
+        return batch_times(checkpoint)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """The query runs for as long as the block lasts."""
+        command = [sys.executable, "-m", "tests.bench.reference"]
+        command.append(self._config(self.place.new("checkpoint"), follow=True))
+        with (
+            self._log().open("ab") as log,
+            subprocess.Popen(
+                command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            ) as program,
+        ):
+            assert program.stdin is not None
+            assert program.stdout is not None
+            try:
+                assert program.stdout.readline() == b"started\n", "the reference did not start"
+                yield
+            finally:
+                program.stdin.close()
+                program.wait(timeout=60)
+
+    def _log(self) -> Path:
+        self.place.directory.mkdir(parents=True, exist_ok=True)
+        return self.place.directory / "reference.log"

@@ -1,0 +1,121 @@
+"""The candidate: a job on a real control plane, stopped while its stream fills, then drained."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench.batches import BatchTime, batch_times, newest
+from tests.bench.place import Place
+from tests.bench.shop import Changes, Output, Stream, join_sql
+from tests.support.rig import Rig, RunningJob
+from tests.support.wait import wait_until
+
+OPENS_WITHIN_S = 1_800.0
+_DRAINS_WITHIN_S = 1_800.0
+_ASK_S = 0.5
+
+
+@dataclass
+class Subject:
+    """A job and what it is fed from."""
+
+    place: Place
+    rig: Rig
+    job: RunningJob
+    schema: str
+    stream: Stream
+    dim: int
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's own files of the probe query."""
+        return self.job.directory / "checkpoint" / "spark" / "probe"
+
+    def joined_to(self) -> int:
+        """How many records of the stream are committed, or dead letters."""
+        path = self.job.directory / "checkpoint" / "progress.json"
+        if not path.exists():
+            return 0
+        return sum(json.loads(path.read_bytes())["next_offsets"].values())
+
+    def wait_for(
+        self, condition: Callable[[dict[str, Any]], Any], what: str, *, deadline_s: float
+    ) -> dict[str, Any]:
+        """The first status that meets `condition`, asked for seldom: that costs time of a core.
+
+        Raises:
+            AssertionError: the job has failed.
+            TimeoutError: it has not got there.
+        """
+        deadline = time.monotonic() + deadline_s
+        while True:
+            status = self.job.status()
+            assert status["state"] != "FAILED", status["error"]
+            if condition(status):
+                return status
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what}: not within {deadline_s} s, {status}")
+            time.sleep(_ASK_S)
+
+    def wait_open(self) -> dict[str, Any]:
+        """The status with which the gate is open."""
+        return self.wait_for(
+            lambda s: s["state"] == "JOINING", "the gate opens", deadline_s=OPENS_WITHIN_S
+        )
+
+    def wait_drained(self) -> None:
+        """All records of the stream are joined, and Spark's own log says so; as `wait_for`."""
+        self.wait_for(self._is_drained, "everything is joined", deadline_s=_DRAINS_WITHIN_S)
+        logs = self.checkpoint
+        wait_until(lambda: newest(logs / "commits") == newest(logs / "offsets"), what="the entry")
+
+    def _is_drained(self, _: dict[str, Any]) -> bool:
+        return self.joined_to() >= self.stream.sent
+
+    def drain(self, *, changes_per_s: int = 0) -> list[BatchTime]:
+        """Start the stopped job on what is in the stream, and stop it again."""
+        before = newest(self.checkpoint / "commits")
+        meanwhile = self.changes(changes_per_s) if changes_per_s else nullcontext()
+        with meanwhile:
+            self.job.start()
+            self.wait_drained()
+        self.job.stop()
+        self._check()
+        return batch_times(self.checkpoint, behind=before)
+
+    def _check(self) -> None:
+        """A speed counts only if each record has become a row or a dead letter."""
+        probe = self.job.status()["probe"]
+        found = probe["joined_records"] + probe["dead_letters"]
+        if found != self.stream.sent:
+            raise RuntimeError(f"{found} rows and dead letters of {self.stream.sent} records")
+
+    def changes(self, per_second: int = 1_000) -> Changes:
+        """Changes to the table for as long as the block lasts."""
+        return Changes(self.rig.mariadb, self.schema, self.dim, per_second)
+
+
+@contextmanager
+def submitted(
+    place: Place, rig: Rig, table: tuple[str, int], stream: Stream, output: Output
+) -> Iterator[Subject]:
+    """A job of its own over the schema and rows of `table`; it is removed at the end."""
+    schema, dim = table
+    with rig.job(join_sql(rig, schema, stream.topic, output)) as job:
+        yield Subject(place, rig, job, schema, stream, dim)
+
+
+@contextmanager
+def opened_and_stopped(
+    place: Place, rig: Rig, table: tuple[str, int], stream: Stream, output: Output
+) -> Iterator[Subject]:
+    """A job whose gate is open, and which is stopped: the next start joins at once."""
+    with submitted(place, rig, table, stream, output) as subject:
+        subject.wait_open()
+        place.say(f"{table[1]:,} rows are copied, the gate is open")
+        subject.job.stop()
+        yield subject

@@ -1,0 +1,263 @@
+"""The harness of the benchmarks, and one of them as small as can be. No test asserts a time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from service.embedded.java import Java
+from tests.bench import join_bench, maintenance_bench, memory_bench, poison_bench
+from tests.bench.__main__ import names, read_arguments
+from tests.bench.batches import WARM_UP, BatchTime, batch_limit, batch_times, records_per_second
+from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
+from tests.bench.place import Place
+from tests.bench.report import line, lines, save
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMISED = (
+    "join",
+    "join-kafka",
+    "batch-cost",
+    "snapshot",
+    "freshness",
+    "latency",
+    "drain",
+    "memory",
+    "poison",
+    "maintenance",
+    "watermark",
+)
+TWICE = Bar(Sense.RATIO_AT_LEAST, 2.0)
+
+
+def measured(values, references=(), bar=None, *, full=True):
+    return Measure("speed", "records/s", "10 records", full, values, references, bar)
+
+
+# Measures
+# --------------------------------------------------------------------------------------------------
+
+BARS = {
+    "ratio_reaches_the_bar": ([4.0], [2.0], Bar(Sense.RATIO_AT_LEAST, 2.0), True),
+    "ratio_is_below_the_bar": ([3.9], [2.0], Bar(Sense.RATIO_AT_LEAST, 2.0), False),
+    "ratio_is_small_enough": ([2.4], [2.0], Bar(Sense.RATIO_AT_MOST, 1.2), True),
+    "ratio_is_too_large": ([2.5], [2.0], Bar(Sense.RATIO_AT_MOST, 1.2), False),
+    "value_is_small_enough": ([30.0], [], Bar(Sense.VALUE_AT_MOST, 30.0), True),
+    "value_is_too_large": ([30.1], [], Bar(Sense.VALUE_AT_MOST, 30.0), False),
+    "value_is_too_small": ([1.0], [], Bar(Sense.VALUE_AT_LEAST, 2.0), False),
+    "no_reference_reaches_no_ratio": ([9.0], [], Bar(Sense.RATIO_AT_LEAST, 2.0), False),
+    "reference_of_nothing_reaches_no_ratio": ([9.0], [0.0], Bar(Sense.RATIO_AT_LEAST, 2.0), False),
+    "without_a_bar_it_is_told_only": ([1.0], [], None, True),
+}
+
+
+@pytest.mark.parametrize(("values", "references", "bar", "ok"), BARS.values(), ids=BARS)
+def test_a_bar_is_met_or_not(values, references, bar, ok) -> None:
+    assert measured(values, references, bar).ok is ok
+
+
+def test_the_median_of_the_runs_counts() -> None:
+    found = measured([1.0, 100.0, 3.0], [2.0, 1.0, 50.0], TWICE)
+    assert (found.value, found.reference, found.ratio) == (3.0, 2.0, 1.5)
+    assert spread([1.0, 100.0, 3.0]) == 33.0
+
+
+QUANTILES = {
+    "median_of_an_odd_number": ([3, 1, 2], 0.5, 2),
+    "last_of_few": ([1, 2, 3], 0.99, 3),
+    "of_a_hundred": (list(range(1, 101)), 0.99, 99),
+    "of_one": ([7], 0.5, 7),
+}
+
+
+@pytest.mark.parametrize(("values", "share", "expected"), QUANTILES.values(), ids=QUANTILES)
+def test_quantile_is_a_value_that_was_measured(values, share, expected) -> None:
+    assert quantile(values, share) == expected
+
+
+def test_the_last_line_has_what_is_promised_and_its_parts() -> None:
+    told = as_json("join", [measured([3.0], [1.0], TWICE), measured([1.0], [1.0], TWICE)])
+    assert json.loads(json.dumps(told)) == told
+    assert {"bench", "value", "unit", "reference", "ratio", "bar", "ok", "spread"} <= told.keys()
+    assert (told["bench"], told["ratio"], told["bar"]) == ("join", 3.0, 2.0)
+    assert told["ok"] is False, "one part misses its bar"
+    assert [part["ok"] for part in told["parts"]] == [False]
+
+
+# Batches
+# --------------------------------------------------------------------------------------------------
+
+
+def spark_logs(directory: Path, *batches: tuple[int, float]) -> Path:
+    """A query's logs: (end offset, time of the commit) a batch."""
+    for name in ("offsets", "commits"):
+        (directory / name).mkdir(parents=True)
+    for number, (end, at) in enumerate(batches):
+        ends = json.dumps({"clicks": {"0": end - 1, "1": 1}})
+        (directory / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{ends}')
+        entry = directory / "commits" / str(number)
+        entry.touch()
+        os.utime(entry, (at, at))
+    return directory
+
+
+def test_a_batch_lasts_from_one_commit_to_the_next_and_the_first_two_do_not_count(
+    tmp_path: Path,
+) -> None:
+    logs = spark_logs(tmp_path, (10, 100.0), (20, 101.0), (30, 103.0), (45, 104.5))
+    assert batch_times(logs) == [BatchTime(2, 10, 2.0), BatchTime(3, 15, 1.5)]
+
+
+def test_after_a_start_the_first_two_batches_are_left_out_again(tmp_path: Path) -> None:
+    logs = spark_logs(tmp_path, *((10 * n + 10, 100.0 + n) for n in range(8)))
+    assert [time.number for time in batch_times(logs, behind=3)] == [4 + WARM_UP, 7]
+
+
+def test_a_last_batch_that_had_less_to_do_does_not_count() -> None:
+    times = [BatchTime(2, 10, 1.0), BatchTime(3, 10, 1.0), BatchTime(4, 1, 1.0)]
+    assert records_per_second(times) == 10.0
+
+
+def test_a_run_without_enough_batches_is_no_measure() -> None:
+    with pytest.raises(ValueError, match="give more records"):
+        records_per_second([])
+
+
+@pytest.mark.parametrize(("records", "limit"), [(4_000_000, 500_000), (50_000, 12_500), (3, 1)])
+def test_few_records_are_cut_into_batches_that_can_be_measured(records: int, limit: int) -> None:
+    assert batch_limit(records) == limit
+    assert records // limit >= min(records, 4)
+
+
+# The command line
+# --------------------------------------------------------------------------------------------------
+
+
+def test_every_promised_benchmark_is_there() -> None:
+    assert [name for name in PROMISED if name not in names()] == []
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.bench", "joins"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert 'no benchmark is named "joins"' in ended.stderr
+    assert "hint: There are batch-cost, drain, " in ended.stderr
+
+
+@pytest.mark.parametrize("given", [["join", "--records", "0"], ["join", "--dim", "many"]])
+def test_sizes_are_positive_numbers(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_arguments(given)
+    assert given[2] in capsys.readouterr().err
+
+
+# The table
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    path = tmp_path / "BENCHMARKS.md"
+    path.write_text("# Benchmarks\n\nRead me.\n\n## What falls short\nNothing.\n")
+    return path
+
+
+def rows(path: Path) -> list[str]:
+    return [row for row in path.read_text().splitlines() if row.startswith("| `")]
+
+
+def test_a_line_tells_numbers_bar_and_spread() -> None:
+    found = line("join", measured([3.0, 4.0, 5.0], [1.0, 2.0, 2.5], TWICE).as_json(), "today")
+    assert found == (
+        "| `join` | speed | 10 records | 4 records/s | 2 | 2 | ≥ 2x | yes | 50%, 75% | today |"
+    )
+
+
+def test_a_line_says_when_it_was_measured_at_a_smaller_size() -> None:
+    found = line("join", measured([1.0], [1.0], TWICE, full=False).as_json(), "today")
+    assert "| 10 records (*smaller*) |" in found
+    assert "| **no**, at this size |" in found
+
+
+def test_lines_of_a_benchmark_that_runs_again_are_replaced(document: Path) -> None:
+    for new in (
+        ["| `join` | a |", "| `join` | b |"],
+        ["| `drain` | a |"],
+        ["| `join-kafka` | a |"],
+        ["| `join` | c |"],
+    ):
+        save(document, "2 cores", "Python 3", new)
+    assert rows(document) == ["| `drain` | a |", "| `join` | c |", "| `join-kafka` | a |"]
+    text = document.read_text()
+    assert text.startswith("# Benchmarks\n\nRead me.\n\n## 2 cores\nPython 3.\n\n| bench |")
+    assert text.endswith("\n\n## What falls short\nNothing.\n")
+
+
+def test_each_part_has_its_own_line_and_its_own_verdict() -> None:
+    told = as_json("join", [measured([3.0], [1.0], TWICE), measured([1.0], [1.0], TWICE)])
+    first, second = lines(told)
+    assert "| yes |" in first
+    assert "| **no** |" in second
+
+
+def test_a_benchmark_that_makes_its_own_last_line_has_a_line_too() -> None:
+    told = {"bench": "kernel", "value": 1.5, "unit": "M rec/s", "reference": 3.0, "ratio": 0.5}
+    (found,) = lines({**told, "bar": 0.4, "ok": True, "parts": [{"ratio": 1.0}]})
+    assert found.startswith("| `kernel` | kernel |  | 1.5 M rec/s | 3 | 0.5 | ≥ 0.4x | yes |")
+
+
+def test_another_machine_or_version_has_a_table_of_its_own(document: Path) -> None:
+    save(document, "2 cores", "Python 3", ["| `join` | old |"])
+    save(document, "2 cores", "Python 4", ["| `join` | new |"])
+    assert rows(document) == ["| `join` | new |", "| `join` | old |"]
+
+
+# The benchmarks
+# --------------------------------------------------------------------------------------------------
+
+
+def test_forty_kinds_of_bad_values_come_to_one_in_a_hundred() -> None:
+    assert len(set(poison_bench.bad_values())) == poison_bench.KIND_COUNT
+    clean = poison_bench.visits(range(50, 8_050))
+    poisoned = poison_bench.poisoned_visits(range(50, 8_050))
+    odd = [
+        at for at, (good, found) in enumerate(zip(clean, poisoned, strict=True)) if good != found
+    ]
+    assert odd == list(range(50, 8_000, 100))
+    assert {poisoned[at] for at in odd} == set(poison_bench.bad_values())
+
+
+def test_memory_is_measured_on_a_real_index_and_real_workers(tmp_path: Path) -> None:
+    files, workers = memory_bench.measure(Place(tmp_path), Sizes(dim=20_000, runs=1))
+    assert files.value > files.reference / 10, "an index is about as large as its rows"
+    assert workers.value > 0
+    assert not files.full
+
+
+def test_maintenance_is_measured_on_real_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance_bench, "EARLY", 10)
+    sizes = Sizes(records=2_000, dim=1_000, runs=1)
+    found = maintenance_bench.measure(Place(tmp_path), sizes)
+    assert [measure.unit for measure in found] == ["files", "bytes", "s", "ms"]
+    assert all(measure.value > 0 and measure.reference > 0 for measure in found)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_join_runs_the_reference_and_a_real_job_on_the_same_records(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, java: Java
+) -> None:
+    place = Place(tmp_path, driver_memory="1g", services=(kafka, mariadb))
+    (found,) = join_bench.measure_one(place, (8_000, 1_000, 1), changes_per_s=0)
+    assert found.value > 0
+    assert found.reference > 0
+    assert "batches of 2,000" in found.size
