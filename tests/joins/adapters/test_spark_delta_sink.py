@@ -117,7 +117,14 @@ def test_a_table_gets_its_rows_once_and_they_are_read_back_without_spark(user, o
     log.commit_epoch(2)
     assert writer.committed_counts(at(0)) is None
     output.run(writer, at(0))
-    counts = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
+    counts = {
+        "joined": 3,
+        "matched": 2,
+        "unmatched": 1,
+        "dead_letters": 1,
+        "records": 4,
+        "bytes": 40,
+    }
     assert writer.committed_counts(at(0)) == counts
     again = DeltaOutputWriter(output.log())
     assert again.committed_counts(at(0)) == counts
