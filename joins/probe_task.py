@@ -131,17 +131,28 @@ class ProbeTask:
         return DimensionIndex.attach(directory, version, place.spec)
 
 
-def joined(batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin) -> Iterator[JoinedBatch]:
-    """Join the Kafka rows of one task, or their packets, under `pin`."""
+def joined(
+    batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin, counts: "TaskCounts"
+) -> Iterator[JoinedBatch]:
+    """Join the Kafka rows of one task, or their packets, under `pin`, and count them."""
     indexes = _indexes(task, pin)
     context = _context(pin)
     task.failpoints.hit("C5", pin.batch)
+    for records, shuffled in _records(batches, task):
+        answer = join_batch(task.kernel, records, {**indexes, **shuffled}, context)
+        counts.add(records, answer)
+        yield answer
+
+
+def _records(
+    batches: Iterator[pa.RecordBatch], task: ProbeTask
+) -> Iterator[tuple[pa.RecordBatch, Mapping[str, DimensionIndex]]]:
+    """The records, each batch with the rows that were shuffled to it."""
     if not task.shuffled:
-        for records in batches:
-            yield join_batch(task.kernel, records, indexes, context)
+        yield from ((records, {}) for records in batches)
         return
     for part in gather(batches, task.shuffled):
-        yield join_batch(task.kernel, part.records, {**indexes, **part.indexes}, context)
+        yield part.records, part.indexes
 
 
 def asked(
@@ -180,16 +191,11 @@ class TaskCounts:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
         self.values |= {"records": 0, "bytes": 0}
 
-    def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """`batches` as they are, their records counted."""
-        for batch in batches:
-            self.values["records"] += batch.num_rows
-            sizes = pc.sum(pc.binary_length(batch.column("value")))
-            self.values["bytes"] += sizes.as_py() or 0
-            yield batch
-
-    def add(self, batch: JoinedBatch) -> None:
-        """Add one batch."""
+    def add(self, records: pa.RecordBatch, batch: JoinedBatch) -> None:
+        """Add `batch`, the answer to `records`."""
+        sizes = pc.sum(pc.binary_length(records.column("value")))
+        self.values["records"] += records.num_rows
+        self.values["bytes"] += sizes.as_py() or 0
         self.values["joined"] += batch.rows.num_rows
         self.values["matched"] += batch.matched
         self.values["unmatched"] += batch.unmatched
@@ -206,10 +212,9 @@ def stage_delta(
         ParquetStage(output, task.kernel.output_schema, origin) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
-        for batch in joined(counts.reading(batches), task, pin):
+        for batch in joined(batches, task, pin, counts):
             rows.write(batch.rows)
             dead.write(batch.dead_letters)
-            counts.add(batch)
         staged = {OUTPUT: rows.finish(), DEAD_LETTERS: dead.finish()}
     files = {name: file for name, file in staged.items() if file is not None}
     yield TaskReport(files=files, counts=counts.values).to_batch()

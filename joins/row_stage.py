@@ -38,9 +38,8 @@ def stage_rows(
     whole = schema.append(REPORT)
     origin = current_origin(task.epoch, pin.batch)
     with ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead:
-        for batch in joined(counts.reading(batches), task, pin):
+        for batch in joined(batches, task, pin, counts):
             dead.write(batch.dead_letters)
-            counts.add(batch)
             if encode is not None:
                 rows = encode(batch, pin)
                 blank = pa.nulls(rows.num_rows, REPORT.type)
