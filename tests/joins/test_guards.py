@@ -30,6 +30,7 @@ from joins.plan import KafkaOptions
 from joins.probe_lives import Gap, Life
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce
+from tests.support.wait import wait_until
 
 LIFE = Life("probe", 0, "id-1", {0: 10, 1: 0})
 VIEW = TopicView("id-1", {0: 0, 1: 0}, {0: 50, 1: 20})
@@ -214,11 +215,12 @@ def test_looks_at_a_real_topic_and_at_its_successor(kafka: KafkaBroker):
         with pytest.raises(PartitionsMissingError):
             check_batch(cluster, topic, life, {0: 0, 7: 2})
         delete_topics(servers, topic)
-        assert look_at(cluster, topic) == TopicView(None)
+        wait_until(lambda: look_at(cluster, topic) == TopicView(None), what="the topic is gone")
         with pytest.raises(TopicMissingError):
             check_batch(cluster, topic, life, {0: 0})
         create_topic(servers, topic, partitions=2)
-        assert look_at(cluster, topic).topic_id not in (None, first.topic_id)
+        known = (None, first.topic_id)
+        wait_until(lambda: look_at(cluster, topic).topic_id not in known, what="the new topic")
         with pytest.raises(TopicIdentityChangedError):
             check_batch(cluster, topic, life, {0: 0})
     finally:
