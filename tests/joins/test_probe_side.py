@@ -9,6 +9,7 @@ from joins.adapters.delta_log import DeltaLog, create_table
 from joins.errors import LogsDisagreeError
 from joins.failpoints import Failpoints
 from joins.kernels.probe import DEAD_LETTERS, kernel_spec
+from joins.lookups import Lookups
 from joins.pins import Pin, PinStore
 from joins.plan import KafkaOptions
 from joins.probe_lives import Life
@@ -60,6 +61,7 @@ class Side:
             pins=self.pins,
             dead_letters=DeltaLog(root / "dead", "app"),
             versions=lambda: {"users": 7},
+            lookups=Lookups(),
             source_times=lambda versions: {name: v * 100 for name, v in versions.items()},
             restore=lambda versions: None,
             on_pin=lambda pin: None,
