@@ -86,6 +86,7 @@ class StatusFile:
         status = status_json(
             join, job_id=self._job_id, pid=os.getpid(), started_at_ms=self._started_at_ms
         )
+        self._last = status
         now = time.monotonic()
         if status["state"] != self._state or now - self._written_at >= _STATUS_EVERY_S:
             self._write(status)

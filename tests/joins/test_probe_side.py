@@ -2,6 +2,7 @@
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,8 @@ STREAM = Life("probe", 0, "id-1", {0: 0, 1: 5})
 
 class Frame:
     """Stands for what Spark has read; keeps the filters that it is given."""
+
+    sparkSession = SimpleNamespace(sparkContext=None)  # noqa: N815 (Spark's own name)
 
     def __init__(self, filters=()):
         self.filters = filters
