@@ -199,13 +199,15 @@ def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, frame, expecte
     assert {row["name"] for row in rows if row["user_id"] == 1} == {"u2000"}
     assert world.outcome(frame, lookups, task, world.pin()) == expected
     lookups.forget()
+    lookups = world.lookups(*strategies)
     other = spark.newSession().createDataFrame(frame.toArrow())
     found = world.outcome(
         other.repartition(1).sortWithinPartitions("partition", "offset"),
-        world.lookups(*strategies),
+        lookups,
         task,
         world.pin(),
     )
+    lookups.forget()
     assert found == expected
 
 
