@@ -37,6 +37,7 @@ _CHUNK = ("'scan.incremental.snapshot.chunk.size'='5000'",)
 _PER_BATCH = 250
 _BACKLOG = 8 * _PER_BATCH
 _AFTER = 40
+_REST_S = 3.0
 
 
 def listing() -> list[str]:
@@ -267,7 +268,7 @@ def play(case: Case, place: str, fault: str, share: float) -> None:
     if not case.wait_stalled(cause, running=place != "stopped"):
         return
     case.send(_AFTER)
-    time.sleep(1.5)
+    wait_at_rest(case)
     before = settle(case, old, cut)
     check_stopped(case, happened_ms, cut if fault == "trimmed" else None)
     told = case.acknowledge(cause)
@@ -279,6 +280,13 @@ def play(case: Case, place: str, fault: str, share: float) -> None:
         case.wait_joined()
     else:
         case.job.wait_for(lambda s: s["state"] == "SNAPSHOT", "records are held again")
+
+
+def wait_at_rest(case: Case) -> None:
+    """A batch that had read before the fault may still commit: the output stays for a while."""
+    found = None
+    while found != (found := sum(case.joined().values())):
+        time.sleep(_REST_S)
 
 
 def prepare(case: Case, place: str) -> None:
