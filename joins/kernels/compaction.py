@@ -1,10 +1,10 @@
 """Compaction of changelog rows: fewer rows, and everybody who reads all of them finds the same.
 
 What is left of the rows given: each key's newest record, all watermark records, and for each
-partition the records that tell how far it is (greatest position of a streamed change, greatest
-offset, newest generation). Repeats behind a watermark record are not a key's newest record, as in
-an index. Records that hide a key go only when all older ones are given, too, and only when an index
-drops them.
+partition the records that tell how far it is (greatest position and newest source time of a
+streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
+key's newest record, as in an index. Records that hide a key go only when all older ones are given,
+too, and only when an index drops them.
 """
 
 from collections.abc import Sequence
@@ -100,6 +100,7 @@ def _milestones(rows: pa.Table) -> Rows:
     )
     streamed = mask_of(pc.is_in(rows.column("_op"), value_set=_STREAMED))
     position = [numbers(rows, name) for name in POSITION_COLUMNS]
+    made = np.asarray(pc.fill_null(rows.column("_source_ts"), 0), dtype=np.int64)
     latest = np.where(generation == generation.max(), offset, -1)
     found = {int(latest.argmax())}
     for each in np.unique(partition):
@@ -109,6 +110,7 @@ def _milestones(rows: pa.Table) -> Rows:
         if len(changes):
             order = np.lexsort([part[changes] for part in reversed(position)])
             found.add(int(changes[order[-1]]))
+            found.add(int(changes[made[changes].argmax()]))  # clocks of two servers differ
     return np.array(sorted(found), dtype=np.int64)
 
 

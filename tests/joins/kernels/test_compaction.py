@@ -129,6 +129,13 @@ def test_a_snapshot_row_behind_the_watermark_is_not_the_newest():
     assert alone.rows.column("_offset").to_pylist() == [0, 2]  # the row, and how far it is
 
 
+def test_the_newest_source_time_stays_when_the_clock_of_a_new_server_is_behind():
+    rows = [record("u", 1, 12, 0), record("u", 1, 11, 1, file=2), watermark(2)]
+    result = compacted(rows)
+    assert state(result.rows.to_pylist(), result.dropped_reads) == state(rows)
+    assert state(rows).source_ts_ms == 1012
+
+
 def test_watermarks_of_all_tables_count():
     found = watermarks([table([watermark(3)]), table([watermark(1), record("c", 1, 2, 0)])])
     assert found == Progress({(0, 1): 1})
