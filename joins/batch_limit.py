@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 
 _TOLERANCE = 2
+_SMALL_BYTES = 1 << 10
 
 
 class BatchLimit:
@@ -21,6 +22,7 @@ class BatchLimit:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._in_use = 0
+        self._given_average = 0.0
         self._too_high = False
         self._seen_records = 0
         self._seen_bytes = 0
@@ -32,7 +34,8 @@ class BatchLimit:
             average_bytes: of a record, None if nothing is known of them.
         """
         with self._lock:
-            self._in_use = self._records(max(average_bytes or 0.0, self._seen_average()))
+            self._given_average = average_bytes or 0.0
+            self._in_use = self._records(max(self._given_average, self._seen_average()))
             self._too_high = False
             return self._in_use
 
@@ -53,6 +56,11 @@ class BatchLimit:
             heavy = records > 1 and size > _TOLERANCE * self._max_bytes
             fitting = self._records(self._seen_average())
             self._too_high = self._too_high or (heavy and _TOLERANCE * fitting <= self._in_use)
+
+    def is_of_small_records(self) -> bool:
+        """Whether a record has at most 1 KiB, on average; not while nothing is known of them."""
+        with self._lock:
+            return 0 < max(self._given_average, self._seen_average()) <= _SMALL_BYTES
 
     def is_too_high(self) -> bool:
         """Whether batches are so heavy that the query should begin again with a lower limit."""

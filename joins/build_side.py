@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
-from joins.adapters.kafka_cluster import spark_options
+from joins.adapters.kafka_cluster import reader_options
 from joins.kernels.digest import (
     COMPACTED_READS,
     DIGEST_COLUMNS,
@@ -131,7 +131,7 @@ class BuildSide:
         """Start the query; it goes on from its checkpoint."""
         reader = (
             self._spark.readStream.format("kafka")
-            .options(**spark_options(self._settings.kafka))
+            .options(**reader_options(self._settings.kafka))
             .option("subscribe", self._task.topic)
             .option("startingOffsets", "earliest")
             .option("failOnDataLoss", "true")

@@ -20,13 +20,14 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import DeltaLog, create_table
-from joins.fold_commits import VERSION_KEY, fold_metadata
+from joins.fold_commits import VERSION_KEY, fold_metadata, newest_fold
 from joins.kernels.digest import ChangelogState
 
 CURRENT_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableExpiredLogCleanup": "false",
 }
+_FEW_ROWS = 1_000
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 
 
@@ -72,10 +73,24 @@ class Fold:
         complete = min((generation for generation, _ in state.marks.values()), default=1)
         if any(_newest_generation(file) > complete for file in files):
             return folded
-        if files:
+        if files and not self._is_folded_already(files, complete):
             newest = self._newest(files, state.marks)
             self._merge(newest, complete, fold_metadata(version, state))
         return version
+
+    def _is_folded_already(self, files: list[Path], complete: int) -> bool:
+        """Whether a merge would change nothing: a restarted source says again that it is complete.
+
+        With the watermark records of a newer generation, the rows of older ones go.
+        """
+        version = self.folded_version()
+        fold = None if version is None else newest_fold(self._current, version)
+        if fold is None:
+            return False
+        partitions = len({partition for partition, _ in fold.progress.watermarks})
+        if complete != fold.progress.complete_generation(partitions):
+            return False
+        return all(_has_only_watermarks(file) for file in files)
 
     def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
         changes = self._spark.read.parquet(*map(str, files)).where(f.col("_op") != "w")
@@ -134,6 +149,13 @@ class Fold:
         finally:
             for name in settings:
                 self._spark.conf.unset(name)
+
+
+def _has_only_watermarks(file: Path) -> bool:
+    with pq.ParquetFile(file) as rows:
+        if rows.metadata.num_rows > _FEW_ROWS:
+            return False
+        return set(rows.read(["_op"]).column("_op").to_pylist()) <= {"w"}
 
 
 def folded_version(current: DeltaLog) -> int | None:

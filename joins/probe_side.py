@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_log import DeltaLog
-from joins.adapters.kafka_cluster import spark_options
+from joins.adapters.kafka_cluster import reader_options
 from joins.bounds import cut, is_reached
 from joins.errors import (
     CheckpointError,
@@ -30,7 +30,7 @@ from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
 from joins.probe_lives import Life
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import BatchReport, QueryGuards, no_room
+from joins.staging import BatchReport, QueryGuards, limit_arrow_batches, no_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class ProbeHooks:
         versions: dimension → newest version that can be looked up.
         source_times: versions → when the newest change in each was made, None if unknown.
         lookups: bring the rows of dimensions without an index.
+        small_records: whether records are so small that counting them limits an Arrow batch.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
         check: see, once a batch has read, that it read what it was meant to.
@@ -82,6 +83,7 @@ class ProbeHooks:
     versions: Callable[[], Mapping[str, int]]
     source_times: Callable[[Mapping[str, int]], Mapping[str, int | None]]
     lookups: Lookups
+    small_records: Callable[[], bool]
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]
     check: Callable[[Pin], None]
@@ -114,7 +116,7 @@ class ProbeSide:
         held = {str(p): offset for p, offset in sorted(self._settings.start_offsets.items())}
         reader = (
             self._spark.readStream.format("kafka")
-            .options(**spark_options(self._settings.kafka))
+            .options(**reader_options(self._settings.kafka))
             .options(**self._subscription())
             .option("startingOffsets", json.dumps({topic: held}))
             .option("failOnDataLoss", "true")
@@ -252,6 +254,7 @@ class ProbeSide:
         hit = self._hooks.guards.failpoints.hit
         number = self._settings.life.first_batch + spark_batch
         hit("C2", number)
+        is_retry = self._hooks.pins.read(number) is not None
         pin = self.pin(spark_batch)
         hit("C3", number)
         self._hooks.on_pin(pin)
@@ -261,6 +264,7 @@ class ProbeSide:
             return
         self._task.attach(pin.versions)
         hit("C4", number)
+        limit_arrow_batches(frame, by_bytes=is_retry or not self._hooks.small_records())
         report = self._join(up_to(frame, self._planned(spark_batch).end_offsets, pin), pin)
         self._hooks.check(pin)
         hit("C6", number)

@@ -283,6 +283,7 @@ class TemporalJoin:
             versions=self._ready_versions,
             source_times=self._source_times,
             lookups=self.parts.lookups,
+            small_records=self._limit.is_of_small_records,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
             check=self.control.check_batch,

@@ -22,6 +22,11 @@ _CLIENT_NAMES = {
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
 }
+_FETCH = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -51,6 +56,15 @@ def spark_options(kafka: KafkaOptions) -> dict[str, str]:
             f'{module} required username="{name}" password="{secret}";'
         )
     return options
+
+
+def reader_options(kafka: KafkaOptions) -> dict[str, str]:
+    """Spark's options for a source: it fetches more at a time than a consumer does by itself.
+
+    What the user sets in `kafka` wins. A poll of 500 records and a fetch of 1 MiB, the defaults,
+    cost a third of the time that Spark needs for small records (measured).
+    """
+    return {**_FETCH, **spark_options(kafka)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,16 @@ class Subject:
             lambda s: s["state"] == "JOINING", "the gate opens", deadline_s=OPENS_WITHIN_S
         )
 
+    def wait_folded(self) -> None:
+        """The first fold is over, which takes seconds of both cores, once; as `wait_for`."""
+
+        def is_folded(status: dict[str, Any]) -> bool:
+            dimension = status["dimensions"][0]
+            folded = dimension["fold_version"]
+            return folded is not None and folded >= dimension["changelog_version"]
+
+        self.wait_for(is_folded, "the table is folded", deadline_s=OPENS_WITHIN_S)
+
     def wait_drained(self) -> None:
         """All records of the stream are joined, and Spark's own log says so; as `wait_for`."""
         self.wait_for(self._is_drained, "everything is joined", deadline_s=_DRAINS_WITHIN_S)
@@ -113,9 +123,10 @@ def submitted(
 def opened_and_stopped(
     place: Place, rig: Rig, table: tuple[str, int], stream: Stream, output: Output
 ) -> Iterator[Subject]:
-    """A job whose gate is open, and which is stopped: the next start joins at once."""
+    """A job that has copied and folded its table, and is stopped: the next start joins at once."""
     with submitted(place, rig, table, stream, output) as subject:
         subject.wait_open()
-        place.say(f"{table[1]:,} rows are copied, the gate is open")
+        subject.wait_folded()
+        place.say(f"{table[1]:,} rows are copied and folded, the gate is open")
         subject.job.stop()
         yield subject

@@ -20,6 +20,15 @@ def test_a_batch_has_as_many_records_as_fit_and_at_least_one(average, records):
     assert BatchLimit(1_000, MIB).begin(average) == records
 
 
+def test_records_are_small_by_what_is_known_of_them():
+    limit = BatchLimit(1_000, MIB)
+    assert not limit.is_of_small_records(), "nothing is known"
+    limit.begin(100.0)
+    assert limit.is_of_small_records()
+    limit.record({"records": 10, "bytes": 20_000})
+    assert not limit.is_of_small_records(), "the topic was compressed"
+
+
 HEAVY = {
     "before_the_query_runs": (None, {"records": 100, "bytes": 9 * MIB}, False),
     "as_expected": (4096.0, {"records": 256, "bytes": MIB}, False),

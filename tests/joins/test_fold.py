@@ -90,6 +90,26 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
 
 
+def test_a_source_that_says_again_that_it_is_complete_is_not_folded(folded):
+    first = folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    folded.run()
+    table_version = folded.current.version()
+    again = folded.commit(watermark(2))
+    assert folded.run() == again
+    assert (folded.current.version(), folded.fold.folded_version()) == (table_version, first)
+    last = folded.commit(record("d", 1, 9, 3))
+    assert folded.run() == folded.fold.folded_version() == last
+    assert folded.rows() == {}
+
+
+def test_the_watermark_of_a_newer_generation_alone_is_folded(folded):
+    folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    folded.run()
+    folded.commit(watermark(2, generation=2))
+    folded.run()
+    assert folded.rows() == {}, "the table was empty when it was copied anew"
+
+
 def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     first = folded.commit(record("d", 2, 9, 3))

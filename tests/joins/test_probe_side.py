@@ -26,13 +26,14 @@ STREAM = Life("probe", 0, "id-1", {0: 0, 1: 5})
 class Frame:
     """Stands for what Spark has read; keeps the filters that it is given."""
 
-    sparkSession = SimpleNamespace(sparkContext=None)  # noqa: N815 (Spark's own name)
-
-    def __init__(self, filters=()):
+    def __init__(self, filters=(), settings=None):
         self.filters = filters
+        self.settings = {} if settings is None else settings
+        conf = SimpleNamespace(set=self.settings.__setitem__)
+        self.sparkSession = SimpleNamespace(sparkContext=None, conf=conf)
 
     def filter(self, condition):
-        return Frame((*self.filters, condition))
+        return Frame((*self.filters, condition), self.settings)
 
 
 class Writer:
@@ -58,6 +59,7 @@ class Side:
     def __init__(self, root, life):
         create_table(root / "dead", DEAD_LETTERS)
         self.root, self.writer, self.finished = root, Writer(), []
+        self.small_records = True
         self.pins = PinStore(root / "pins")
         task = ProbeTask("clicks", kernel_spec(PLAN), {}, root / "dead", 1)
         hooks = ProbeHooks(
@@ -66,6 +68,7 @@ class Side:
             versions=lambda: {"users": 7},
             lookups=Lookups(),
             source_times=lambda versions: {name: v * 100 for name, v in versions.items()},
+            small_records=lambda: self.small_records,
             restore=lambda versions: None,
             on_pin=lambda pin: None,
             check=lambda pin: None,
@@ -103,6 +106,24 @@ def test_a_stream_without_an_end_is_pinned_as_it_is_planned(tmp_path):
     side = Side(tmp_path, STREAM)
     side.plan(0, {0: 99, 1: 50})
     assert dict(side.side.pin(0).end_offsets) == {0: 99, 1: 50}
+
+
+def test_small_records_are_counted_only_but_not_when_a_batch_is_tried_again(tmp_path):
+    def asks(side, batch):
+        side.plan(batch, {0: 5 * batch + 5, 1: 5})
+        side.run(batch)
+        frame, _ = side.writer.joined[-1]
+        return int(frame.settings["spark.sql.execution.arrow.maxBytesPerBatch"]) < 2**31 - 1
+
+    side = Side(tmp_path, STREAM)
+    assert not asks(side, 0)
+    side.small_records = False
+    assert asks(side, 1), "large records"
+    side.small_records = True
+    side.plan(2, {0: 15, 1: 5})
+    side.side.pin(2)
+    assert asks(side, 2), "the attempt before it may have failed because of the size"
+    assert not asks(side, 3)
 
 
 def test_a_pin_that_is_no_part_of_the_plan_is_a_fault(tmp_path):

@@ -6,6 +6,7 @@ import threading
 import traceback
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from joins.staging import (
     QueryGuards,
     TaskReport,
     current_origin,
+    limit_arrow_batches,
     merge_reports,
     no_room,
 )
@@ -130,3 +132,20 @@ def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
     assert found is not None
     assert (found.message, found.hint) == (expected.message, IndexDirectoryError.HINT)
     assert no_room(RuntimeError("Job aborted: something else")) is None
+
+
+def _rows_of_batches(batches):
+    for batch in batches:
+        yield pa.record_batch([[batch.num_rows]], names=["rows"])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("by_bytes", [True, False])
+def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_bytes):
+    session = spark.newSession()
+    large = "cast(repeat('x', 2048) as binary) as value"
+    frame = session.range(0, 50_000, 1, 1).selectExpr(large)
+    limit_arrow_batches(frame, by_bytes=by_bytes)
+    rows = [row.rows for row in frame.mapInArrow(_rows_of_batches, "rows long").collect()]
+    assert sum(rows) == 50_000
+    assert (len(rows) > 1) == by_bytes

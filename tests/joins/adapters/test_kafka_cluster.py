@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from joins.adapters.kafka_cluster import KafkaCluster, client_options, spark_options
+from joins.adapters.kafka_cluster import KafkaCluster, client_options, reader_options, spark_options
 from joins.errors import SourceError, SourceUnavailableError
 from joins.plan import KafkaOptions
 from service.embedded.process import free_port
@@ -33,6 +33,14 @@ def topic(kafka):
 
 def test_spark_gets_the_servers_and_nothing_else_without_a_login():
     assert spark_options(KafkaOptions("a:1,b:2", "t")) == {"kafka.bootstrap.servers": "a:1,b:2"}
+
+
+def test_a_source_fetches_more_at_a_time_unless_the_user_says_how_much():
+    kafka = KafkaOptions("a:1", "t", (("max.poll.records", "7"),))
+    options = reader_options(kafka)
+    assert options["kafka.bootstrap.servers"] == "a:1"
+    assert options["kafka.max.poll.records"] == "7"
+    assert int(options["kafka.max.partition.fetch.bytes"]) > 1 << 20
 
 
 def test_a_login_is_quoted_for_spark_and_plain_for_the_client():
