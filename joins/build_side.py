@@ -24,6 +24,7 @@ from joins.kernels.digest import (
 )
 from joins.kernels.envelope import CapturedColumn, changelog_schema, decode
 from joins.kernels.files import ParquetStage
+from joins.pins import read_offset_log
 from joins.plan import KafkaOptions
 from joins.staging import (
     REPORT_DDL,
@@ -32,6 +33,7 @@ from joins.staging import (
     TaskReport,
     collect_reports,
     current_origin,
+    in_few_tasks,
 )
 
 _TABLE = "changelog"
@@ -153,6 +155,7 @@ class BuildSide:
             self._hooks.on_repeat()
             return
         before = self._hooks.state()
+        frame = in_few_tasks(frame, self._records(batch))
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
         self._hooks.guards.failpoints.hit("C11", batch)
@@ -164,6 +167,17 @@ class BuildSide:
         )
         self._hooks.guards.failpoints.hit("C12", batch)
         self._hooks.on_commit(_committed(version, before, report))
+
+    def _records(self, batch: int) -> int:
+        """How many records Spark has planned, at the most."""
+        ends = [
+            sum(logged.end_offsets.values()) if logged is not None else 0
+            for logged in (
+                read_offset_log(self._settings.checkpoint, at, self._task.topic)
+                for at in (batch, batch - 1)
+            )
+        ]
+        return max(0, ends[0] - ends[1])
 
 
 def _committed(version: int, before: ChangelogState, report: BatchReport) -> CommittedBatch:

@@ -30,7 +30,7 @@ from joins.plan import KafkaOptions
 from joins.ports import BatchWriter
 from joins.probe_lives import Life
 from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import BatchReport, QueryGuards, limit_arrow_batches, no_room
+from joins.staging import BatchReport, QueryGuards, in_few_tasks, limit_arrow_batches, no_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,8 @@ class ProbeSide:
         self._task.attach(pin.versions)
         hit("C4", number)
         limit_arrow_batches(frame, by_bytes=is_retry or not self._hooks.small_records())
-        report = self._join(up_to(frame, self._planned(spark_batch).end_offsets, pin), pin)
+        wanted = up_to(frame, self._planned(spark_batch).end_offsets, pin)
+        report = self._join(in_few_tasks(wanted, pin.records()), pin)
         self._hooks.check(pin)
         hit("C6", number)
         self._hooks.dead_letters.commit(

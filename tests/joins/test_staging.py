@@ -1,6 +1,7 @@
 """Reports of tasks: what one task says is what the driver reads."""
 
 import errno
+import gc
 import os
 import threading
 import traceback
@@ -20,6 +21,7 @@ from joins.staging import (
     QueryGuards,
     TaskReport,
     current_origin,
+    in_few_tasks,
     limit_arrow_batches,
     merge_reports,
     no_room,
@@ -149,3 +151,24 @@ def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_b
     rows = [row.rows for row in frame.mapInArrow(_rows_of_batches, "rows long").collect()]
     assert sum(rows) == 50_000
     assert (len(rows) > 1) == by_bytes
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("records", "tasks"), [(0, 1), (5_000, 1), (5_001, 2), (500_000, 4)])
+def test_a_small_batch_has_few_tasks(spark, records, tasks):
+    frame = spark.newSession().range(0, 100, 1, 4)
+    rows = in_few_tasks(frame, records).mapInArrow(_rows_of_batches, "rows long").collect()
+    assert sum(row.rows for row in rows) == 100
+    assert in_few_tasks(frame, records).rdd.getNumPartitions() == tasks
+
+
+def _spared(batches):
+    for _ in batches:
+        current_origin(1, 1)
+        yield pa.record_batch([[gc.get_freeze_count()]], names=["objects"])
+
+
+@pytest.mark.integration
+def test_a_worker_does_not_look_through_its_modules_after_each_task(spark):
+    rows = spark.range(0, 1, 1, 1).mapInArrow(_spared, "objects long").collect()
+    assert rows[0].objects > 20_000
