@@ -31,6 +31,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.worker.faulthandler.enabled": "true",
+    "spark.python.daemon.module": "joins.worker_daemon",
     "spark.log.level": "ERROR",
 }
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)

@@ -1,12 +1,10 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
-import gc
 import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -172,15 +170,4 @@ def current_origin(epoch: int, batch: int) -> FileOrigin:
     context = TaskContext.get()
     if context is None:
         return FileOrigin(epoch, batch, 0, 0)
-    _spare_what_is_loaded()
     return FileOrigin(epoch, batch, context.partitionId(), context.taskAttemptId())
-
-
-@cache
-def _spare_what_is_loaded() -> None:
-    """Keep this worker's modules out of garbage collection, from its first task on.
-
-    Spark's workers collect all garbage after each task; with the modules that takes 30 ms of a
-    core, three quarters of a small task (profiled).
-    """
-    gc.freeze()

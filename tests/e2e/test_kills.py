@@ -19,7 +19,7 @@ from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 CDC = "joins.adapters.mysql_binlog"
-WORKER = "pyspark.daemon"
+WORKER = "joins.worker_daemon"
 
 
 def items(rig: Rig, path: str) -> list[int]:

@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import sys
 import threading
 import traceback
 from pathlib import Path
@@ -163,12 +164,14 @@ def test_a_small_batch_has_few_tasks(spark, records, tasks):
 
 
 def _spared(batches):
+    loaded = "joins.build_side" in sys.modules
     for _ in batches:
-        current_origin(1, 1)
-        yield pa.record_batch([[gc.get_freeze_count()]], names=["objects"])
+        yield pa.record_batch([[loaded], [gc.get_freeze_count()]], names=["loaded", "objects"])
 
 
 @pytest.mark.integration
-def test_a_worker_does_not_look_through_its_modules_after_each_task(spark):
-    rows = spark.range(0, 1, 1, 1).mapInArrow(_spared, "objects long").collect()
-    assert rows[0].objects > 20_000
+def test_a_worker_is_forked_with_its_modules_and_does_not_collect_them_after_each_task(spark):
+    frame = spark.range(0, 1, 1, 1).mapInArrow(_spared, "loaded boolean, objects long")
+    (row,) = frame.collect()
+    assert row.loaded
+    assert row.objects > 20_000

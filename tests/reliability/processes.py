@@ -12,7 +12,7 @@ from service.jobs.layout import living_runner
 from tests.support.wait import wait_until
 
 CDC = "joins.adapters.mysql_binlog"
-WORKER = "pyspark.daemon"
+WORKER = "joins.worker_daemon"
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
