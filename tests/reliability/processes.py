@@ -30,11 +30,11 @@ def family(job_directory: Path) -> list[psutil.Process]:
 
 
 def members(job_directory: Path, part: str) -> list[psutil.Process]:
-    """Those of the family whose command line has `part`."""
+    """Those of the family that run the module `part`."""
     found = []
     for process in family(job_directory)[1:]:
         with suppress(*_GONE):
-            if any(part in word for word in process.cmdline()):
+            if part in process.cmdline():
                 found.append(process)
     return found
 
@@ -55,7 +55,7 @@ def workers_of(job_directory: Path) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or ()
         with suppress(*_GONE):
-            if any(WORKER in word for word in command) and process not in daemons:
+            if WORKER in command and process not in daemons:
                 found += [process] if Path(process.cwd()) == job_directory.resolve() else []
     return found
 

@@ -31,11 +31,11 @@ def _living(pid: int) -> psutil.Process | None:
 
 
 def descendants(process: psutil.Process, part: str) -> list[psutil.Process]:
-    """Living descendants whose command line has `part`; some may end while we look."""
+    """Living descendants that run the module `part`; some may end while we look."""
     found = []
     for child in process.children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if any(part in word for word in child.cmdline()):
+            if part in child.cmdline():
                 found.append(child)
     return found
 
@@ -102,7 +102,7 @@ class RunningJob:
         return None if pid is None else _living(pid)
 
     def children(self, part: str) -> list[psutil.Process]:
-        """Living descendants of the runner whose command line has `part`."""
+        """Living descendants of the runner that run the module `part`."""
         runner = self.runner()
         return [] if runner is None else descendants(runner, part)
 
