@@ -35,12 +35,14 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
 }
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
+# Whoever has less than its minShare of running tasks goes first, by the share of it that it has:
+# two tasks of the probe for one of the build side, and folds get what these leave.
 _POOLS = """\
 <allocations>
-  <pool name="probe"><schedulingMode>FAIR</schedulingMode><weight>8</weight></pool>
-  <pool name="build"><schedulingMode>FAIR</schedulingMode><weight>4</weight></pool>
-  <pool name="snapshot"><schedulingMode>FAIR</schedulingMode><weight>2</weight></pool>
-  <pool name="fold"><schedulingMode>FAIR</schedulingMode><weight>1</weight></pool>
+  <pool name="probe"><schedulingMode>FAIR</schedulingMode><minShare>8000</minShare></pool>
+  <pool name="build"><schedulingMode>FAIR</schedulingMode><minShare>4000</minShare></pool>
+  <pool name="snapshot"><schedulingMode>FAIR</schedulingMode><minShare>2000</minShare></pool>
+  <pool name="fold"><schedulingMode>FAIR</schedulingMode></pool>
 </allocations>
 """
 _JAVA_OPTIONS = (

@@ -18,7 +18,7 @@ from tests.support.topics import unique_name
 RECORDS, DIMS = 4_000_000, (1_000_000, 5_000_000)
 LARGE = 3_000_000  # rows from which on the bar is the one for 5 M
 _CHANGES_PER_S = 1_000
-_FOLD_S = 5.0  # so that folds fall into a drain of ten seconds
+_LONGER = 3  # so much longer is the drain while the table changes, so that a fold falls into it
 _AT_LEAST = Sense.RATIO_AT_LEAST
 
 
@@ -55,7 +55,7 @@ def measure_one(
     dimension, stream = users_in_delta(place, dim), Stream(place.kafka)
     with (
         users(place.mariadb, dim) as schema,
-        place.rig(max_records_per_batch=limit, fold_interval_s=_FOLD_S) as rig,
+        place.rig(max_records_per_batch=limit) as rig,
         opened_and_stopped(
             place, rig, (schema, dim), stream, delta_output(unique_name("joined"))
         ) as subject,
@@ -68,7 +68,7 @@ def measure_one(
             _check(sink[1]["path"], records)
             rates["quiet"].append(records_per_second(subject.drain()) / 1e6)
             if changes_per_s:
-                stream.append(records, clicks_of(dim))
+                stream.append(_LONGER * records, clicks_of(dim))
                 drained = subject.drain(changes_per_s=changes_per_s)
                 rates["changing"].append(records_per_second(drained) / 1e6)
             place.say(
