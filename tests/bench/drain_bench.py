@@ -46,7 +46,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     runs: dict[bool, list[Drained]] = {False: [], True: []}
     with (
         users(place.mariadb, dim) as schema,
-        place.rig(max_records_per_batch=limit, fold_interval_s=5.0) as rig,
+        place.rig(max_records_per_batch=limit) as rig,
     ):
         for _ in range(sizes.runs):
             for changing in (False, True):

@@ -30,9 +30,10 @@ def test_the_jobs_of_a_query_are_in_the_pool_of_its_start(spark, tmp_path):
     assert seen == {"probe": "probe", "build": "build"}
 
 
-def test_the_probe_has_the_greatest_share_and_the_fold_the_least(spark):
+def test_the_probe_has_the_greatest_share_and_the_fold_what_is_left(spark):
     pools = spark.sparkContext._jsc.sc().getAllPools()
-    weights = {pools.apply(at).name(): pools.apply(at).weight() for at in range(pools.size())}
-    order = sorted(("probe", "build", "snapshot", "fold"), key=lambda name: -weights[name])
+    shares = {pools.apply(at).name(): pools.apply(at).minShare() for at in range(pools.size())}
+    order = sorted(("probe", "build", "snapshot", "fold"), key=lambda name: -shares[name])
     assert order == ["probe", "build", "snapshot", "fold"]
-    assert len({weights[name] for name in order}) == 4
+    assert len({shares[name] for name in order}) == 4
+    assert shares["fold"] == 0
