@@ -28,6 +28,12 @@ CURRENT_PROPERTIES = {
     "delta.enableExpiredLogCleanup": "false",
 }
 _FEW_ROWS = 1_000
+_TASK_ROWS, _MIN_TASKS, _MAX_TASKS = 50_000, 4, 200
+_SETTINGS = {  # as many tasks, and files, as `_cut` says
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.files.maxPartitionBytes": str(4 << 20),
+    "spark.sql.files.openCostInBytes": str(2 << 20),
+}
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 
 
@@ -42,6 +48,8 @@ class Fold:
         primary_key: tuple[str, ...],
     ) -> None:
         self._spark = spark.newSession()
+        for name, value in _SETTINGS.items():
+            self._spark.conf.set(name, value)
         self._changelog = changelog
         self._current = current
         self._primary_key = primary_key
@@ -74,9 +82,15 @@ class Fold:
         if any(_newest_generation(file) > complete for file in files):
             return folded
         if files and not self._is_folded_already(files, complete):
+            self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
             self._merge(newest, complete, fold_metadata(version, state))
         return version
+
+    def _cut(self, rows: int) -> None:
+        """Let a task take a fraction of a second: until it ends, no other query has its core."""
+        parts = min(_MAX_TASKS, max(_MIN_TASKS, rows // _TASK_ROWS))
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(parts))
 
     def _is_folded_already(self, files: list[Path], complete: int) -> bool:
         """Whether a merge would change nothing: a restarted source says again that it is complete.
