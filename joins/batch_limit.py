@@ -24,6 +24,7 @@ class BatchLimit:
         self._in_use = 0
         self._given_average = 0.0
         self._too_high = False
+        self._is_full = False
         self._seen_records = 0
         self._seen_bytes = 0
 
@@ -53,6 +54,7 @@ class BatchLimit:
         with self._lock:
             self._seen_records += records
             self._seen_bytes += size
+            self._is_full = 2 * records >= self._in_use > 0
             heavy = records > 1 and size > _TOLERANCE * self._max_bytes
             fitting = self._records(self._seen_average())
             self._too_high = self._too_high or (heavy and _TOLERANCE * fitting <= self._in_use)
@@ -61,6 +63,11 @@ class BatchLimit:
         """Whether a record has at most 1 KiB, on average; not while nothing is known of them."""
         with self._lock:
             return 0 < max(self._given_average, self._seen_average()) <= _SMALL_BYTES
+
+    def is_draining(self) -> bool:
+        """Whether the newest batch was at least half full: more records wait than arrive."""
+        with self._lock:
+            return self._is_full
 
     def is_too_high(self) -> bool:
         """Whether batches are so heavy that the query should begin again with a lower limit."""

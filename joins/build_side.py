@@ -85,11 +85,13 @@ class BuildHooks:
     Attributes:
         state: the committed state that a batch continues.
         on_commit: a commit and what it made true.
+        rest: return when the next batch may begin.
         on_repeat: a batch comes again that is committed; what its commit made true may be untold.
     """
 
     state: Callable[[], ChangelogState]
     on_commit: Callable[[CommittedBatch], None]
+    rest: Callable[[], object]
     on_repeat: Callable[[], None]
     guards: QueryGuards
 
@@ -167,6 +169,7 @@ class BuildSide:
         )
         self._hooks.guards.failpoints.hit("C12", batch)
         self._hooks.on_commit(_committed(version, before, report))
+        self._hooks.rest()
 
     def _records(self, batch: int) -> int:
         """How many records Spark has planned, at the most."""

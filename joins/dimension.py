@@ -138,11 +138,13 @@ class DimensionRuntime:
         spark: SparkSession,
         settings: BuildSettings,
         guards: QueryGuards,
+        rest: Callable[[], object],
     ) -> StreamingQuery:
-        """Start the streaming query that appends to the changelog."""
+        """Start the streaming query that appends to the changelog; `rest` ends each batch."""
         hooks = BuildHooks(
             state=lambda: self.state,
             on_commit=self._committed,
+            rest=rest,
             on_repeat=self._repeated,
             guards=guards,
         )

@@ -28,11 +28,10 @@ CURRENT_PROPERTIES = {
     "delta.enableExpiredLogCleanup": "false",
 }
 _FEW_ROWS = 1_000
-_TASK_ROWS, _MIN_TASKS, _MAX_TASKS = 50_000, 4, 200
+_TASK_ROWS = 10_000_000
 _SETTINGS = {  # as many tasks, and files, as `_cut` says
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
-    "spark.sql.files.maxPartitionBytes": str(4 << 20),
-    "spark.sql.files.openCostInBytes": str(2 << 20),
+    "spark.sql.files.maxPartitionBytes": str(1 << 30),
 }
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 
@@ -88,9 +87,11 @@ class Fold:
         return version
 
     def _cut(self, rows: int) -> None:
-        """Let a task take a fraction of a second: until it ends, no other query has its core."""
-        parts = min(_MAX_TASKS, max(_MIN_TASKS, rows // _TASK_ROWS))
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(parts))
+        """Use half of the cores at a time: until a task ends, no other query has its core."""
+        half = max(1, self._spark.sparkContext.defaultParallelism // 2)
+        tasks = str(max(half, rows // _TASK_ROWS))
+        self._spark.conf.set("spark.sql.shuffle.partitions", tasks)
+        self._spark.conf.set("spark.sql.files.minPartitionNum", tasks)
 
     def _is_folded_already(self, files: list[Path], complete: int) -> bool:
         """Whether a merge would change nothing: a restarted source says again that it is complete.

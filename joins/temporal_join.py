@@ -49,6 +49,7 @@ _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 _TICK_S = 0.25
 _TRIM_EVERY_S = 20.0
+_DRAINING_REST_S = 0.7
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
 
@@ -262,7 +263,14 @@ class TemporalJoin:
             checkpoint=self.parts.checkpoint.spark_directory(f"build-{dimension}"),
             trigger_ms=self.parts.settings.build_trigger_ms,
         )
-        return runtime.start_build(self.parts.spark, settings, self._guards(query))
+        return runtime.start_build(
+            self.parts.spark, settings, self._guards(query), self._rest_while_draining
+        )
+
+    def _rest_while_draining(self) -> None:
+        """Between two build batches: a probe batch takes a second then, and pins one version."""
+        if self._limit.is_draining():
+            self._stopping.wait(_DRAINING_REST_S)
 
     def _start_probe(self) -> StreamingQuery:
         self._prepare_probe()

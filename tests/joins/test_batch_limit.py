@@ -29,6 +29,15 @@ def test_records_are_small_by_what_is_known_of_them():
     assert not limit.is_of_small_records(), "the topic was compressed"
 
 
+def test_a_backlog_is_drained_while_batches_are_half_full():
+    limit = BatchLimit(1_000, MIB)
+    limit.begin(None)
+    assert not limit.is_draining()
+    for records, draining in ((1_000, True), (500, True), (499, False), (1_000, True), (3, False)):
+        limit.record({"records": records, "bytes": 1})
+        assert limit.is_draining() == draining
+
+
 HEAVY = {
     "before_the_query_runs": (None, {"records": 100, "bytes": 9 * MIB}, False),
     "as_expected": (4096.0, {"records": 256, "bytes": MIB}, False),

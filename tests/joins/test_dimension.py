@@ -46,7 +46,7 @@ class Runner:
     def start(self, failpoints=""):
         settings = BuildSettings(self._kafka, self._directory / "checkpoint", trigger_ms=100)
         guards = QueryGuards(Failpoints(failpoints), BatchTurns(), self.errors.append)
-        return self.dimension.start_build(self._spark, settings, guards)
+        return self.dimension.start_build(self._spark, settings, guards, lambda: None)
 
     def wait_for(self, offsets):
         wait_until(
