@@ -36,9 +36,13 @@ class BatchLimit:
         """
         with self._lock:
             self._given_average = average_bytes or 0.0
-            self._in_use = self._records(max(self._given_average, self._seen_average()))
+            self._in_use = self._records(self._average())
             self._too_high = False
             return self._in_use
+
+    def _average(self) -> float:
+        """The greater of what was given and what was seen, 0 while nothing is known."""
+        return max(self._given_average, self._seen_average())
 
     def _seen_average(self) -> float:
         return self._seen_bytes / self._seen_records if self._seen_records else 0.0
@@ -62,7 +66,7 @@ class BatchLimit:
     def is_of_small_records(self) -> bool:
         """Whether a record has at most 1 KiB, on average; not while nothing is known of them."""
         with self._lock:
-            return 0 < max(self._given_average, self._seen_average()) <= _SMALL_BYTES
+            return 0 < self._average() <= _SMALL_BYTES
 
     def is_draining(self) -> bool:
         """Whether the newest batch was at least half full: more records wait than arrive."""

@@ -157,7 +157,7 @@ class BuildSide:
             self._hooks.on_repeat()
             return
         before = self._hooks.state()
-        frame = in_few_tasks(frame, self._records(batch))
+        frame = in_few_tasks(frame, self._records(batch, before))
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
         self._hooks.guards.failpoints.hit("C11", batch)
@@ -171,16 +171,11 @@ class BuildSide:
         self._hooks.on_commit(_committed(version, before, report))
         self._hooks.rest()
 
-    def _records(self, batch: int) -> int:
-        """How many records Spark has planned, at the most."""
-        ends = [
-            sum(logged.end_offsets.values()) if logged is not None else 0
-            for logged in (
-                read_offset_log(self._settings.checkpoint, at, self._task.topic)
-                for at in (batch, batch - 1)
-            )
-        ]
-        return max(0, ends[0] - ends[1])
+    def _records(self, batch: int, before: ChangelogState) -> int:
+        """How many records Spark has planned behind the committed ones, at the most."""
+        logged = read_offset_log(self._settings.checkpoint, batch, self._task.topic)
+        planned = logged.end_offsets if logged is not None else {}
+        return sum(max(0, end - before.next_offsets.get(p, 0)) for p, end in planned.items())
 
 
 def _committed(version: int, before: ChangelogState, report: BatchReport) -> CommittedBatch:

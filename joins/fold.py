@@ -80,7 +80,7 @@ class Fold:
         complete = min((generation for generation, _ in state.marks.values()), default=1)
         if any(_newest_generation(file) > complete for file in files):
             return folded
-        if files and not self._is_folded_already(files, complete):
+        if files and not self._changes_nothing(files, folded, complete):
             self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
             self._merge(newest, complete, fold_metadata(version, state))
@@ -93,13 +93,12 @@ class Fold:
         self._spark.conf.set("spark.sql.shuffle.partitions", tasks)
         self._spark.conf.set("spark.sql.files.minPartitionNum", tasks)
 
-    def _is_folded_already(self, files: list[Path], complete: int) -> bool:
+    def _changes_nothing(self, files: list[Path], folded: int | None, complete: int) -> bool:
         """Whether a merge would change nothing: a restarted source says again that it is complete.
 
         With the watermark records of a newer generation, the rows of older ones go.
         """
-        version = self.folded_version()
-        fold = None if version is None else newest_fold(self._current, version)
+        fold = None if folded is None else newest_fold(self._current, folded)
         if fold is None:
             return False
         partitions = len({partition for partition, _ in fold.progress.watermarks})

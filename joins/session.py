@@ -13,6 +13,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from joins.errors import JoinError
+from joins.staging import ARROW_BATCH_BYTES
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -22,7 +23,7 @@ _SETTINGS = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),  # above 2 GiB a batch would fail
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",

@@ -18,7 +18,7 @@ from joins.kernels.files import FileOrigin, StagedFile
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
 _RECORDS_WORTH_A_TASK = 5_000
-_ARROW_BATCH_BYTES = 64 << 20
+ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
 _NO_ARROW_LIMIT = (1 << 31) - 1  # with this value Spark does not ask
 _NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
 
@@ -148,7 +148,7 @@ def limit_arrow_batches(frame: DataFrame, *, by_bytes: bool) -> None:
     small records are only counted. An Arrow batch cannot have 2 GiB: the task fails, and the retry
     must ask.
     """
-    value = _ARROW_BATCH_BYTES if by_bytes else _NO_ARROW_LIMIT
+    value = ARROW_BATCH_BYTES if by_bytes else _NO_ARROW_LIMIT
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(value))
 
 

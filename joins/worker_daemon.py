@@ -6,29 +6,23 @@ worker 2 s, in which its batch waits. A worker collects all garbage after each t
 """
 
 import gc
+from importlib import import_module
 
-import pyspark.worker
 from pyspark.daemon import manager
 
-import joins.adapters.console_sink
-import joins.adapters.delta_sink
-import joins.adapters.kafka_sink
-import joins.adapters.spark_delta_sink
-import joins.build_side
-import joins.shuffle
-import joins.snapshot
-
 LOADED = (
-    pyspark.worker,
-    joins.adapters.console_sink,
-    joins.adapters.delta_sink,
-    joins.adapters.kafka_sink,
-    joins.adapters.spark_delta_sink,
-    joins.build_side,
-    joins.shuffle,
-    joins.snapshot,
+    "pyspark.worker",
+    "joins.adapters.console_sink",
+    "joins.adapters.delta_sink",
+    "joins.adapters.kafka_sink",
+    "joins.adapters.spark_delta_sink",
+    "joins.build_side",
+    "joins.shuffle",
+    "joins.snapshot",
 )
 
 if __name__ == "__main__":
+    for name in LOADED:
+        import_module(name)
     gc.freeze()
     manager()
