@@ -31,6 +31,7 @@ from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
+from joins.fold_schedule import FoldPolicy
 from joins.history import History, HistoryPlaces
 from joins.index_source import DimensionTables
 from joins.kernels.envelope import CapturedColumn
@@ -291,6 +292,7 @@ class _Assembly:
                 max_records_per_batch=self._max_records_per_batch(),
                 max_bytes_per_batch=self.settings.max_bytes_per_batch,
                 fold_interval_s=self.settings.fold_interval_s,
+                fold=FoldPolicy(self.settings.fold_share, self.settings.fold_max_interval_s),
                 replay_batches=self.settings.replay_batches,
                 maintenance_interval_s=self.settings.maintenance_interval_s,
                 current_retention_hours=self.settings.current_retention_hours,
