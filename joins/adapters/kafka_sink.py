@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from joins.adapters.kafka_cluster import spark_options
+from joins.adapters.record_producer import RecordProducer
 from joins.checkpoint import read_json, write_json_atomically
 from joins.errors import SinkError
 from joins.kernels.json_encode import encode_objects, join_text
@@ -26,9 +27,10 @@ from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
 from joins.probe_task import ProbeTask
-from joins.row_stage import REPORT_COLUMN_DDL, PersistedRows, stage_rows
-from joins.staging import BatchReport
+from joins.row_stage import REPORT, REPORT_COLUMN_DDL, PersistedRows, stage_rows
+from joins.staging import BatchReport, merge_reports
 
+FEW_RECORDS = 2_000
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
 _RECORDS_DDL = "key binary, value binary, headers array<struct<key:string,value:binary>>"
@@ -114,23 +116,46 @@ def _send(records: DataFrame, sink: KafkaSink) -> None:
 
 
 class KafkaSinkWriter:
-    """Sends each batch with Spark's Kafka writer and then notes it as done."""
+    """Sends each batch and then notes it as done.
 
-    def __init__(self, sink: KafkaSink, progress: Path) -> None:
+    A large batch stays in Spark and is sent by Spark's Kafka writer, from all cores. Of a small one
+    that writer's job would be a third of the time: the driver takes its records and sends them.
+    """
+
+    def __init__(self, sink: KafkaSink, progress: Path, *, few_records: int = FEW_RECORDS) -> None:
+        """Write to `sink`; a batch that has read `few_records` or less is sent by the driver."""
         self._sink = sink
         self._progress = progress
+        self._few_records = few_records
         self._staged = PersistedRows()
+        self._producer = RecordProducer(sink.kafka)
+        self._collected: pa.Table | None = None
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         encode = RecordEncoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
-        return self._staged.run(frame.mapInArrow(stage, _DDL))
+        records = frame.mapInArrow(stage, _DDL)
+        self._collected = None
+        if pin.records() > self._few_records:
+            return self._staged.run(records)
+        collected = records.toArrow()
+        is_report = collected.column(REPORT.name).is_valid()
+        self._collected = collected.filter(pc.invert(is_report))
+        return merge_reports(collected.filter(is_report).column(REPORT.name).to_pylist())
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send the records; all are acknowledged when this returns."""
-        with self._staged.taken() as records:
-            _send(records, self._sink)
+        """Send the records; all are acknowledged when this returns.
+
+        Raises:
+            SinkError: the cluster did not take them; some may be there.
+        """
+        if self._collected is not None:
+            collected, self._collected = self._collected, None
+            self._producer.send(collected)
+        else:
+            with self._staged.taken() as records:
+                _send(records, self._sink)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
 
