@@ -67,6 +67,7 @@ from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
 from service.config import Settings
+from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
@@ -380,13 +381,16 @@ class _Assembly:
 
     def _spark_settings(self) -> SparkSettings:
         java = find_java(self.settings.cache_dir)
+        cache_dir = self.settings.cache_dir
+        jars = JarCache(cache_dir, java).jars(JarSet.SPARK)
         return SparkSettings(
             app_name=f"sluice {self.plan.name} {self.job_id}",
-            jars=JarCache(self.settings.cache_dir, java).jars(JarSet.SPARK),
+            jars=jars,
             scratch_directory=self.layout.job_dir / "scratch",
             master=self.settings.spark_master,
             driver_memory=self.settings.spark_driver_memory,
             java_home=java.home,
+            class_archive=class_archive(cache_dir, java, jars),
             extra=self.settings.spark_conf,
         )
 
