@@ -577,7 +577,7 @@ class _Assembly:
             log.commit_epoch(self.meta.epoch)
             return DeltaOutputLetterWriter(log, spark)
         if isinstance(sink, KafkaSink):
-            return KafkaLetterWriter(sink, kernel.output, spark)
+            return KafkaLetterWriter(sink, kernel.output)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
 

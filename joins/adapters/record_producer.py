@@ -1,6 +1,8 @@
 """A few records to a topic from the driver: a Spark job would cost more than they do."""
 
-import pyarrow as pa
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
@@ -17,6 +19,14 @@ _PRODUCER = {
 }
 
 
+class Record(NamedTuple):
+    """One record of a topic."""
+
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
 class RecordProducer:
     """Connects when it is first used and again after an error. Not for use by several threads."""
 
@@ -24,19 +34,19 @@ class RecordProducer:
         self._kafka = kafka
         self._producer: KafkaProducer | None = None
 
-    def send(self, records: pa.Table) -> None:
-        """Write `key`, `value` and `headers`; all are acknowledged when this returns.
+    def send(self, records: Iterable[Record]) -> None:
+        """Write records in their order; all are acknowledged when this returns.
 
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
         try:
             self._send(records)
-        except (kafka_errors.KafkaError, OSError) as exc:
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:  # a name that cannot be
             self.close()
             raise SinkError(
-                f'{records.num_rows} rows cannot be sent to topic "{self._kafka.topic}" of Kafka '
-                f'at "{self._kafka.bootstrap_servers}": {type(exc).__name__} {exc}',
+                f'rows cannot be sent to topic "{self._kafka.topic}" of Kafka at '
+                f'"{self._kafka.bootstrap_servers}": {type(exc).__name__} {exc}',
                 hint="Repair what the message names; the batch is sent again.",
             ) from exc
 
@@ -46,21 +56,11 @@ class RecordProducer:
             producer, self._producer = self._producer, None
             producer.close(timeout=0)
 
-    def _send(self, records: pa.Table) -> None:
+    def _send(self, records: Iterable[Record]) -> None:
         if self._producer is None:
             self._producer = KafkaProducer(**client_options(self._kafka), **_PRODUCER)
-        sent = [
-            self._producer.send(
-                self._kafka.topic,
-                key=key,
-                value=value,
-                headers=[(header["key"], header["value"]) for header in headers],
-            )
-            for key, value, headers in zip(
-                *(records.column(name).to_pylist() for name in ("key", "value", "headers")),
-                strict=True,
-            )
-        ]
+        topic, send = self._kafka.topic, self._producer.send
+        sent = [send(topic, key=r.key, value=r.value, headers=r.headers) for r in records]
         self._producer.flush(timeout=_ACKNOWLEDGE_S)
         for future in sent:
             future.get(timeout=_ACKNOWLEDGE_S)
