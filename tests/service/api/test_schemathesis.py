@@ -14,7 +14,7 @@ from tests.support.stored_jobs import STEPS, store_job, stored_services
 
 BASE = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
-EXAMPLES = 80
+EXAMPLES = 15
 # A script that reads well is not what a generator makes: 422 is its right answer.
 EXCLUDED = [positive_data_acceptance]
 
