@@ -58,7 +58,8 @@ _STATUS: dict[type[SluiceError], int] = {
     TokenLimitError: 409,
     TooManyRequestsError: 429,
 }
-_TITLES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # Python renames them
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _STATUS_OF_ANSWER = {
     **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
     **dict.fromkeys(

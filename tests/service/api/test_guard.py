@@ -268,7 +268,7 @@ def test_large_bodies_are_refused_before_and_while_they_come(tmp_path):
     for answer in (declared, undeclared):
         assert "content-length" not in undeclared.request.headers
         assert answer.status_code == 413
-        assert answer.json()["type"] == "urn:sluice:problem:request-entity-too-large"
+        assert answer.json()["type"] == "urn:sluice:problem:content-too-large"
         assert answer.headers["connection"] == "close"
 
 
