@@ -1,0 +1,55 @@
+// The newest batches: what each has read, under which versions, and what it has committed.
+
+import { h } from "./dom.js";
+import { clock, count, plain } from "./format.js";
+import { panel, refusal, said, shape, table, time } from "./parts.js";
+
+const HEADS = ["Batch", "Time", "Records", "Rows", "Dead letters", "Table versions", "Committed"];
+
+/** The panel; it is asked for now and then, not followed: looking takes a process of its own. */
+export function batches({ batches: found, batchesAtMs, batchesError, isAskingBatches, nowMs }) {
+  return panel(
+    "batches",
+    "Newest batches",
+    batchesError && refusal("The batches cannot be shown", batchesError),
+    found && (found.length ? table("Newest batches", HEADS, found.map(row)) : none()),
+    h(
+      "p",
+      { class: "quiet" },
+      batchesAtMs ? `As of ${clock(batchesAtMs, nowMs)}. ` : null,
+      h("button", { type: "button", "data-action": "batches", disabled: isAskingBatches }, isAskingBatches ? "Looking …" : "Look again"),
+    ),
+  );
+}
+
+function none() {
+  return h("p", { class: "quiet" }, "No batch yet: records are joined once the valve is open.");
+}
+
+function row(batch) {
+  const pin = batch.pin ?? {};
+  const counts = batch.counts ?? {};
+  return h(
+    "tr",
+    { "data-key": batch.batch },
+    [
+      count(batch.batch),
+      time(batch.committed_at_ms ?? pin.batch_time_ms),
+      count(batch.records),
+      count(counts.joined),
+      count(counts.dead_letters),
+      versions(pin.versions),
+      committed(batch.committed),
+    ].map((cell, at) => h("td", { "data-head": HEADS[at] }, cell)),
+  );
+}
+
+function versions(found) {
+  const known = Object.entries(found ?? {});
+  return known.length ? known.map(([name, version], at) => [at > 0 && ", ", said(name), ` ${plain(version)}`]) : "–";
+}
+
+function committed(value) {
+  if (value === null || value === undefined) return "not known";
+  return [shape(value ? "✓" : "…"), value ? "yes" : "not yet"];
+}
