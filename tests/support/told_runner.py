@@ -1,7 +1,6 @@
-"""A runner without Spark that reports what a test tells it: the job's file `told.json`.
+"""A runner without Spark that reports what a test tells it, and nothing before that.
 
-What is not told is as `tests.support.runner_program` reports it. Nothing is reported before the first
-`tell`.
+What is not told is as `tests.support.runner_program` reports it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The files of the status page: served with strict headers, without markup from data, and packaged."""
+"""The files of the status page: served with strict headers, no markup from data, packaged."""
 
 import re
 import zipfile
