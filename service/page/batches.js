@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { clock, count, plain } from "./format.js";
-import { panel, refusal, said, shape, table, time } from "./parts.js";
+import { cell, panel, refusal, said, shape, table, time } from "./parts.js";
 
 const HEADS = ["Batch", "Time", "Records", "Rows", "Dead letters", "Table versions", "Committed"];
 
@@ -40,7 +40,7 @@ function row(batch) {
       count(counts.dead_letters),
       versions(pin.versions),
       committed(batch.committed),
-    ].map((cell, at) => h("td", { "data-head": HEADS[at] }, cell)),
+    ].map((content, at) => cell(HEADS[at], content)),
   );
 }
 

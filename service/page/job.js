@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { clock, duration, plain } from "./format.js";
 import { batches } from "./batches.js";
 import { probe, tables, valve } from "./progress.js";
-import { fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
+import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
 import { wanted } from "./jobs.js";
 
 const WAY = ["STARTING", "SNAPSHOT", "CATCHING_UP", "JOINING"];
@@ -14,6 +14,7 @@ const MEANING = {
   CATCHING_UP: "changes up to HIGH are committed",
   JOINING: "the gate is open",
 };
+const PLACES = { done: "✓", now: "▶", ahead: "·" };
 const MET = { true: ["✓", "met", "good"], false: ["✕", "not met", "warn"], null: ["?", "not known", "rest"] };
 
 /** The job as nodes; `watch` is a `JobWatch`. */
@@ -65,18 +66,23 @@ function why({ job, wait }) {
     heading,
     h("p", { class: "sentence" }, said(wait?.sentence ?? job.reason)),
     wait?.hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(wait.hint)),
-    wait?.conditions?.length > 0 && conditions(wait.conditions, isWaiting),
+    wait?.conditions?.length > 0 && conditions(wait.conditions),
   );
 }
 
-function conditions(found, isWaiting) {
-  const met = found.filter((condition) => condition.met === true).length;
-  return h(
-    "details",
-    { open: isWaiting, "data-key": isWaiting ? "unmet" : "met" },
-    h("summary", {}, `Conditions, in the order in which they come true: ${met} of ${found.length} met`),
-    h("ol", { class: "conditions" }, found.map(condition)),
-  );
+/** What is not met can be seen at once, in the order in which it must come true; the rest on demand. */
+function conditions(found) {
+  const unmet = found.filter((one) => one.met === false);
+  const met = found.filter((one) => one.met === true).length;
+  return [
+    unmet.length > 0 && h("ol", { class: "conditions", "data-key": "unmet" }, unmet.map(condition)),
+    h(
+      "details",
+      { "data-key": "all" },
+      h("summary", {}, `All conditions: ${met} of ${found.length} met`),
+      h("ol", { class: "conditions" }, found.map(condition)),
+    ),
+  ];
 }
 
 function condition({ name, about, met, evidence, hint }) {
@@ -129,21 +135,21 @@ export function steps(history, job) {
 }
 
 function way({ history: past, job, nowMs }) {
-  const words = { done: ["✓", "done"], now: ["▶", "now"], ahead: ["·", "not yet"] };
   const step = ({ name, atMs, place }) =>
     h(
       "li",
       { class: place, "aria-current": place === "now" ? "step" : null, "data-key": name },
-      h("span", { class: "step" }, shape(words[place][0]), plain(name)),
-      h("span", { class: "quiet" }, words[place][1], MEANING[name] && `: ${MEANING[name]}`),
-      atMs !== null && place !== "ahead" && since(place, atMs, nowMs),
+      h("span", { class: "step" }, shape(PLACES[place]), plain(name)),
+      MEANING[name] && h("span", { class: "quiet" }, MEANING[name]),
+      h("span", { class: "quiet" }, when(place, atMs, nowMs)),
     );
   return panel("way", "Phases", h("ol", { class: "way" }, steps(past, job).map(step)));
 }
 
-function since(place, atMs, nowMs) {
-  const lasts = place === "now" ? [", for ", duration(nowMs - atMs)] : null;
-  return h("span", { class: "quiet" }, "since ", time(atMs), lasts);
+function when(place, atMs, nowMs) {
+  if (place === "ahead") return "not yet";
+  if (place === "done") return atMs === null ? "done" : ["done, begun at ", time(atMs)];
+  return atMs === null ? "now" : ["now, for ", duration(nowMs - atMs), ", since ", time(atMs)];
 }
 
 function history({ history: past, historyError }) {
@@ -152,10 +158,10 @@ function history({ history: past, historyError }) {
     h(
       "tr",
       { "data-key": event.sequence },
-      h("td", { "data-head": "When" }, time(event.at_ms)),
-      h("td", { "data-head": "From" }, event.from ? plain(event.from) : "–"),
-      h("td", { "data-head": "To" }, state(event.to)),
-      h("td", { "data-head": "Cause" }, said(event.cause)),
+      cell("When", time(event.at_ms)),
+      cell("From", event.from ? plain(event.from) : "–"),
+      cell("To", state(event.to)),
+      cell("Cause", said(event.cause)),
     );
   return panel(
     "history",

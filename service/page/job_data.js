@@ -49,8 +49,9 @@ export class JobWatch {
     this.askBatches();
   }
 
+  /** Until when what is shown is known to be so. */
   get nowMs() {
-    return Date.now();
+    return this.#told.nowMs();
   }
 
   stop() {
@@ -125,8 +126,7 @@ export class JobWatch {
     try {
       this.wait = await get(`${this.#path}/explain-wait`);
     } catch (error) {
-      this.wait = null; // the job's own reason is shown instead
-      this.#failed(error, () => {});
+      this.#failed(error, () => (this.wait = null)); // the job's own reason is shown instead
     }
     this.#changed();
     this.#later("wait", WAIT_REFRESH_MS, () => this.#askWait());

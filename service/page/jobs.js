@@ -70,7 +70,7 @@ function row(job) {
 }
 
 function phase(job) {
-  return job.phase && h("span", { class: "quiet" }, ` phase ${plain(job.phase)}`);
+  return job.phase && h("span", { class: "quiet phase" }, ` phase ${plain(job.phase)}`);
 }
 
 /** What is asked of the job, while it does not do it yet. */

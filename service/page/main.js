@@ -23,6 +23,7 @@ let isFocusWanted = false;
 
 const told = {
   changed: schedule,
+  nowMs: () => link.staleSinceMs ?? Date.now(),
   live() {
     Object.assign(link, { isLive: true, staleSinceMs: null, error: null });
     schedule();

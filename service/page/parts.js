@@ -73,7 +73,7 @@ export function facts(pairs) {
 
 /** A table that scrolls by itself where it is too wide; rows are lists of cells, or nodes. */
 export function table(label, heads, rows) {
-  const cells = (row) => row.map((cell, at) => h("td", { "data-head": heads[at] }, cell));
+  const cells = (row) => row.map((content, at) => cell(heads[at], content));
   return h(
     "div",
     { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
@@ -84,6 +84,11 @@ export function table(label, heads, rows) {
       h("tbody", {}, rows.map((row) => (row instanceof Node ? row : h("tr", {}, cells(row))))),
     ),
   );
+}
+
+/** A cell that knows its column's head: on a phone it stands beside it. */
+export function cell(head, ...content) {
+  return h("td", { "data-head": head }, h("div", {}, content));
 }
 
 /** What is wrong, where, and what to do. */

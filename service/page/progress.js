@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { bytes, count, duration, isComplete, many, percent, plain, position, watermark } from "./format.js";
-import { facts, panel, said, shape, table, time } from "./parts.js";
+import { cell, facts, panel, said, shape, table, time } from "./parts.js";
 
 /** The valve: open or closed, and what each channel says. */
 export function valve(job) {
@@ -22,7 +22,7 @@ export function valve(job) {
     ),
     h("p", { class: "quiet" }, valveSays(isOpen, channels, job)),
     channels.length > 0 && table("Channels of the valve", ["Channel", "Status", "Says"], channels.map(row)),
-    job.combined_watermark && h("p", { class: "quiet" }, `Together the stream ${watermark(job.combined_watermark)}.`),
+    job.combined_watermark && h("p", { class: "quiet" }, `The output of the valve ${watermark(job.combined_watermark)}.`),
   );
 }
 
@@ -38,13 +38,14 @@ function valveSays(isOpen, channels, job) {
 
 function row(channel) {
   const isMet = isComplete(channel.watermark);
+  const tone = isMet ? "good" : "warn";
   const aligned = channel.aligned === false ? ", not aligned" : "";
   return h(
     "tr",
     { "data-key": channel.channel },
-    h("td", {}, said(channel.channel)),
-    h("td", {}, plain(channel.status), aligned),
-    h("td", {}, h("span", { class: isMet ? "good" : "warn" }, shape(isMet ? "✓" : "…")), watermark(channel.watermark)),
+    cell("Channel", said(channel.channel)),
+    cell("Status", plain(channel.status), aligned),
+    cell("Says", h("span", { class: tone }, shape(isMet ? "✓" : "…")), watermark(channel.watermark)),
   );
 }
 
