@@ -17,9 +17,14 @@ export function batches({ batches: found, batchesAtMs, batchesError, isAskingBat
       "p",
       { class: "quiet" },
       batchesAtMs ? `As of ${clock(batchesAtMs, nowMs)}. ` : null,
-      h("button", { type: "button", "data-action": "batches", disabled: isAskingBatches }, isAskingBatches ? "Looking …" : "Look again"),
+      again(isAskingBatches),
     ),
   );
+}
+
+function again(isAsking) {
+  const label = isAsking ? "Looking …" : "Look again";
+  return h("button", { type: "button", "data-action": "batches", disabled: isAsking }, label);
 }
 
 function none() {
@@ -34,7 +39,7 @@ function row(batch) {
     { "data-key": batch.batch },
     [
       count(batch.batch),
-      time(batch.committed_at_ms ?? pin.batch_time_ms),
+      time(batch.committed_at_ms ?? pin.batch_timestamp_ms),
       count(batch.records),
       count(counts.joined),
       count(counts.dead_letters),
@@ -46,7 +51,8 @@ function row(batch) {
 
 function versions(found) {
   const known = Object.entries(found ?? {});
-  return known.length ? known.map(([name, version], at) => [at > 0 && ", ", said(name), ` ${plain(version)}`]) : "–";
+  if (!known.length) return "–";
+  return known.map(([name, version], at) => [at > 0 && ", ", said(name), ` ${plain(version)}`]);
 }
 
 function committed(value) {

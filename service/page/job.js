@@ -15,14 +15,19 @@ const MEANING = {
   JOINING: "the gate is open",
 };
 const PLACES = { done: "✓", now: "▶", ahead: "·" };
-const MET = { true: ["✓", "met", "good"], false: ["✕", "not met", "warn"], null: ["?", "not known", "rest"] };
+const MET = {
+  true: ["✓", "met", "good"],
+  false: ["✕", "not met", "warn"],
+  null: ["?", "not known", "rest"],
+};
 
 /** The job as nodes; `watch` is a `JobWatch`. */
 export function jobView(watch) {
   const { job } = watch;
   const back = h("p", { class: "back", "data-key": "back" }, h("a", { href: "#/" }, "← All jobs"));
-  if (watch.isRemoved) return [back, gone("This job has been removed", "Its topics and tables are gone, too.")];
-  if (!job) return [back, watch.error ? refusal("The job cannot be shown", watch.error) : waiting()];
+  if (watch.isRemoved) return [back, gone()];
+  if (!job && !watch.error) return [back, waiting()];
+  if (!job) return [back, refusal("The job cannot be shown", watch.error)];
   return [
     back,
     title(job),
@@ -44,8 +49,13 @@ function waiting() {
   return h("p", { class: "empty", "data-key": "waiting" }, "Asking the control plane …");
 }
 
-function gone(what, more) {
-  return h("div", { class: "empty", "data-key": "gone" }, h("h1", { tabindex: "-1" }, what), h("p", {}, more));
+function gone() {
+  return h(
+    "div",
+    { class: "empty", "data-key": "gone" },
+    h("h1", { tabindex: "-1" }, "This job has been removed"),
+    h("p", {}, "Its topics and tables are gone, too."),
+  );
 }
 
 function title(job) {
@@ -206,7 +216,8 @@ function acknowledgements(job) {
     h("code", {}, `${plain(found.cause)} ${plain(found.choice)}`),
     said(found.reason),
   ]);
-  return panel("decisions", "Decisions", table("Decisions", ["When", "By", "Cause and choice", "Reason"], rows));
+  const heads = ["When", "By", "Cause and choice", "Reason"];
+  return panel("decisions", "Decisions", table("Decisions", heads, rows));
 }
 
 function script({ sql }) {

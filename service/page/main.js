@@ -7,11 +7,14 @@ import { jobView } from "./job.js";
 import { JobWatch } from "./job_data.js";
 import { jobsView } from "./jobs.js";
 import { JobList } from "./jobs_data.js";
-import { said } from "./parts.js";
+import { refusal, said } from "./parts.js";
 
-const [content, notice, connection, spoken, foot] = ["content", "notice", "connection", "spoken", "foot"]
-  .map((id) => document.getElementById(id));
+const IDS = ["content", "notice", "connection", "spoken", "foot"];
+const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
 const JOB = /^#\/jobs\/([0-9a-f-]{36})$/;
+const WANTED = "This control plane asks for a token.";
+const PATTERN = "\\s*[!-~]+\\s*"; // what a header can carry
+const CREATE = () => h("code", {}, "sluice tokens create");
 const MAY_BLINK_MS = 1_500; // a connection that is back within this was never worth a word
 
 /** Whether what is shown is as the control plane says now. */
@@ -68,6 +71,7 @@ function go() {
 
 /** A hidden tab must not hold one of the few connections that a browser has. */
 function hideOrShow() {
+  link.isLive = false;
   if (document.hidden) shown.source?.stop();
   else if (!link.unauthorised) shown.source?.start();
 }
@@ -77,7 +81,12 @@ function schedule() {
   isScheduled = true;
   requestAnimationFrame(() => {
     isScheduled = false;
-    render();
+    try {
+      render();
+    } catch (error) {
+      show(notice, refusal("This view cannot be drawn", error));
+      throw error;
+    }
   });
 }
 
@@ -100,7 +109,8 @@ function view() {
   if (link.unauthorised) return tokenForm();
   if (shown.kind === "job") return jobView(shown.source);
   if (shown.kind === "jobs") return jobsView(shown.source);
-  return h("div", { class: "empty" }, h("h1", { tabindex: "-1" }, "There is no such view"), h("a", { href: "#/" }, "All jobs"));
+  const heading = h("h1", { tabindex: "-1" }, "There is no such view");
+  return h("div", { class: "empty" }, heading, h("a", { href: "#/" }, "All jobs"));
 }
 
 function status(isStale) {
@@ -133,11 +143,11 @@ function tokenForm() {
     "form",
     { class: "panel token", "data-form": "token", "data-key": "token" },
     h("h1", { tabindex: "-1" }, "A token, please"),
-    h("p", {}, isWrong ? ["The token was not accepted: ", said(problem.detail), "."] : "This control plane asks for a token."),
+    h("p", {}, isWrong ? ["The token was not accepted: ", said(problem.detail), "."] : WANTED),
     isWrong && h("p", { class: "hint" }, said(problem.hint)),
     h("label", { for: "token" }, "Token"),
-    h("input", { id: "token", name: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false" }),
-    h("p", { class: "quiet" }, "It is kept for this tab only. An admin makes one with ", h("code", {}, "sluice tokens create"), "."),
+    h("input", { id: "token", name: "token", type: "password", pattern: PATTERN, required: true }),
+    h("p", { class: "quiet" }, "It is kept for this tab only. An admin makes one with ", CREATE(), "."),
     h("button", { type: "submit" }, "Go on"),
   );
 }

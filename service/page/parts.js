@@ -93,10 +93,11 @@ export function cell(head, ...content) {
 
 /** What is wrong, where, and what to do. */
 export function fault(tone, title, { type, message, hint, part }, ...more) {
+  const sign = tone === "bad" ? "✕" : "▲";
   return h(
     "div",
     { class: `fault ${tone}` },
-    h("p", { class: "fault-title" }, shape(tone === "bad" ? "✕" : "▲"), title, kind(type), part && [" · ", said(part)]),
+    h("p", { class: "fault-title" }, shape(sign), title, kind(type), part && [" · ", said(part)]),
     h("p", { class: "fault-message" }, said(message)),
     hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(hint)),
     more,

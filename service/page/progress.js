@@ -4,12 +4,16 @@ import { h } from "./dom.js";
 import { bytes, count, duration, isComplete, many, percent, plain, position, watermark } from "./format.js";
 import { cell, facts, panel, said, shape, table, time } from "./parts.js";
 
+const CHANNEL = ["Channel", "Status", "Says"];
+const OFFSETS = ["Partition", "Start", "Next", "End", "Waiting"];
+
 /** The valve: open or closed, and what each channel says. */
 export function valve(job) {
   const channels = (job.dimensions ?? []).flatMap((dimension) =>
     dimension.channels.map((channel) => ({ ...channel, dimension: dimension.name })),
   );
   const isOpen = job.phase === "JOIN";
+  const combined = job.combined_watermark;
   return panel(
     "valve",
     "Valve",
@@ -21,15 +25,16 @@ export function valve(job) {
       isOpen && job.opened_at_ms ? [" since ", time(job.opened_at_ms)] : null,
     ),
     h("p", { class: "quiet" }, valveSays(isOpen, channels, job)),
-    channels.length > 0 && table("Channels of the valve", ["Channel", "Status", "Says"], channels.map(row)),
-    job.combined_watermark && h("p", { class: "quiet" }, `The output of the valve ${watermark(job.combined_watermark)}.`),
+    channels.length > 0 && table("Channels of the valve", CHANNEL, channels.map(row)),
+    combined && h("p", { class: "quiet" }, `The output of the valve ${watermark(combined)}.`),
   );
 }
 
 function valveSays(isOpen, channels, job) {
   if (isOpen) {
-    const held = Number.isFinite(job.held_at_open) ? ` ${many(job.held_at_open, "record")} had been held.` : "";
-    return `Every snapshot is complete and committed; it stays open.${held}`;
+    const held = job.held_at_open;
+    const told = Number.isFinite(held) ? ` ${many(held, "record")} had been held.` : "";
+    return `Every snapshot is complete and committed; it stays open.${told}`;
   }
   const open = channels.filter((channel) => isComplete(channel.watermark)).length;
   if (!channels.length) return "No channel has been reported yet; without one it never opens.";
@@ -52,7 +57,7 @@ function row(channel) {
 /** The stream: what is held, how far behind the join is, and what has become of the records. */
 export function probe(job) {
   const { probe: stream } = job;
-  if (!stream) return panel("stream", "Stream", h("p", { class: "quiet" }, "Nothing has been reported yet."));
+  if (!stream) return panel("stream", "Stream", h("p", { class: "quiet" }, "No report yet."));
   const isOpen = job.phase === "JOIN";
   const partitions = Object.keys(stream.end_offsets ?? {});
   const size = Number.isFinite(stream.held_bytes) ? ` (about ${bytes(stream.held_bytes)})` : "";
@@ -73,7 +78,7 @@ export function probe(job) {
       "details",
       {},
       h("summary", {}, `Offsets of ${many(partitions.length, "partition")}`),
-      table("Offsets", ["Partition", "Start", "Next", "End", "Waiting"], partitions.map((name) => offsetRow(stream, name))),
+      table("Offsets", OFFSETS, partitions.map((name) => offsetRow(stream, name))),
     ),
   );
 }
@@ -84,7 +89,7 @@ function big(value, more) {
 
 function letters({ dead_letters: found }) {
   if (!found) return count(found ?? 0);
-  return [h("strong", { class: "warn" }, count(found)), " · look at them: ", h("code", {}, "sluice dlq ls JOB")];
+  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, "sluice dlq ls JOB")];
 }
 
 function freshness(ages) {
@@ -112,7 +117,7 @@ export function tables(watch) {
 }
 
 function dimensionPanel(dimension, watch) {
-  const { snapshot, emitted } = dimension;
+  const { snapshot, emitted, binlog_delay_ms: delay, index_version: indexed, fold_version: folded } = dimension;
   const source = dimension.source ? [" · ", plain(dimension.source)] : null;
   return panel(
     `table-${dimension.name}`,
@@ -122,12 +127,12 @@ function dimensionPanel(dimension, watch) {
     facts([
       ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],
       ["lag of its topic", many(dimension.lag_records, "record")],
-      ["behind the database", dimension.binlog_delay_ms === null ? null : duration(dimension.binlog_delay_ms)],
+      ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],
       ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],
-      ["indexed version", dimension.index_version === null ? null : count(dimension.index_version)],
-      ["folded version", dimension.fold_version === null ? null : count(dimension.fold_version)],
+      ["indexed version", Number.isFinite(indexed) ? count(indexed) : null],
+      ["folded version", Number.isFinite(folded) ? count(folded) : null],
       ["source has emitted", emitted ? `it ${watermark(emitted.watermark)}` : null],
       ["LOW", dimension.low ? position(dimension.low, dimension.source) : null],
       ["HIGH", dimension.high ? position(dimension.high, dimension.source) : null],
@@ -142,18 +147,21 @@ function bar(snapshot, name) {
   const share = isGuess ? Math.min(percent(done, total) ?? 0, 99) : percent(done, total);
   const isKnown = share !== null && total !== null && !(isGuess && !total);
   const label = `Snapshot of ${plain(name)}`;
+  const end = share === 100 && !isGuess ? ", complete" : "";
+  const text = isKnown ? `${share} %${end}` : "starting";
   return h(
     "div",
     { class: "bar" },
     h("progress", { "aria-label": label, max: "100", value: isKnown ? String(share) : null }),
-    h("span", { class: "bar-text" }, isKnown ? `${share} %` : "starting", share === 100 && !isGuess ? ", complete" : ""),
+    h("span", { class: "bar-text" }, text),
   );
 }
 
 function pace(snapshot, { rowsPerSecond, leftMs }) {
+  const { rows_done: done, rows_total: total, chunks_done: read, chunks_total: parts } = snapshot;
   const about = snapshot.rows_total_is_estimate ? "about " : "";
-  const rows = `${count(snapshot.rows_done)} of ${about}${count(snapshot.rows_total)} snapshot rows committed`;
-  const chunks = snapshot.chunks_total ? `, ${count(snapshot.chunks_done)} of ${many(snapshot.chunks_total, "chunk")} read` : "";
+  const rows = `${count(done)} of ${about}${count(total)} snapshot rows committed`;
+  const chunks = parts ? `, ${count(read)} of ${many(parts, "chunk")} read` : "";
   const speed = rowsPerSecond ? `, ${count(Math.round(rowsPerSecond))} rows a second` : "";
   const left = leftMs ? `, about ${duration(leftMs)} left` : "";
   return `${rows}${chunks}${speed}${left}`;

@@ -17,6 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.support.wait import wait_until
 
 REQUIRED = "CI_NEEDS_BROWSER"  # .ci/run sets it: a missing browser is an error then
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -104,7 +105,7 @@ class Browser:
 @contextmanager
 def open_browser(profile: Path) -> Iterator[Browser]:
     """A browser with a profile of its own; the test is skipped where there is none."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     driver_program = shutil.which("chromedriver")
     if program is None or driver_program is None:
         told = "no chromium and chromedriver on PATH (Debian: chromium chromium-driver)"

@@ -30,6 +30,7 @@ class Plane:
         self.settings = settings_in(data_dir, port=port)
         self.url = f"http://127.0.0.1:{port}"
         self.plane = None
+        self.gone = []  # kept: they started processes that live on
         self.client = Client(self.url)
 
     def start(self):
@@ -39,6 +40,7 @@ class Plane:
 
     def stop(self):
         self.plane.close()
+        self.gone.append(self.plane)
 
     def tell(self, job_id, **report):
         tell(JobLayout(self.settings.jobs_dir / job_id).job_dir, **report)
@@ -182,10 +184,18 @@ def test_a_job_moves_from_its_snapshot_to_joining_before_the_eyes(plane, browser
     assert "JOINING" in browser.driver.title
     assert "orders is JOINING" in browser.run("return document.querySelector('#spoken').innerText")
     assert browser.run("return window.isTheSamePage")
+
+
+def test_a_job_that_ends_and_is_removed_says_so(plane, shaken):
+    browser = shaken  # what is asked just before the removal is a 404
+    job_id = plane.submit(script(), "short")
+    browser.open(job_url(plane, job_id))
+    browser.until("STARTING", ".title")
     plane.client.stop(job_id)
     browser.until("STOPPED", ".title")
     plane.client.remove(job_id)
     browser.until("has been removed", "main")
+    browser.until("ended", "#connection")
 
 
 def test_a_stalled_job_shows_causes_hints_and_the_decision_that_it_waits_for(
@@ -330,7 +340,10 @@ FORMATS = {
         ([{"timestamp_ms": -(2**63), "use_processing_time": False}], "nothing yet (MIN, false)"),
         ([{"timestamp_ms": -(2**63), "use_processing_time": True}], "processing time (MIN, true)"),
         ([{"timestamp_ms": 2**63 - 1, "use_processing_time": False}], "has ended (MAX, false)"),
-        ([{"timestamp_ms": 0, "use_processing_time": False}], "up to 1970-01-01T00:00:00.000Z"),
+        (
+            [{"timestamp_ms": 0, "use_processing_time": False}],
+            "up to 1970-01-01T00:00:00.000Z (0, false)",
+        ),
     ],
     "plain": [(["a\u202eb\x1b[31m\nc"], "a\ufffdb\ufffd[31m\nc"), ([None], "")],
     "utc": [([None], None), ([1e300], None), ([0], "1970-01-01T00:00:00.000Z")],
