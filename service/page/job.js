@@ -14,6 +14,7 @@ const MEANING = {
   CATCHING_UP: "changes up to HIGH are committed",
   JOINING: "the gate is open",
 };
+const UNMET = 5; // enough to see what is next
 const PLACES = { done: "✓", now: "▶", ahead: "·" };
 const MET = {
   true: ["✓", "met", "good"],
@@ -84,12 +85,13 @@ function why({ job, wait }) {
 function conditions(found) {
   const unmet = found.filter((one) => one.met === false);
   const met = found.filter((one) => one.met === true).length;
+  const first = unmet.slice(0, UNMET);
   return [
-    unmet.length > 0 && h("ol", { class: "conditions", "data-key": "unmet" }, unmet.map(condition)),
+    first.length > 0 && h("ol", { class: "conditions", "data-key": "unmet" }, first.map(condition)),
     h(
       "details",
       { "data-key": "all" },
-      h("summary", {}, `All conditions: ${met} of ${found.length} met`),
+      h("summary", {}, `All conditions: ${met} of ${found.length} met, ${unmet.length} not met`),
       h("ol", { class: "conditions" }, found.map(condition)),
     ),
   ];

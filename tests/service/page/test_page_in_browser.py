@@ -30,7 +30,7 @@ class Plane:
         self.settings = settings_in(data_dir, port=port)
         self.url = f"http://127.0.0.1:{port}"
         self.plane = None
-        self.gone = []  # kept: they started processes that live on
+        self.gone = []  # supervisors that have started runners which live on
         self.client = Client(self.url)
 
     def start(self):
@@ -39,8 +39,17 @@ class Plane:
         ).__enter__()
 
     def stop(self):
+        self.gone.append(self.plane.services.supervisor)
         self.plane.close()
-        self.gone.append(self.plane)
+
+    def end(self):
+        jobs = self.plane.services.store.all_jobs()
+        self.plane.stop_jobs(timeout_s=30)
+        self.stop()
+        for supervisor in self.gone:
+            for job in jobs:
+                supervisor.runner_of(job.id)  # reaps the process
+        self.client.close()
 
     def tell(self, job_id, **report):
         tell(JobLayout(self.settings.jobs_dir / job_id).job_dir, **report)
@@ -69,9 +78,7 @@ def plane(tmp_path_factory):
         try:
             yield plane
         finally:
-            plane.plane.stop_jobs(timeout_s=30)
-            plane.stop()
-            plane.client.close()
+            plane.end()
 
 
 @pytest.fixture(scope="module")
@@ -393,6 +400,23 @@ def test_the_way_of_a_job_is_told_from_its_history(plane, browser):
     assert found == [*expected, "STALLED now"]
     found = browser.call("job.js", body, past, {"state": "JOINING", "phase": "JOIN"})
     assert found == ["STARTING done", "SNAPSHOT done", "CATCHING_UP done", "JOINING now"]
+
+
+def test_batches_are_shown_with_their_pin_and_counts(plane, browser):
+    browser.open(plane.url)
+    pin = {"batch": 4, "versions": {HOSTILE: 12, "users": 3}, "batch_timestamp_ms": 1_000}
+    counts = {"joined": 4_998, "dead_letters": 2}
+    done = {"batch": 4, "pin": pin, "records": 5_000, "counts": counts, "committed": True}
+    bare = {"batch": 5, "pin": {"batch": 5}, "records": None, "committed": None, "counts": None}
+    body = """
+      const node = m.batches({ batches: a[0], batchesAtMs: 2000, nowMs: 2000 });
+      return [...node.querySelectorAll("tbody tr")].map((row) =>
+        [...row.children].map((cell) => cell.innerText || cell.textContent));
+    """
+    newest, older = browser.call("batches.js", body, [bare, done])
+    assert [newest[0], *newest[2:]] == ["5", DASH, DASH, DASH, DASH, "not known"]
+    assert [older[0], *older[2:5]] == ["4", "5,000", "4,998", "2"]
+    assert older[5:] == [f"{HOSTILE} 12, users 3", "✓yes"]
 
 
 def test_the_pace_of_a_copy_is_told_once_it_is_known(plane, browser):
