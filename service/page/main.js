@@ -184,7 +184,8 @@ const ACTIONS = {
 };
 const FORMS = {
   token(form) {
-    keepToken(form.get("token").trim());
+    keepToken(new FormData(form).get("token").trim());
+    form.reset();
     link.unauthorised = null;
     go();
   },
@@ -198,7 +199,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();
-  FORMS[event.target.dataset.form](new FormData(event.target));
+  FORMS[event.target.dataset.form](event.target);
 });
 document.addEventListener("input", (event) => {
   const form = event.target.closest("[data-form=filter]");

@@ -5,13 +5,21 @@ import socket
 import time
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from service.client import Client
 from service.jobs.job import DesiredState, JobError, JobState
 from service.jobs.layout import JobLayout
 from service.jobs.store import Change
 from tests.support.browser import open_browser
-from tests.support.control_plane import HOOKS, INSPECT, ControlPlane, script, settings_in
+from tests.support.control_plane import (
+    HOOKS,
+    INSPECT,
+    ControlPlane,
+    control_plane,
+    script,
+    settings_in,
+)
 from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
 from tests.support.told_runner import COMMAND, tell
 from tests.support.wait import wait_until
@@ -264,7 +272,7 @@ def test_the_keyboard_comes_everywhere(plane, browser, copying_job):
     browser.until("copying", "main table")
     assert browser.tab_to(".skip", most=1)
     assert browser.tab_to(f"a[href$='{copying_job}']")
-    browser.press("\ue007")
+    browser.press(Keys.ENTER)
     browser.until("SNAPSHOT", ".title")
     browser.wait(lambda: browser.run("return document.activeElement.tagName") == "H1", "focus")
     assert browser.tab_to(".scroll")
@@ -316,6 +324,27 @@ def test_a_control_plane_that_goes_and_comes_back_is_told_as_it_is(plane, shaken
         "return [...document.querySelectorAll('#history tr[data-key]')].map(r => +r.dataset.key)"
     )
     assert sequences == sorted(set(sequences), reverse=True)
+
+
+def test_a_token_is_asked_for_kept_in_the_tab_and_sent_as_a_header(tmp_path, shaken):
+    tokens = pytest.importorskip("service.tokens")
+    browser = shaken  # each 401 is in its console
+    with control_plane(tmp_path / "data", auth_required=True) as plane:
+        wanted = tokens.NewToken("night shift", tokens.Scope.VIEWER)
+        token = plane.services.store.tokens.create(wanted)[1]
+        browser.open(plane.url)
+        browser.until("This control plane asks for a token", "main")
+        browser.until("no access", "#connection")
+        browser.find("#token").send_keys(f"{token[:-3]}abc", Keys.ENTER)
+        browser.until("The token was not accepted", "main")
+        assert browser.find("#token").get_property("value") == ""
+        browser.find("#token").send_keys(token, Keys.ENTER)
+        browser.until("No jobs yet", "main")
+        assert browser.driver.get_cookies() == []
+        assert browser.run("return localStorage.length") == 0
+        assert token not in browser.driver.current_url
+        browser.find("[data-action=forget]").click()
+        browser.until("This control plane asks for a token", "main")
 
 
 # Its own rules
