@@ -9,6 +9,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from service.api.page import DIRECTORY, asset_names
+from tests.support.browser import REQUIRED
 from tests.support.control_plane import ROOT, control_plane
 
 SCRIPTS = sorted(path.name for path in DIRECTORY.glob("*.js"))
@@ -105,6 +106,12 @@ def test_modules_import_files_that_there_are(name):
     imported = re.findall(r'^import .* from "([^"]+)";$', TEXTS[name], re.MULTILINE)
     assert imported == [path for path in imported if path.startswith("./")]
     assert {path.removeprefix("./") for path in imported} <= asset_names()
+
+
+def test_ci_installs_a_browser_and_does_without_skips():
+    run = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert f"export {REQUIRED}=1" in run
+    assert {"missing+=(chromium)", "missing+=(chromium-driver)"} <= set(re.findall(r"m\S+\)", run))
 
 
 def test_the_wheel_has_every_file_of_the_page(tmp_path):
