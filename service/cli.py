@@ -90,12 +90,6 @@ def demo(
     run(DemoOptions(rows=rows, records=wanted, plain=as_json, port=port))
 
 
-def _add(group: typer.Typer, name: str) -> None:
-    """Give the program a group of commands; help is plain text everywhere."""
-    group.rich_markup_mode = None
-    app.add_typer(group, name=name)
-
-
 for _command in (
     cli_up.up,
     cli_scripts.submit,
@@ -105,9 +99,12 @@ for _command in (
     cli_watermarks.watermarks,
 ):
     app.command()(_command)
-_add(cli_jobs.app, "jobs")
+app.add_typer(cli_jobs.app, name="jobs")
 cli_inspect.register(app)
-_add(cli_dlq.app, "dlq")
+app.add_typer(cli_dlq.app, name="dlq")
+for _group in app.registered_groups:
+    assert _group.typer_instance is not None
+    _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from service.cli_output import (
 )
 from service.cli_progress import working
 from service.cli_views import bars, bars_grid, job_parts, jobs_table
-from service.cli_wait import ENDED, GOALS, POLL_S, Look, explanation, follow
+from service.cli_wait import ENDED, GOALS, POLL_S, Look, follow
 from service.client import Client, RefusedError
 from service.errors import WaitTimeoutError
 from service.jobs.job import JobState
@@ -62,7 +62,7 @@ def get_job(job: Job, server: Server = None, output: Form = Output.TABLE) -> Non
     """Show where a job stands and what it waits for."""
     with open_client(server) as client:
         found = client.job(client.find(job))
-        why = explanation(client, found["id"]) if output is Output.TABLE else None
+        why = client.explain_wait(found["id"]) if output is Output.TABLE else None
     if output is Output.JSON:
         show_json(found)
     else:
@@ -163,7 +163,7 @@ def show_logs(
 
 @app.command("pause")
 def pause_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
-    """Pause a job after its batch. It keeps its place, and its runner stays."""
+    """Pause a job after its batch. Its runner ends, its place is kept."""
     with open_client(server) as client:
         job_id = client.find(job)
         client.pause(job_id)

@@ -72,13 +72,13 @@ def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:
 
 
 def _valid(sql: str) -> dict[str, Any]:
-    from service.jobs.submission import check_script  # slow to load, and few commands plan
+    from service.api.views import submission_warning  # slow to load, and few commands plan
+    from service.jobs.submission import check_script
     from service.sql.planner import plan_script
 
     check_script(sql)
     planned = plan_script(sql)
-    hint = "Submit a corrected script if this is not what you want."
-    warnings = [{"type": "submission", "message": w, "hint": hint} for w in planned.warnings]
+    warnings = [submission_warning(text) for text in planned.warnings]
     return {"valid": True, "name": planned.plan.name, "outside": False, "warnings": warnings}
 
 

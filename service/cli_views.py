@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from service.cli_output import clean, facts_table, number, one_line, ranges, table
+from service.cli_output import clean, facts_table, instant, number, one_line, ranges, table
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
@@ -124,6 +124,8 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     runner = job["runner"]
     alive = f"process {runner['pid']}" if runner["alive"] else "not running"
     yield "runner", f"{alive}, crashes {runner['crashes']}, restarts {runner['restarts']}"
+    if runner["restart_at_ms"] is not None:
+        yield "next start", instant(runner["restart_at_ms"])
     if job["writer"]:
         why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
         yield "writer", f"{clean(job['writer'])}{why}"

@@ -15,7 +15,7 @@ from service.errors import JobConflictError, UnreachableError, WaitTimeoutError
 
 POLL_S = 0.25
 _UNREACHED_S = 30.0
-_MISSING, _UNAVAILABLE = 404, 503
+_UNAVAILABLE = 503
 _OPEN = frozenset({"JOINING", "FINISHED"})  # a short job is JOINING for a moment only
 _AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
 
@@ -158,16 +158,6 @@ class Look:
             say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
 
 
-def explanation(client: Client, job_id: str) -> dict[str, Any] | None:
-    """What the job waits for; None from a control plane that is too old to say."""
-    try:
-        return client.explain_wait(job_id)
-    except RefusedError as exc:
-        if exc.problem.get("status") == _MISSING:
-            return None
-        raise
-
-
 def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
     state, wanted = job["state"], job["desired_state"]
     if state == "FAILED" and wanted != "RUNNING":
@@ -186,12 +176,10 @@ def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
 def _too_late(
     client: Client, job: Mapping[str, Any], goal: Goal, timeout_s: float
 ) -> WaitTimeoutError:
-    why = explanation(client, job["id"])
-    reason = job["reason"] if why is None else why["sentence"]
-    hint = None if why is None else why["hint"]
+    why = client.explain_wait(job["id"])
+    hint = "" if why["hint"] is None else f"{why['hint']} "
     return WaitTimeoutError(
         f'job "{job["id"]}" is {job["state"]} after {timeout_s:g} s, expected "{goal.name}": '
-        f"{reason}",
-        hint=f"{'' if hint is None else f'{hint} '}It goes on; look again with "
-        f"sluice jobs get {job['id']}.",
+        f"{why['sentence']}",
+        hint=f"{hint}It goes on; look again with sluice jobs get {job['id']}.",
     )

@@ -28,7 +28,7 @@ def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> 
         return
     rows = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
     for channel in found["channels"]:
-        status = channel["status"] if channel.get("aligned") is not False else "NOT ALIGNED"
+        status = channel["status"] if channel["aligned"] is not False else "NOT ALIGNED"
         names = (channel["dimension"], channel["channel"], status)
         rows.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
     show(facts_table(_facts(found)), Text(""), rows)
@@ -37,15 +37,13 @@ def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> 
 def _facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "phase", found["phase"] or "-"
     yield "combined", "-" if found["combined"] is None else watermark(found["combined"])
-    gate = found.get("gate")
-    if gate is not None:
-        yield "gate", _gate(gate)
-    for source in found.get("emitted", ()):
-        told = "nothing yet" if source["watermark"] is None else watermark(source["watermark"])
-        yield "emitted", f"{one_line(source['dimension'])}: {told}"
-    age_ms = found.get("status_age_ms")
-    if age_ms is not None:
-        yield "reported", f"{number(age_ms)} ms ago"
+    yield "gate", _gate(found["gate"])
+    for source in found["emitted"]:
+        emitted = source["emitted"]
+        told = "nothing yet" if emitted is None else watermark(emitted["watermark"])
+        yield "emitted", f"{told} by {one_line(source['dimension'])}"
+    if found["status_age_ms"] is not None:
+        yield "reported", f"{number(found['status_age_ms'])} ms ago"
 
 
 def _gate(gate: Mapping[str, Any]) -> str:

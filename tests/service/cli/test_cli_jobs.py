@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from service import cli
+from service import cli, cli_options
 from service.cli_exits import ExitCode, exit_code
 from service.cli_options import complete_job
 from service.cli_views import Bar, bars, short_ids, state
@@ -39,7 +39,7 @@ def plane(tmp_path_factory):
                 for name in ("calm", "lost"):
                     client.submit(script(), name)
                 states = {"JOINING", "STALLED"}
-                wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=60)
+                wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=240)
             yield running
     structlog.reset_defaults()
 
@@ -139,6 +139,15 @@ def test_watermarks_are_a_line_a_channel(sluice):
     assert report["combined"]["use_processing_time"] is True
 
 
+def test_a_job_is_shown_with_what_it_waits_for(sluice):
+    out = sluice("jobs", "get", "lost")[1]
+    assert "STALLED" in out
+    waits = out[out.index("WAITS FOR") :]
+    assert "no-stall" in waits
+    assert "5 records are gone" in waits
+    assert "users  10 of 10 rows" in sluice("jobs", "get", "calm")[1]
+
+
 # Waiting
 # --------------------------------------------------------------------------------------------------
 
@@ -192,6 +201,28 @@ def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
     with pytest.raises(UnreachableError):
         Look(client, job_id).job()
     client.close()
+
+
+def test_a_job_is_paused_and_resumed(sluice, client):
+    assert sluice("jobs", "pause", "calm")[0] == 0
+    assert client.job(client.find("calm"))["state"] == "PAUSED"
+    in_vain = sluice("wait", "calm", "join")
+    assert in_vain[0] == 1
+    assert "sluice jobs resume" in in_vain[2]
+    assert sluice("jobs", "resume", "calm", "--wait")[0] == 0
+    assert client.job(client.find("calm"))["state"] == "JOINING"
+
+
+def test_a_script_is_checked_with_all_that_it_names(sluice, tmp_path):
+    file = tmp_path / "job.sql"
+    file.write_text(script(password="wrong"))
+    assert sluice("validate", str(file))[:2] == (0, "valid: job enriched\n")
+    code, _, said = sluice("validate", str(file), "--outside")
+    assert (code, said.splitlines()[0]) == (1, 'error: access denied for user "cdc"')
+    file.write_text(script())
+    found = json.loads(sluice("validate", str(file), "--outside", "-o", "json")[1])
+    here = json.loads(sluice("validate", str(file), "-o", "json")[1])
+    assert found == {**here, "outside": True}
 
 
 CODES = {
@@ -362,12 +393,19 @@ def complete(words, **environment):
     return done.stdout.split()
 
 
-def test_a_shell_completes_jobs_of_the_control_plane(plane, client):
-    ids = [found["id"] for found in client.jobs()]
-    assert complete("sluice jobs get ", SLUICE_SERVER=plane.url) == ids
-    assert complete(f"sluice jobs get --server {plane.url} cal", SLUICE_SERVER=NOWHERE) == ["calm"]
-    assert complete("sluice wait calm j") == ["join"]
+def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
+    monkeypatch.setattr(cli_options, "_COMPLETION_PATIENCE_S", 60)
+    monkeypatch.setenv("SLUICE_SERVER", NOWHERE)
+    context = SimpleNamespace(params={"server": plane.url})
+    jobs = client.jobs()
+    assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
+    assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
+    assert complete_job(context, "done t") == []  # a shell would take it for two words
+
+
+def test_a_shell_completes_commands_and_phases():
     assert complete("sluice jobs re") == ["resume"]
+    assert complete("sluice wait calm j") == ["join"]
 
 
 def test_completion_without_a_control_plane_is_silent():
