@@ -3,18 +3,20 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from joins.errors import SinkError
-from joins.plan import JoinPlan
 from service.cli_options import Form, Script, Server, Timeout, open_client
 from service.cli_output import Output, one_line, say, show_json, takes_commands
 from service.cli_progress import working
 from service.cli_wait import WaitFor, follow
 from service.config import Settings
 from service.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from joins.plan import JoinPlan  # slow to load, and few commands plan
 
 _SHOWN_WARNING = 2000
 
@@ -101,7 +103,7 @@ def explain(script: Script, output: Form = Output.TABLE) -> None:
     _explain_writer(planned.plan)
 
 
-def _explain_writer(plan: JoinPlan) -> None:
+def _explain_writer(plan: "JoinPlan") -> None:
     from service.jobs.preflight import output_writer
 
     try:

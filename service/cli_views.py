@@ -172,7 +172,7 @@ def _waits(explanation: Mapping[str, Any]) -> Table:
     for condition in explanation["conditions"]:
         if condition["met"] is not True:
             about = "" if condition["about"] is None else f" {condition['about']}"
-            hint = "" if condition["hint"] is None else f" {condition['hint']}"
+            hint = "" if condition["hint"] is None else f". {condition['hint']}"
             unknown = "" if condition["met"] is False else "(not known) "
             name = one_line(f"{condition['name']}{about}")
             made.add_row(name, one_line(f"{unknown}{condition['evidence']}{hint}", 500))
@@ -180,7 +180,7 @@ def _waits(explanation: Mapping[str, Any]) -> Table:
 
 
 def _dimensions(job: Mapping[str, Any]) -> Table:
-    made = table("TABLE", "COPIED", "CHUNKS", "VERSION", "LAG", "CHANNELS THAT ARE COMPLETE")
+    made = table("TABLE", "COPIED", "CHUNKS", "VERSION", "LAG", "COMPLETE CHANNELS")
     for dimension in job["dimensions"]:
         snapshot, channels = dimension["snapshot"], dimension["channels"]
         complete = sum(channel["watermark"]["use_processing_time"] for channel in channels)

@@ -143,7 +143,7 @@ def test_a_job_is_shown_with_what_it_waits_for(sluice):
     out = sluice("jobs", "get", "lost")[1]
     assert "STALLED" in out
     waits = out[out.index("WAITS FOR") :]
-    assert "no-stall" in waits
+    assert "not-stalled" in waits
     assert "5 records are gone" in waits
     assert "users  10 of 10 rows" in sluice("jobs", "get", "calm")[1]
 
@@ -369,6 +369,13 @@ def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
     os.close(ours)
     assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") == 1
     assert b"users" in shown
+
+
+def test_the_program_starts_without_what_few_commands_need():
+    slow = ("pyarrow", "pyspark", "sqlglot", "fastapi", "uvicorn", "sqlalchemy")
+    code = f"import sys, service.cli; print([name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
 
 
 # Completion
