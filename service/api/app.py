@@ -25,6 +25,7 @@ from service.api.guard import LoopbackGuard
 from service.api.jobs import Services
 from service.api.metrics import RequestCounters, RequestMetrics
 from service.api.negotiation import check_accept
+from service.api.parameters import check_query
 from service.api.schemas import Problem
 
 _ROUTERS = (
@@ -55,7 +56,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
         summary="Joins a stream with a table that is still being copied.",
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(check_accept)],
+        dependencies=[Depends(check_accept), Depends(check_query)],
     )
     app.state.services = services
     app.state.requests = RequestCounters()
