@@ -91,7 +91,7 @@ def _plan(layout: JobLayout) -> JoinPlan:
     except FileNotFoundError as exc:
         raise CheckpointError(
             f'directory "{layout.job_dir}" has no plan.json',
-            hint="Name the directory of a job, as in `sluice status JOB`.",
+            hint="Name the directory of a job, as in `sluice jobs get JOB`.",
         ) from exc
 
 
