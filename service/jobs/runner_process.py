@@ -12,6 +12,7 @@ from typing import Self
 import psutil
 
 import service
+from service.credentials import TOKEN
 from service.jobs.layout import JobLayout, write_runner_pid
 
 EXIT_STOPPED = 0
@@ -19,6 +20,7 @@ EXIT_FAILED = 3
 EXIT_LOCKED = 4
 RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
 _LOG_LIMIT_BYTES = 16 << 20
+_KEPT_HERE = ("SLUICE_DATABASE_URL", TOKEN)
 
 
 class RunnerProcess:
@@ -104,12 +106,13 @@ class RunnerProcess:
 def environment() -> dict[str, str]:
     """Ours, with our packages' directory in front: the runner works in another directory.
 
-    The job store is the control plane's: its URL, which may hold a password, stays here.
+    The job store is the control plane's: its URL, which may hold a password, stays here, and so
+    does a token that commands of the operator would use.
     """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     paths = dict.fromkeys(str(Path(entry).absolute()) for entry in entries)
-    ours = {name: value for name, value in os.environ.items() if name != "SLUICE_DATABASE_URL"}
+    ours = {name: value for name, value in os.environ.items() if name not in _KEPT_HERE}
     return {**ours, "PYTHONPATH": os.pathsep.join(paths)}
 
 

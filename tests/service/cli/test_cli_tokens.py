@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from service.cli import app
 from service.credentials import Credentials
 from service.errors import ConfigError
+from service.jobs.runner_process import environment
 from tests.support.control_plane import ROOT, control_plane
 
 
@@ -73,3 +74,10 @@ def test_a_token_file_has_one_token(tmp_path, monkeypatch, content):
     assert "slc_" not in caught.value.message
     monkeypatch.setenv("SLUICE_TOKEN", "slc_c")
     assert Credentials.of_environment().token == "slc_c"
+
+
+def test_runners_do_not_inherit_the_operators_token(monkeypatch):
+    monkeypatch.setenv("SLUICE_TOKEN", "slc_c")
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "x")
+    assert "SLUICE_TOKEN" not in environment()
+    assert environment()["SLUICE_SECRET_SHOP"] == "x"
