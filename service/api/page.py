@@ -9,6 +9,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from service.api.access import PUBLIC
+
 DIRECTORY = Path(__file__).resolve().parents[1] / "page"
 _INDEX = "index.html"
 _MEDIA_TYPES = {
@@ -29,7 +31,7 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _READ = ["GET", "HEAD"]
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[PUBLIC])
 
 
 @router.api_route("/", methods=_READ)
