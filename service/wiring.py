@@ -93,7 +93,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         source = found.source
         if not isinstance(source, MysqlCdcSource):
             return found
-        return replace(found, source=replace(source, password=secrets.resolve(source.password)))
+        username, password = (secrets.resolve(v) for v in (source.username, source.password))
+        return replace(found, source=replace(source, username=username, password=password))
 
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
