@@ -16,12 +16,17 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from joins.errors import SinkError
-from service import cli_dlq, cli_inspect
+from service import cli_dlq, cli_inspect, cli_secrets
 from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
 from service.client import Client, RefusedError
 from service.config import Settings, unknown_variables
-from service.errors import ControlPlaneError, JobNotFoundError, SubmissionError
+from service.errors import (
+    ControlPlaneError,
+    JobNotFoundError,
+    NotAllowedError,
+    SubmissionError,
+)
 from service.logs import configure_logs
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -210,7 +215,7 @@ def validate(script: Script, output: Form = Output.TEXT) -> None:
         typer.echo(line)
     try:
         choice = output_writer(planned.plan, Settings.load())
-    except SinkError as exc:
+    except (SinkError, NotAllowedError) as exc:
         say(f"warning: {exc.message}. {exc.hint}")
         return
     if choice is not None:
@@ -249,6 +254,7 @@ def demo(
 
 cli_inspect.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_secrets.app, name="secrets")
 
 
 def main() -> None:

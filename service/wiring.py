@@ -65,6 +65,7 @@ from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
+from service.allowed import check_allowed, confined_path
 from service.config import Settings
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
@@ -136,8 +137,12 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is."""
-    return settings.warehouse_dir / table.path.removeprefix("file://")
+    """Where a table of the delta connector is.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+    """
+    return confined_path(table, settings)
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:
@@ -214,7 +219,8 @@ class OpenJob:
         Raises:
             SluiceError: a part cannot be used; what was created stays and is found again.
         """
-        secrets = SecretResolver(self.settings.secrets_dir, self.layout.job_dir)
+        check_allowed(plan, self.settings)
+        secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         return _Assembly(self, resolve_secrets(plan, secrets)).assemble(on_tick)
 
 

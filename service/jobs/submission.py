@@ -60,7 +60,7 @@ class Submissions:
             if planned.inline_secrets:
                 inline = {secret.name: secret.value for secret in planned.inline_secrets}
                 write_secrets(layout.job_dir, inline)
-            secrets = SecretResolver(self._settings.secrets_dir, layout.job_dir)
+            secrets = SecretResolver.of(self._settings, layout.job_dir)
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
             advice = self._hooks.advise(plan, self._settings)
             return self._keep(request, job_id, plan, (*planned.warnings, *advice))

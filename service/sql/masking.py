@@ -41,9 +41,10 @@ def masked_comments(text: str, known: Collection[str]) -> str:
     ranges: list[tuple[int, int]] = []
     for comment in _comments(text):
         ranges += _inside(comment)
+        first, inner = _inner(comment)
         for value in known:
-            found = re.finditer(re.escape(value), comment[0]) if value else ()
-            ranges += ((comment.start() + f.start(), comment.start() + f.end()) for f in found)
+            found = re.finditer(re.escape(value), inner) if value else ()
+            ranges += ((first + f.start(), first + f.end()) for f in found)
     return _starred(text, ranges)
 
 
@@ -72,8 +73,14 @@ def _starred(text: str, ranges: Iterable[tuple[int, int]]) -> str:
 
 def _inside(comment: re.Match[str]) -> Iterator[tuple[int, int]]:
     """The ranges to hide of a comment."""
-    first = comment.start() + 2
-    return ((first + a, first + b) for a, b in _hidden(comment[0][2:], _LEXEME_OF_COMMENT))
+    first, inner = _inner(comment)
+    return ((first + a, first + b) for a, b in _hidden(inner, _LEXEME_OF_COMMENT))
+
+
+def _inner(comment: re.Match[str]) -> tuple[int, str]:
+    """Where the text of a comment starts, and the text: without what marks it as a comment."""
+    text = comment[0][2:]
+    return comment.start() + 2, text if comment[0][0] == "-" else text.removesuffix("*/")
 
 
 def _hidden(text: str, lexeme: re.Pattern[str]) -> Iterator[tuple[int, int]]:

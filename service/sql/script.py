@@ -34,4 +34,3 @@ class Script:
         first = max(0, column - 1 - _EXCERPT_WIDTH // 2)
         shown = printable(line[first : first + _EXCERPT_WIDTH])
         return f"{shown}\n{' ' * (column - 1 - first)}^"
-

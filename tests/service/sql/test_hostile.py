@@ -1,4 +1,4 @@
-"""A corpus of statements that would do harm, by the rows of the table of what must never get through.
+"""A corpus of statements that would do harm, by the classes of harm of a SQL endpoint.
 
 Each is refused by the planner, which starts nothing and connects to nothing, at its own place.
 """

@@ -145,15 +145,16 @@ def plan_or_refusal(script):
     try:
         planned = plan_script(script)
     except SqlError as error:
-        assert error.hint
-        assert error.message.startswith(f"line {error.line}, column {error.column}: ")
-        assert 1 <= error.line <= script.count("\n") + 1
-        line = script.split("\n")[error.line - 1]
-        assert 1 <= error.column <= len(line) + 1
-        return None
-    check_allowed(planned.plan)
-    assert plan_codec.load(plan_codec.dump(planned.plan)) == planned.plan
-    return planned
+        refusal = error
+    else:
+        check_allowed(planned.plan)
+        assert plan_codec.load(plan_codec.dump(planned.plan)) == planned.plan
+        return planned
+    assert refusal.hint
+    assert refusal.message.startswith(f"line {refusal.line}, column {refusal.column}: ")
+    assert 1 <= refusal.line <= script.count("\n") + 1
+    assert 1 <= refusal.column <= len(script.split("\n")[refusal.line - 1]) + 1
+    return None
 
 
 @pytest.mark.parametrize("seed", range(PARTS))
