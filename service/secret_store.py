@@ -75,18 +75,12 @@ class SecretStore:
 
     def known(self) -> list[KnownSecret]:
         """Every secret that can be seen, in the order in which places are asked."""
-        used = self._used()
-        seen: dict[str, str] = {}
-        found = []
+        used, found = self._used(), list[KnownSecret]()
         for name, source in self._everywhere():
-            variable = variable_of(name)
-            jobs = tuple(sorted(j for n, ids in used.items() if n == name for j in ids))
-            if source == "environment":
-                jobs = tuple(
-                    sorted(j for n, ids in used.items() if variable_of(n) == variable for j in ids)
-                )
-            found.append(KnownSecret(name, source, jobs, seen.get(variable) or seen.get(name)))
-            seen.setdefault(variable if source == "environment" else name, source)
+            key = variable_of if source == "environment" else str
+            jobs = {job for n, ids in used.items() if key(n) == key(name) for job in ids}
+            hidden_by = next((s.source for s in found if _hides(s, name)), None)
+            found.append(KnownSecret(name, source, tuple(sorted(jobs)), hidden_by))
         return found
 
     def jobs_of(self, name: str) -> list[str]:
@@ -95,16 +89,12 @@ class SecretStore:
 
     def _everywhere(self) -> Iterator[tuple[str, str]]:
         """Name and source of each."""
-        for variable in sorted(os.environ):
-            if variable.startswith(VARIABLE_PREFIX) and os.environ[variable]:
-                yield (
-                    variable.removeprefix(VARIABLE_PREFIX).removesuffix("_FILE").lower(),
-                    ("environment"),
-                )
-        for directory, source in (
-            (self._settings.secrets_dir, "directory"),
-            (self._directory, "kept"),
-        ):
+        for variable, value in sorted(os.environ.items()):
+            if variable.startswith(VARIABLE_PREFIX) and value:
+                name = variable.removeprefix(VARIABLE_PREFIX).removesuffix("_FILE")
+                yield name.lower(), "environment"
+        places = (("directory", self._settings.secrets_dir), ("kept", self._directory))
+        for source, directory in places:
             for path in sorted(directory.glob("*")) if directory is not None else ():
                 if not path.name.startswith(".") and path.is_file():
                     yield path.name, source
@@ -127,6 +117,12 @@ class SecretStore:
             f'secret "{name}" cannot be {what} in "{self._directory}": {exc.strerror}',
             hint="Run the command as the user of the control plane, with its data directory.",
         )
+
+
+def _hides(earlier: KnownSecret, name: str) -> bool:
+    if earlier.source == "environment":
+        return variable_of(earlier.name) == variable_of(name)
+    return earlier.name == name
 
 
 def _is_plain(value: str) -> bool:
