@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.inspection_schemas import (
     BatchReplay,
     BatchView,
@@ -14,13 +15,14 @@ from service.api.inspection_schemas import (
     RowExplanation,
 )
 from service.api.jobs import Injected, JobId, Services
+from service.api.progress_schemas import BatchPage
 
 _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
 Topic = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-router = APIRouter(tags=["inspection"])
+router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,18 @@ def inspect(
     return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
 
 
+@router.get("/v1/jobs/{job_id}/batches", summary="List batches")
+def list_batches(
+    job_id: JobId,
+    services: Injected,
+    cursor: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> BatchPage:
+    """Batches below `cursor`, the newest first: offsets, pin, counts and freshness."""
+    arguments = [f"--limit={limit}", *([] if cursor is None else [f"--below={cursor}"])]
+    return BatchPage.model_validate(inspect(services, job_id, ["batches", *arguments]))
+
+
 @router.get("/v1/jobs/{job_id}/batches/{number}", summary="Show a batch")
 def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchView:
     """Offsets, versions and time of its pin, and what it has committed."""
@@ -59,7 +73,11 @@ def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchV
     return BatchView.model_validate(found)
 
 
-@router.post("/v1/jobs/{job_id}/batches/{number}:replay", summary="Repeat a batch and compare")
+@router.post(
+    "/v1/jobs/{job_id}/batches/{number}:replay",
+    summary="Repeat a batch and compare",
+    dependencies=[OPERATOR],
+)
 def replay_batch(
     job_id: JobId,
     number: BatchNumber,
