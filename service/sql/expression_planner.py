@@ -19,7 +19,7 @@ from service.sql.syntax import (
     Reference,
     TypeNode,
 )
-from service.sql.text_limits import check_length
+from service.sql.text_limits import check_length, check_padding
 from service.sql.type_rules import (
     BOOLEAN,
     DOUBLE,
@@ -160,7 +160,7 @@ class ExpressionPlanner:
         length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
         if not target.fixed:
             return self.call("LEFT", (value, length), STRING, value.at)
-        self._check_padding(length)
+        check_padding(self._script, length)
         blank = Typed(Constant(" ", STRING), nullable=False, at=target.at)
         return self.call("RPAD", (value, length, blank), STRING, value.at)
 

@@ -18,7 +18,7 @@ def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed])
         SqlError: its length is no literal, or what it does to a text can make it too long.
     """
     if call in PADDING:
-        _check_padding(script, arguments[1])
+        check_padding(script, arguments[1])
     if call == "REPLACE" and _replaced(*(a.expression for a in arguments)) > MAX_GROWTH:
         raise script.error(
             at,
@@ -27,7 +27,12 @@ def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed])
         )
 
 
-def _check_padding(script: Script, length: Typed) -> None:
+def check_padding(script: Script, length: Typed) -> None:
+    """See that a text is padded to a length that is a literal and not too much.
+
+    Raises:
+        SqlError: it is not.
+    """
     value, highest = length.expression, MAX_PADDED_LENGTH
     if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
         return
