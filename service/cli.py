@@ -19,6 +19,7 @@ from service import (
     cli_inspect,
     cli_jobs,
     cli_scripts,
+    cli_secrets,
     cli_tokens,
     cli_up,
     cli_wait,
@@ -114,6 +115,7 @@ for _command in (
 app.add_typer(cli_jobs.app, name="jobs")
 cli_inspect.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")
 for _group in app.registered_groups:
     assert _group.typer_instance is not None

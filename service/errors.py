@@ -5,6 +5,7 @@
 | `ServiceError` | root of this package |
 | `ConfigError` | a setting is missing, malformed or out of range |
 | `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
+| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
 | `VertexNotFoundError` | the job has no part of this id |
@@ -38,6 +39,10 @@ class ConfigError(ServiceError):
 
 class SecretError(ServiceError):
     """A secret cannot be resolved."""
+
+
+class NotAllowedError(ServiceError):
+    """A script reaches for something that the operator's lists do not have."""
 
 
 class SubmissionError(ServiceError):

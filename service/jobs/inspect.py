@@ -25,6 +25,7 @@ from joins.stalls import type_name
 from service.jobs.layout import JobLayout
 from service.jobs.past import history_places, open_explainer, open_replayer
 from service.logs import configure_logs
+from service.secret_hand_over import take_over
 from watermark.errors import SluiceError
 
 Result = Mapping[str, Any]
@@ -176,6 +177,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.job_dir is None and arguments.run is not doctor:
         parser.error("--job-dir is missing")
+    take_over()
     configure_logs("WARNING")
     job_dir = None if arguments.job_dir is None else arguments.job_dir.resolve()
     try:

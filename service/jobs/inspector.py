@@ -24,6 +24,7 @@ from service.config import PREFIX, Settings
 from service.embedded import launch
 from service.errors import AnsweredError, BusyError, InspectionError
 from service.jobs.runner_process import environment
+from service.secret_hand_over import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
 MOST_AT_ONCE = 2
@@ -64,15 +65,17 @@ class Inspector:
         """
         with _taken(self._seats, 0.0), _taken(self._free, _PATIENCE_S):
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
-            return _result(self._run([*self._command, *place, *arguments], timeout_s))
+            with handed_over(job_dir) as secrets:
+                command = [*self._command, *place, *arguments]
+                return _result(self._run(command, secrets, timeout_s))
 
-    def _run(self, command: Sequence[str], timeout_s: float) -> bytes:
+    def _run(self, command: Sequence[str], secrets: int, timeout_s: float) -> bytes:
         """What `command` printed; its process group is gone when this returns."""
         bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 bound,
-                stdin=subprocess.DEVNULL,
+                stdin=secrets,
                 stdout=printed,
                 stderr=said,
                 env={**environment(), **self._environment},

@@ -69,7 +69,7 @@ def history_places(job_dir: Path) -> HistoryPlaces:
             f'job "{job_dir.name}" has no batch yet',
             hint="Its runner has not started; look again when the job is JOINING.",
         )
-    secrets = SecretResolver(settings.secrets_dir, job_dir)
+    secrets = SecretResolver.of(settings, job_dir)
     return HistoryPlaces(
         app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
         checkpoint=checkpoint,
