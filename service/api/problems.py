@@ -24,6 +24,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from joins.errors import QuestionError
 from joins.stalls import type_name
 from service.errors import (
     AnsweredError,
@@ -38,6 +39,7 @@ from watermark.errors import SluiceError
 MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger(__name__)
 _STATUS: dict[type[SluiceError], int] = {
+    QuestionError: 400,
     JobNotFoundError: 404,
     JobConflictError: 409,
     StoreError: 503,
@@ -45,11 +47,14 @@ _STATUS: dict[type[SluiceError], int] = {
     InspectionError: 503,
 }
 _STATUS_OF_ANSWER = {
+    "question": 400,
     **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(("unknown-dimension", "unknown-version"), 404),
     **dict.fromkeys(
         ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
     ),
-    **dict.fromkeys(("pinned-version-expired", "records-expired"), 410),
+    "not-readable": 409,
+    **dict.fromkeys(("pinned-version-expired", "records-expired", "version-expired"), 410),
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"

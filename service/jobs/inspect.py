@@ -1,7 +1,8 @@
 """Looks into a job and prints one JSON object; it reads only, with a runner or without one.
 
 `python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `replay`, `explain-row`,
-`doctor`, `dead-letters list|show`. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`doctor`, `dead-letters list|show`, and `tables`, whose question is a JSON object on standard input.
+The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
@@ -97,6 +98,13 @@ def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     return _letter_json(letter, arguments.value_bytes)
 
 
+def show_tables(job_dir: Path, _: argparse.Namespace) -> Result:
+    """Dimensions, their rows and changes, or the output."""
+    from service.jobs.tables import JobTables
+
+    return JobTables(job_dir).answer(json.load(sys.stdin))
+
+
 # The process
 # --------------------------------------------------------------------------------------------------
 
@@ -124,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--partition", type=int, required=True)
     explain.add_argument("--offset", type=int, required=True)
     commands.add_parser("doctor").set_defaults(run=doctor)
+    commands.add_parser("tables").set_defaults(run=show_tables)
     letters = commands.add_parser("dead-letters").add_subparsers(required=True)
     listing = letters.add_parser("list")
     listing.set_defaults(run=list_letters)
