@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from joins.errors import SinkError
-from service import cli_dlq, cli_inspect
+from service import cli_dlq, cli_inspect, cli_tables
 from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
 from service.client import Client, RefusedError
@@ -248,6 +248,7 @@ def demo(
 
 
 cli_inspect.register(app)
+cli_tables.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
 
 

@@ -1,7 +1,7 @@
 """`/v1/jobs/{id}/dimensions` and `/preview`: what a job joins with, and what it has written.
 
-Tables are read by an inspection, a process apart. With `Accept: application/vnd.apache.arrow.stream`
-the rows come as an Arrow stream, and headers say what JSON says around them.
+Tables are read by an inspection, a process apart. Who accepts `application/vnd.apache.arrow.stream`
+gets the rows as an Arrow stream, and headers say what JSON says around them.
 """
 
 import base64

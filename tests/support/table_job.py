@@ -140,3 +140,14 @@ def place(op: str, pos: int, offset: int, *, generation: int = 1) -> dict[str, A
 
 def user(user_id: int | None, name: str | None, op: str, pos: int, offset: int) -> dict[str, Any]:
     return {"user_id": user_id, "name": name, **place(op, pos, offset)}
+
+
+def fill(job: TableJob) -> None:
+    """Users at versions 1 to 3, a price, and one batch."""
+    job.start()
+    job.change("users", *(user(key, f"user {key}", "r", 5, key) for key in (1, 2, 3)))
+    job.change("users", user(None, None, "w", 9, 4))
+    job.change("users", user(1, "renamed", "u", 10, 5), user(2, None, "d", 11, 6))
+    job.change("prices", {**PRICE, **place("r", 1, 1)})
+    row = {"user_id": 1, "name": "user 1", "price": Decimal("12.50")}
+    job.batch(0, row, users=2, prices=1)
