@@ -7,45 +7,19 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from service.api.server import ControlPlane
-from service.client import Client
-from tests.support.control_plane import HOOKS, RUNNER, settings_in
-from tests.support.table_job import TableJob, fill, script
-from tests.support.wait import wait_until
-
 ARROW = "application/vnd.apache.arrow.stream"
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    """Two jobs: `enriched` has tables and output, `printed` has a sink without rows."""
-    data_dir = tmp_path_factory.mktemp("data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
-        with plane, Client(plane.url) as client:
-            try:
-                fill(TableJob(data_dir, client.submit(script(), "enriched")["id"]))
-                client.submit(script("'connector'='print'"), "printed")
-                wait_until(
-                    lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60
-                )
-                yield plane
-            finally:
-                plane.stop_jobs(timeout_s=20)
-
-
-@pytest.fixture(scope="module")
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=120) as client:
+def http(tables_plane):
+    with httpx.Client(base_url=tables_plane.url, trust_env=False, timeout=120) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def job(http):
+def job(tables_plane):
     """Where the addresses of `enriched` begin."""
-    jobs = {item["name"]: item["id"] for item in http.get("/v1/jobs").json()["items"]}
-    return f"/v1/jobs/{jobs['enriched']}"
+    return f"/v1/jobs/{tables_plane.enriched}"
 
 
 def test_rows_of_a_version_are_told_with_their_place_in_the_source(http, job):
@@ -105,9 +79,8 @@ def test_what_cannot_be_shown_is_a_problem_with_a_hint(http, job, path, status, 
     assert answer.json()["hint"]
 
 
-def test_the_output_of_a_sink_without_a_table_is_a_conflict_of_its_own(http):
-    (printed,) = (j for j in http.get("/v1/jobs").json()["items"] if j["name"] == "printed")
-    answer = http.get(f"/v1/jobs/{printed['id']}/preview")
+def test_the_output_of_a_sink_without_a_table_is_a_conflict_of_its_own(http, tables_plane):
+    answer = http.get(f"/v1/jobs/{tables_plane.printed}/preview")
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:sluice:problem:not-readable")
 
 

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pyarrow as pa
 import pytest
 
-from service.api.server import ControlPlane
 from service.client import (
     ConflictError,
     InvalidRequestError,
@@ -26,45 +25,26 @@ from service.client.events import parse
 from service.client.models import Removed, StatusChanged, Transition
 from service.client.tables import _key_text
 from service.errors import ControlPlaneError
-from tests.support.control_plane import HOOKS, RUNNER, settings_in
-from tests.support.table_job import TableJob, fill, script
-
-KEY = "my-deployment-7"
+from tests.support.table_job import script
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    data_dir = tmp_path_factory.mktemp("data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
-        with plane:
-            try:
-                yield plane
-            finally:
-                plane.stop_jobs(timeout_s=20)
-
-
-@pytest.fixture(scope="module")
-def client(plane):
-    with Sluice(plane.url) as made:
+def client(tables_plane):
+    with Sluice(tables_plane.url) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def job(plane, client):
-    made = client.submit(script(), "enriched", idempotency_key=KEY)
-    fill(TableJob(plane.services.settings.data_dir, made.id))
-    made.wait_until("JOIN", timeout_s=60)
-    return made
+def job(client):
+    return client.job("enriched")
 
 
 EXAMPLES = {"sluice": sluice, "remote_job": remote_job, "tables": tables}
 
 
 @pytest.mark.parametrize("module", EXAMPLES.values(), ids=EXAMPLES)
-def test_the_examples_of_the_docstrings_do_what_they_say(plane, job, module):
-    known = {"job": job, "url": plane.url, "script": script(), "Sluice": Sluice}
+def test_the_examples_of_the_docstrings_do_what_they_say(tables_plane, job, module):
+    known = {"job": job, "url": tables_plane.url, "script": script(), "Sluice": Sluice}
     tests = doctest.DocTestFinder().find(module, extraglobs=known)
     runner = doctest.DocTestRunner(verbose=False)
     for test in tests:
@@ -93,8 +73,8 @@ def test_rows_and_changes_are_tables_too(job):
 def test_watermarks_status_and_jobs_are_typed(client, job):
     assert job.watermarks().phase == "JOIN"
     assert job.watermarks().combined.use_processing_time
-    assert [found.id for found in client.jobs()] == [job.id]
-    assert client.job("enriched").id == job.id
+    assert job.id in [found.id for found in client.jobs()]
+    assert client.job(job.id[:13]).id == job.id
     with pytest.raises(ValueError, match="frozen"):
         job.status().state = "x"
 
@@ -107,12 +87,12 @@ def test_refusals_are_errors_of_their_own(client, job):
         list(job.dimension("nobody").rows())
     assert (told.value.kind, told.value.hint[-1]) == ("unknown-dimension", ".")
     with pytest.raises(ConflictError):
-        client.submit(script("'connector'='print'"), idempotency_key=KEY)
+        client.submit(script("'connector'='print'"), idempotency_key="my-deployment-7")
     with pytest.raises(ControlPlaneError, match="is JOINING, not FINISHED"):
         job.wait_until("FINISHED", timeout_s=0)
 
 
-def test_a_job_is_stopped_started_and_deleted(client, job):
+def test_a_job_is_stopped_and_deleted(client):
     made = client.submit(script("'connector'='blackhole'"), "short")
     made.wait_until("JOINING", timeout_s=60)
     assert made.stop().desired_state == "STOPPED"
@@ -169,7 +149,8 @@ class Flaky:
 
         class Handler(BaseHTTPRequestHandler):
             def answer(self):
-                flaky.asked.append((self.command, self.path, dict(self.headers)))
+                told = {name.lower(): value for name, value in self.headers.items()}
+                flaky.asked.append((self.command, self.path, told))
                 length = int(self.headers.get("Content-Length") or 0)
                 self.rfile.read(length)
                 status, headers, body = left.pop(0) if len(left) > 1 else left[0]
