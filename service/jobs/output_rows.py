@@ -1,6 +1,5 @@
 """The newest rows of a job's output as the answer of an inspection."""
 
-import json
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from joins.output_preview import OutputPreview, WrittenRows
 from joins.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
 from service.jobs.layout import JobLayout
-from service.jobs.table_answers import PAGE_BYTES, Answer, Question, arrow_stream
+from service.jobs.table_answers import Answer, Question, arrow_stream, fitting
 from service.wiring import output_path
 
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
@@ -47,10 +46,11 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
         rows = pa.concat_tables([nothing, *(written.rows for written in found)])
         return {**told, "batches": [_batch(w) for w in found], "arrow": arrow_stream(rows)}
     items = _items(found, plan)
-    rows_shown = sum(written.rows.num_rows for written in found)
+    all_rows = len(items)
+    items = items[: fitting(items)]
     shown = {item["output_version"] for item in items}
     batches = [_batch(written) for written in found if written.version in shown]
-    return {**told, "batches": batches, "items": items, "truncated": len(items) < rows_shown}
+    return {**told, "batches": batches, "items": items, "truncated": len(items) < all_rows}
 
 
 def _readable(sink: Sink) -> DeltaSink:
@@ -74,20 +74,14 @@ def _columns(plan: JoinPlan, sink: DeltaSink) -> list[Answer]:
 
 
 def _items(found: Sequence[WrittenRows], plan: JoinPlan) -> list[Answer]:
-    """As many rows as an answer may have bytes; one at least."""
     kinds = {c.name: c.expression.type for c in plan.output}
     items: list[Answer] = []
-    size = 0
     for written in found:
         names = written.rows.schema.names
         columns = [json_values(whole(written.rows.column(n)), kinds.get(n)) for n in names]
         for row in zip(*columns, strict=True):
-            values = dict(zip(names, row, strict=True))
-            size += len(json.dumps(values, ensure_ascii=False))
-            if items and size > PAGE_BYTES:
-                return items
             place = {"batch": written.batch, "output_version": written.version}
-            items.append({**place, "values": values})
+            items.append({**place, "values": dict(zip(names, row, strict=True))})
     return items
 
 

@@ -1,13 +1,14 @@
 """Rows of a dimension, and what changed in it, as the answers of an inspection."""
 
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.changelog_scan import SOURCE_TIME
+from joins.changelog_scan import SOURCE_TIME, Key
 from joins.dimension_changes import CHANGE_TYPE, Change, ChangePage, json_columns
 from joins.dimension_states import VISIBLE, DimensionStates, RowPage, State
 from joins.kernels.changes import DELETED
@@ -74,11 +75,32 @@ def _absent(
 
 def row_page(page: RowPage, dimension: Dimension, state: State, question: Question) -> Answer:
     """The rows of a page."""
-    cursor = next_cursor(page.next_after, dimension, (state.version,))
+    versions = (state.version,)
+    cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
         return {"next_cursor": cursor, "arrow": arrow_stream(_with_places(page.rows, dimension))}
     items = _row_items(page.rows, dimension)
-    return {"next_cursor": cursor, "items": items, "absent": []}
+    shown = fitting(items)
+    if shown < len(items):
+        cursor = next_cursor(_key(page.rows, shown - 1, dimension), dimension, versions)
+    return {"next_cursor": cursor, "items": items[:shown], "absent": []}
+
+
+def fitting(items: Sequence[Answer]) -> int:
+    """How many of `items` an answer has room for; one at least.
+
+    Many short columns are far longer as JSON than in memory.
+    """
+    size = 0
+    for at, item in enumerate(items):
+        size += len(json.dumps(item))
+        if at and size > PAGE_BYTES:
+            return at
+    return len(items)
+
+
+def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
+    return tuple(rows.column(name)[at] for name in dimension.primary_key)
 
 
 def _row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
@@ -102,11 +124,22 @@ def _places(rows: pa.Table) -> list[Answer]:
     ]
 
 
-def changed_rows(page: ChangePage, dimension: Dimension, question: Question) -> Answer:
+def changed_rows(
+    page: ChangePage, dimension: Dimension, versions: tuple[int, int], question: Question
+) -> Answer:
     """The changes of a page."""
+    cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
-        return {"arrow": arrow_stream(_with_places(page.as_table(), dimension, CHANGE_TYPE))}
-    return {"items": _change_items(page, dimension)}
+        rows = _with_places(page.as_table(), dimension, CHANGE_TYPE)
+        return {"next_cursor": cursor, "arrow": arrow_stream(rows)}
+    items = _change_items(page, dimension)
+    shown = fitting(items)
+    if shown < len(items):
+        last = page.changes[shown - 1]
+        side, at = (page.before, last.before) if last.after is None else (page.after, last.after)
+        assert at is not None
+        cursor = next_cursor(_key(side, at, dimension), dimension, versions)
+    return {"next_cursor": cursor, "items": items[:shown]}
 
 
 def _change_items(page: ChangePage, dimension: Dimension) -> list[Answer]:

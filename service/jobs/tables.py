@@ -27,7 +27,7 @@ from service.jobs.table_answers import (
     described,
     row_page,
 )
-from service.jobs.table_keys import Cursor, next_cursor
+from service.jobs.table_keys import Cursor
 
 
 class JobTables:
@@ -108,9 +108,8 @@ class JobTables:
             "from_version": versions[0],
             "to_version": versions[1],
             "complete": before.complete and after.complete,
-            "next_cursor": next_cursor(page.next_after, dimension, versions),
         }
-        return {**told, **changed_rows(page, dimension, question)}
+        return {**told, **changed_rows(page, dimension, versions, question)}
 
     def _find(self, name: str) -> Dimension:
         for dimension in self._plan.dimensions:

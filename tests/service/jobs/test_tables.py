@@ -13,6 +13,7 @@ from joins.errors import (
     UnknownDimensionError,
     UnknownVersionError,
 )
+from service.jobs import table_answers
 from service.jobs.tables import JobTables
 from service.sql.planner import plan_script
 from tests.support.table_job import PRICE, TableJob, place, script, user
@@ -120,6 +121,19 @@ def test_pages_stay_in_their_version(ask, job):
     second = ask("rows", "prices", limit=2, cursor=first["next_cursor"])
     assert (keys_of(second), second["next_cursor"]) == ([("FR", 7)], None)
     assert second["version"] < second["newest_version"]
+
+
+def test_a_page_that_is_too_long_as_json_goes_on_behind_its_last_row(ask, monkeypatch):
+    monkeypatch.setattr(table_answers, "PAGE_BYTES", 200)
+    pages, cursor = [], None
+    while not pages or cursor is not None:
+        found = ask("rows", version=2 if cursor is None else None, cursor=cursor)
+        pages.append([key for (key,) in keys_of(found)])
+        cursor = found["next_cursor"]
+    assert pages == [[1], [2], [3]]
+    first = ask("changes", **{"from": 0, "to": 2})
+    second = ask("changes", cursor=first["next_cursor"], **{"from": None})
+    assert (keys_of(first), keys_of(second)) == ([(1,)], [(2,)])
 
 
 def test_changes_between_two_versions_by_page(ask):
