@@ -60,7 +60,20 @@ class _Pages(Generic[Item]):
 
 
 class Rows(_Pages[Row]):
-    """Rows of a dimension in the order of its key; iterating asks for them page by page."""
+    """Rows of a dimension in the order of its key; iterating asks for them page by page.
+
+    Those of keys are asked for once: `absent` is of the same version as the rows.
+    """
+
+    _of_keys: dict[str, Any] | None = None
+
+    def _documents(self) -> Iterator[dict[str, Any]]:
+        if "key" not in self._query:
+            yield from super()._documents()
+            return
+        if self._of_keys is None:
+            self._of_keys = next(super()._documents())
+        yield self._of_keys
 
     def __iter__(self) -> Iterator[Row]:
         for page in self._documents():

@@ -60,7 +60,6 @@ def test_the_newest_rows_of_the_output(http, job):
 
 
 REFUSED = {
-    "unknown_table": ("dimensions/nobody", 404, "unknown-dimension"),
     "version_that_is_not_there": ("dimensions/users?version=9", 404, "unknown-version"),
     "key_of_another_type": ("dimensions/users?key=one", 400, "question"),
     "cursor_with_a_key": ("dimensions/users?cursor=e30&key=1", 400, "question"),

@@ -62,10 +62,10 @@ def test_rows_and_changes_are_tables_too(job):
         "update_postimage",
         "delete",
     ]
-    assert [(a.key["user_id"], a.reason) for a in users.rows(keys=[2]).absent] == [(2, "deleted")]
-    prices = job.dimension("prices")
-    (row,) = prices.rows(keys=[("DE", 7)])
+    rows = job.dimension("prices").rows(keys=[("DE", 7), ("FR", 7)])
+    (row,) = rows
     assert (row.values["price"], row.position["pos"]) == ("12.50", 1)
+    assert [(a.key["country"], a.reason) for a in rows.absent] == [("FR", "no-record")]
     (told, other) = job.dimensions()
     assert (told.table, told.version, other.primary_key) == ("users", 3, ("country", "item"))
 
