@@ -12,7 +12,7 @@ import pyarrow as pa
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.kernels.files import StagedFile
-from joins.kernels.probe import kernel_spec
+from joins.kernels.probe import DEAD_LETTERS, kernel_spec
 from joins.pins import Pin, PinStore, pin_json
 from joins.plan import JoinPlan
 from joins.types import arrow_type
@@ -86,6 +86,7 @@ class TableJob:
         for dimension in self.plan.dimensions:
             create_table(self.log(dimension.name).path, self.schema(dimension.name))
         create_table(self.output, kernel_spec(self.plan).output_schema)
+        create_table(self.directory / "dead_letters", DEAD_LETTERS)
         return self
 
     def log(self, name: str) -> DeltaLog:

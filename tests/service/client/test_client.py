@@ -79,6 +79,15 @@ def test_watermarks_status_and_jobs_are_typed(client, job):
         job.status().state = "x"
 
 
+def test_batches_and_what_a_job_waits_for_are_told(job):
+    (batch,) = job.batches(most=5)
+    assert (batch.batch, batch.committed, batch.pin["versions"]["users"]) == (0, True, 2)
+    told = job.explain_wait()
+    assert told.sentence
+    assert told.waiting is not all(condition.met for condition in told.conditions)
+    assert list(job.dead_letters()) == []
+
+
 def test_refusals_are_errors_of_their_own(client, job):
     with pytest.raises(InvalidRequestError) as told:
         client.submit("SELECT 1")
@@ -92,9 +101,21 @@ def test_refusals_are_errors_of_their_own(client, job):
         job.wait_until("FINISHED", timeout_s=0)
 
 
-def test_a_job_is_stopped_and_deleted(client):
+def until(events, state):
+    """Events up to the transition to `state`."""
+    for event in events:
+        yield event
+        if isinstance(event, Transition) and event.target == state:
+            return
+
+
+def test_a_job_is_followed_paused_stopped_and_deleted(client):
     made = client.submit(script("'connector'='blackhole'"), "short")
-    made.wait_until("JOINING", timeout_s=60)
+    events = made.events()
+    seen = [getattr(event, "target", None) for event in until(events, "JOINING")]
+    assert seen[0] == "CREATED"
+    assert made.pause().desired_state == "PAUSED"
+    assert made.resume().desired_state == "RUNNING"
     assert made.stop().desired_state == "STOPPED"
     made.wait_until("STOPPED", timeout_s=60)
     with pytest.raises(ControlPlaneError, match="is STOPPED, not JOINING"):
@@ -102,6 +123,8 @@ def test_a_job_is_stopped_and_deleted(client):
     made.delete()
     with pytest.raises(NotFoundError):
         made.status()
+    with pytest.raises(NotFoundError):
+        next(iter(made.events(after=events.last_id)))
 
 
 KEYS = {
