@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from joins.errors import QuestionError
+from service.api.access import VIEWER
 from service.api.jobs import Injected, JobId, Services
 from service.api.table_schemas import DimensionChanges, DimensionList, DimensionRows, Preview
 
@@ -49,7 +50,7 @@ Keys = Annotated[
         "array in key order or a JSON object.",
     ),
 ]
-router = APIRouter(prefix="/v1/jobs", tags=["tables"])
+router = APIRouter(prefix="/v1/jobs", tags=["tables"], dependencies=[VIEWER])
 
 
 def ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The typed client of one control plane."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
@@ -9,6 +10,7 @@ from service.client.models import JobStatus
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.client.wire import Client
+from service.credentials import Credentials
 
 
 class Sluice:
@@ -18,7 +20,9 @@ class Sluice:
     only reads, stop and start and the like, and submissions, which carry an idempotency key.
 
     Args:
-        control_plane: its address, or a client that already has what it needs, such as a token.
+        control_plane: its address.
+        token: sent with each request; a control plane on loopback may need none.
+        ca_file: PEM of the authorities whose certificates are trusted; the machine's own without.
 
     Example:
         >>> with Sluice(url) as sluice:
@@ -28,8 +32,10 @@ class Sluice:
         True
     """
 
-    def __init__(self, control_plane: str | Client) -> None:
-        self._client = Client(control_plane) if isinstance(control_plane, str) else control_plane
+    def __init__(
+        self, control_plane: str, *, token: str | None = None, ca_file: Path | None = None
+    ) -> None:
+        self._client = Client(control_plane, Credentials(token, ca_file))
         self._transport = Transport(self._client)
 
     def close(self) -> None:
