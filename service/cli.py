@@ -20,6 +20,7 @@ from service import (
     cli_jobs,
     cli_scripts,
     cli_secrets,
+    cli_tables,
     cli_tokens,
     cli_up,
     cli_wait,
@@ -114,6 +115,7 @@ for _command in (
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
 cli_inspect.register(app)
+cli_tables.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")

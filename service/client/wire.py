@@ -1,13 +1,14 @@
-"""A client of the control plane, used by the command line and the demo."""
+"""A client whose answers are the API's JSON documents, used by the command line and the demo."""
 
 import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -23,6 +24,7 @@ from service.errors import (
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _INSPECTION_TIMEOUT = httpx.Timeout(330.0, connect=5.0)
+_STREAM = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes every 15 s
 _POLL_S = 0.5
 _NONE = Credentials()
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -33,11 +35,20 @@ class RefusedError(ControlPlaneError):
 
     Attributes:
         problem: the whole document.
+        retry_after_s: when to ask again, if the answer says so.
     """
 
-    def __init__(self, message: str, *, hint: str, problem: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        problem: Mapping[str, Any],
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.problem = problem
+        self.retry_after_s = retry_after_s
 
 
 class Client:
@@ -225,6 +236,28 @@ class Client:
         path = "/v1/doctor" if job_id is None else f"/v1/jobs/{job_id}/doctor"
         return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
 
+    def dimensions(self, job_id: str) -> list[dict[str, Any]]:
+        """The tables that a job joins with, and their versions."""
+        found = self._json("GET", f"/v1/jobs/{job_id}/dimensions", timeout=_INSPECTION_TIMEOUT)
+        return list(found["items"])
+
+    def dimension_rows(self, job_id: str, table: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """A page of rows of a table at a version; `query` is that of the address."""
+        path = f"/v1/jobs/{job_id}/dimensions/{quote(table, safe='')}"
+        return self._json("GET", path, params=dict(query), timeout=_INSPECTION_TIMEOUT)
+
+    def dimension_changes(
+        self, job_id: str, table: str, query: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """A page of what changed between two versions; `query` is that of the address."""
+        path = f"/v1/jobs/{job_id}/dimensions/{quote(table, safe='')}/changes"
+        return self._json("GET", path, params=dict(query), timeout=_INSPECTION_TIMEOUT)
+
+    def preview(self, job_id: str, limit: int = 20) -> dict[str, Any]:
+        """The newest rows of a job's output, with their batches."""
+        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit}
+        return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
+
     def create_token(self, name: str, scope: str, days: int) -> dict[str, Any]:
         """Make a token; its text is in the answer and nowhere else. Needs scope admin."""
         body = {"name": name, "scope": scope, "expires_in_days": days}
@@ -244,12 +277,29 @@ class Client:
         answer = self._request("GET", f"/v1/jobs/{job_id}/log", params=query)
         return answer.text, int(answer.headers["Sluice-Next-Offset"])
 
-    def log_blocks(self, job_id: str) -> Iterator[str]:
-        """The newest block of the log and everything behind it that is there now."""
-        text, offset = self.log(job_id)
-        while text:
-            yield text
-            text, offset = self.log(job_id, offset)
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
+        """One request; `options` are those of httpx.
+
+        Raises:
+            RefusedError: the control plane answers with a problem.
+            ControlPlaneError: it cannot be reached.
+        """
+        return self._request(method, path, **options)
+
+    @contextmanager
+    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """An answer that goes on, to be read while it comes; raises as `request`."""
+        try:
+            with self._http.stream("GET", path, headers=dict(headers), timeout=_STREAM) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield answer
+        except (httpx.TransportError, httpx.InvalidURL) as exc:
+            raise ControlPlaneError(
+                f'stream of "{self._url}{path}" has ended: {_cause(exc)}',
+                hint="Open it again; Last-Event-ID says where to go on.",
+            ) from exc
 
     def _all_items(self, path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -307,7 +357,13 @@ class Client:
                 hint="Name the control plane's address with --server.",
             )
         problem = answer.json()
-        return RefusedError(problem["detail"], hint=problem["hint"], problem=problem)
+        again = answer.headers.get("Retry-After", "")
+        return RefusedError(
+            problem["detail"],
+            hint=problem["hint"],
+            problem=problem,
+            retry_after_s=float(again) if again.isdecimal() else None,
+        )
 
 
 def _check_way(url: str) -> None:
