@@ -1,4 +1,4 @@
-"""The command line, `sluice`: driving jobs; `cli_inspect` and `cli_dlq` have the other commands.
+"""The command line, `sluice`: driving jobs; `cli_inspect`, `cli_dlq` and `cli_tokens` have others.
 
 Exit codes: 0 done; 1 it could not be done (two lines on standard error: what happened, what to do);
 2 the command line is wrong. 130 interrupted. Data goes to standard output, talk to standard error.
@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from joins.errors import SinkError
-from service import cli_dlq, cli_inspect
+from service import cli_dlq, cli_inspect, cli_tokens
 from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
 from service.client import Client, RefusedError
@@ -53,7 +53,10 @@ Script = Annotated[Path, typer.Argument(help="The SQL script, - for standard inp
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on (loopback).")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on; not loopback: tokens, and TLS or a proxy."),
+    ] = None,
     port: Annotated[int | None, typer.Option(help="Port, 0 takes a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
@@ -249,6 +252,7 @@ def demo(
 
 cli_inspect.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_tokens.app, name="tokens")
 
 
 def main() -> None:

@@ -1,19 +1,25 @@
 """A client of the control plane, used by the command line and the demo."""
 
 import re
+import ssl
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 
-from service.errors import ControlPlaneError, JobNotFoundError
+from service.credentials import Credentials
+from service.errors import ConfigError, ControlPlaneError, JobNotFoundError
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _INSPECTION_TIMEOUT = httpx.Timeout(330.0, connect=5.0)
 _POLL_S = 0.5
+_NONE = Credentials()
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class RefusedError(ControlPlaneError):
@@ -31,10 +37,21 @@ class RefusedError(ControlPlaneError):
 class Client:
     """Speaks with one control plane; answers are the JSON documents of the API."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, credentials: Credentials = _NONE) -> None:
         self._url = url.rstrip("/")
+        headers = {}
+        if credentials.token is not None:
+            _check_way(self._url)
+            headers["Authorization"] = f"Bearer {credentials.token}"
+        # verify=False: there is nothing to verify without TLS, and redirects are not followed;
         # trust_env=False: a proxy of the environment has no business between us and loopback
-        self._http = httpx.Client(base_url=self._url, timeout=_TIMEOUT, trust_env=False)
+        self._http = httpx.Client(
+            base_url=self._url,
+            timeout=_TIMEOUT,
+            trust_env=False,
+            headers=headers,
+            verify=_trusted(credentials.ca_file) if self._url.startswith("https:") else False,
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -185,6 +202,19 @@ class Client:
         path = "/v1/doctor" if job_id is None else f"/v1/jobs/{job_id}/doctor"
         return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
 
+    def create_token(self, name: str, scope: str, days: int) -> dict[str, Any]:
+        """Make a token; its text is in the answer and nowhere else. Needs scope admin."""
+        body = {"name": name, "scope": scope, "expires_in_days": days}
+        return self._json("POST", "/v1/tokens", json=body)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """All tokens, the newest first. Needs scope admin."""
+        return self._all_items("/v1/tokens")
+
+    def revoke_token(self, token_id: str) -> None:
+        """End a token. Needs scope admin."""
+        self._request("DELETE", f"/v1/tokens/{token_id}")
+
     def log(self, job_id: str, offset: int | None = None) -> tuple[str, int]:
         """A block of the runner's log (the end without an offset) and where the next one starts."""
         query = {} if offset is None else {"offset": offset}
@@ -257,7 +287,30 @@ class Client:
         return RefusedError(problem["detail"], hint=problem["hint"], problem=problem)
 
 
+def _check_way(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise ControlPlaneError(
+            f'token would travel to "{url}" in the clear',
+            hint="Use https://, or an SSH tunnel to loopback; nothing was sent.",
+        )
+
+
+def _trusted(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as exc:
+        raise ConfigError(
+            f'file "{ca_file}" of trusted authorities cannot be used: {exc.strerror or exc}',
+            hint="Set SLUICE_CA_FILE to a PEM file, or unset it for those of this machine.",
+        ) from exc
+
+
 def _cause(exc: Exception) -> str:
+    if isinstance(exc, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
+        return "its certificate is not trusted (SLUICE_CA_FILE names further authorities)"
+    if isinstance(exc, httpx.ConnectError) and "[SSL" in str(exc):
+        return "it does not speak TLS as we do"
     if isinstance(exc, httpx.ConnectError):
         return "connection refused"
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__

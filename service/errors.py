@@ -12,6 +12,11 @@
 | `BusyError` | too much of the same is going on; later it can be done |
 | `InspectionError` | the process that reads a job's files ended without an answer |
 | `AnsweredError` | what a runner or an inspection refused; type, message and hint are theirs |
+| `UnauthorizedError` | a request has no token, or one that cannot be used |
+| `ForbiddenError` | a request is not for this caller, or comes from where none may come from |
+| `TooManyRequestsError` | a caller asks, or fails to authenticate, too often |
+| `TokenNotFoundError` | there is no such token |
+| `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
 | `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
 """
@@ -65,6 +70,42 @@ class AnsweredError(ServiceError):
     def __init__(self, message: str, *, hint: str, kind: str) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
+
+
+class UnauthorizedError(ServiceError):
+    """The caller has to authenticate itself, and has not.
+
+    Attributes:
+        invalid: a token was sent, but it cannot be used.
+    """
+
+    def __init__(self, message: str, *, hint: str, invalid: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        self.invalid = invalid
+
+
+class ForbiddenError(ServiceError):
+    """The caller is known, or need not be, but may not do this."""
+
+
+class TooManyRequestsError(ServiceError):
+    """The caller has to wait.
+
+    Attributes:
+        retry_after_s: how long at least.
+    """
+
+    def __init__(self, message: str, *, hint: str, retry_after_s: float) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class TokenNotFoundError(ServiceError):
+    """There is no token with this id or name."""
+
+
+class TokenLimitError(ServiceError):
+    """No further token can be made."""
 
 
 class StoreError(ServiceError):

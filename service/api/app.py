@@ -5,8 +5,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.api import acknowledgements, dead_letters, health, inspection, jobs, problems
-from service.api.guard import LoopbackGuard
+from service.api import acknowledgements, dead_letters, health, inspection, jobs, problems, tokens
+from service.api.access import Rules, describe, secure
+from service.api.guard import Gate, Guard
 from service.api.jobs import Services
 from service.api.schemas import Problem
 
@@ -26,13 +27,16 @@ def create_app(services: Services) -> FastAPI:
     app.include_router(dead_letters.router)
     app.include_router(inspection.router)
     app.include_router(health.router)
+    app.include_router(tokens.router)
     problems.register(app)
-    app.add_middleware(LoopbackGuard, host=services.settings.host)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign] # FastAPI's own way to extend it
+    rules = secure(app)  # after the last router
+    app.state.guard = Gate(services.settings, services.store.tokens, rules)
+    app.add_middleware(Guard, gate=app.state.guard)
+    app.openapi = lambda: _document(app, rules)  # type: ignore[method-assign] # FastAPI's own way to extend it
     return app
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
+def _document(app: FastAPI, rules: Rules) -> dict[str, Any]:
     """OpenAPI 3.1 in which every error is a problem document."""
     if app.openapi_schema is not None:
         return app.openapi_schema
@@ -49,5 +53,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for operation in path.values():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = answer
+    describe(document, rules)
     app.openapi_schema = document
     return document

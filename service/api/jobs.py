@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.schemas import (
     EventPage,
     JobDetail,
@@ -84,13 +85,14 @@ IdempotencyKey = Annotated[
         description="The same key with the same body is the same job, however often it is sent.",
     ),
 ]
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[VIEWER])
 
 
 @router.post(
     "",
     status_code=201,
     summary="Submit a job",
+    dependencies=[OPERATOR],
     responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
 )
 def submit_job(
@@ -126,6 +128,7 @@ def show_job(job_id: JobId, services: Injected) -> JobDetail:
     "/{job_id}",
     status_code=204,
     summary="Remove a job",
+    dependencies=[OPERATOR],
     response_model=None,
     responses={202: {"model": JobDetail, "description": "The removal goes on."}},
 )
@@ -151,19 +154,26 @@ def remove_job(
     )
 
 
-@router.post("/{job_id}:stop", status_code=202, summary="Stop a job")
+@router.post("/{job_id}:stop", status_code=202, summary="Stop a job", dependencies=[OPERATOR])
 def stop_job(job_id: JobId, services: Injected) -> JobDetail:
     """Let the runner end after its batch; the job keeps its place."""
     return services.want(job_id, DesiredState.STOPPED)
 
 
-@router.post("/{job_id}:start", status_code=202, summary="Start a stopped or failed job")
+@router.post(
+    "/{job_id}:start",
+    status_code=202,
+    summary="Start a stopped or failed job",
+    dependencies=[OPERATOR],
+)
 def start_job(job_id: JobId, services: Injected) -> JobDetail:
     """Go on where the job stopped."""
     return services.want(job_id, DesiredState.RUNNING)
 
 
-@router.post("/{job_id}:resume", status_code=202, summary="The same as start")
+@router.post(
+    "/{job_id}:resume", status_code=202, summary="The same as start", dependencies=[OPERATOR]
+)
 def resume_job(job_id: JobId, services: Injected) -> JobDetail:
     """Go on where the job stopped."""
     return services.want(job_id, DesiredState.RUNNING)

@@ -19,6 +19,7 @@ from alembic.util.exc import CommandError
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
 from service.jobs.job import DesiredState, Job, JobError, JobEvent, JobState, check_transition
+from service.jobs.token_store import TokenStore
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
@@ -101,6 +102,7 @@ class JobStore:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._writes = engine.execution_options(sluice_writes=True)
+        self.tokens = TokenStore(self._reading, self._writing)
 
     @classmethod
     def open(cls, url: str) -> Self:
