@@ -14,7 +14,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from service import cli_dlq, cli_inspect, cli_jobs, cli_scripts, cli_up, cli_wait, cli_watermarks
+from service import (
+    cli_dlq,
+    cli_inspect,
+    cli_jobs,
+    cli_scripts,
+    cli_secrets,
+    cli_tables,
+    cli_tokens,
+    cli_up,
+    cli_wait,
+    cli_watermarks,
+)
 from service.cli_exits import ExitCode, exit_code
 from service.cli_options import Form
 from service.cli_output import Output, say, show_json
@@ -39,7 +50,10 @@ app = typer.Typer(
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on (loopback).")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on; not loopback: tokens, and TLS or a proxy."),
+    ] = None,
     port: Annotated[int | None, typer.Option(help="Port, 0 takes a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
@@ -101,7 +115,10 @@ for _command in (
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
 cli_inspect.register(app)
+cli_tables.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_secrets.app, name="secrets")
+app.add_typer(cli_tokens.app, name="tokens")
 for _group in app.registered_groups:
     assert _group.typer_instance is not None
     _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere

@@ -10,18 +10,23 @@ import typer
 from service.cli_output import Output
 from service.client import Client
 from service.config import Settings
+from service.credentials import Credentials
 from watermark.errors import SluiceError
 
 _COMPLETION_PATIENCE_S = 1.0
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def open_client(server: str | None) -> Client:
     """A client of `server`, else of the control plane that the settings name."""
+    credentials = Credentials.of_environment()
     if server is not None:
-        return Client(server)
+        return Client(server, credentials)
     settings = Settings.load()
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return Client(f"http://{host}:{settings.port}")
+    host = _ANY_ADDRESS.get(settings.host, settings.host)
+    host = f"[{host}]" if ":" in host else host
+    scheme = "http" if settings.tls_cert is None else "https"
+    return Client(f"{scheme}://{host}:{settings.port}", credentials)
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:

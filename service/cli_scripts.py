@@ -13,7 +13,7 @@ from service.cli_output import Output, one_line, say, show_json, takes_commands
 from service.cli_progress import working
 from service.cli_wait import WaitFor, follow
 from service.config import Settings
-from service.errors import SubmissionError
+from service.errors import NotAllowedError, SubmissionError
 
 if TYPE_CHECKING:
     from joins.plan import JoinPlan  # slow to load, and few commands plan
@@ -108,7 +108,7 @@ def _explain_writer(plan: "JoinPlan") -> None:
 
     try:
         choice = output_writer(plan, Settings.load())
-    except SinkError as exc:
+    except (SinkError, NotAllowedError) as exc:
         _warn([f"{exc.message}. {exc.hint}"])
         return
     if choice is not None:

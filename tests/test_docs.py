@@ -26,6 +26,7 @@ from joins.kernels.probe import ROW_METADATA
 from service.cli import app
 from service.cli_exits import ExitCode
 from service.config import PREFIX, Settings
+from service.credentials import CA_FILE, TOKEN, TOKEN_FILE
 from service.demo.run import DemoResult
 from service.jobs.job import JobState
 from service.jobs.layout import JobLayout
@@ -118,7 +119,7 @@ def test_each_setting_is_documented_with_its_default(field: str) -> None:
 def test_no_document_names_a_setting_that_does_not_exist() -> None:
     named = set(re.findall(r"\bSLUICE_[A-Z_]+[A-Z]\b", "".join(TEXTS.values())))
     known = {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
-    unknown = named - known - {"SLUICE_SERVER", "SLUICE_SECRET"}
+    unknown = named - known - {"SLUICE_SERVER", "SLUICE_SECRET", TOKEN, TOKEN_FILE, CA_FILE}
     assert [name for name in sorted(unknown) if not name.startswith("SLUICE_SECRET_")] == []
 
 
