@@ -48,8 +48,10 @@ def _growth(expression: Expression) -> float:
     if isinstance(expression, Cast):
         return _growth(expression.operand)
     if isinstance(expression, Case):
-        values = [value for _, value in expression.branches]
-        return max(map(_growth, (*values, *filter(None, (expression.otherwise,)))))
+        values = [_growth(value) for _, value in expression.branches]
+        return max(
+            [*values, 1.0 if expression.otherwise is None else _growth(expression.otherwise)]
+        )
     if not isinstance(expression, Call):
         return 1.0
     if expression.function == "REPLACE":
