@@ -45,7 +45,7 @@ def put(name: Name, data_dir: DataDirectory = None) -> None:
 
 
 @app.command("ls")
-def list_secrets(data_dir: DataDirectory = None, output: Form = Output.TEXT) -> None:
+def list_secrets(data_dir: DataDirectory = None, output: Form = Output.TABLE) -> None:
     """List the secrets that this shell can see, without their values."""
     found = _store(data_dir).known()
     if output is Output.JSON:

@@ -275,6 +275,13 @@ class Settings(BaseSettings):
         ge=0,
         le=1_000_000,
     )
+    start_limit: int = _setting(
+        4,
+        "Runners that start at the same time; the others wait for their turn.",
+        "1 to 1000",
+        ge=1,
+        le=1000,
+    )
     stop_timeout_s: float = _setting(
         45.0, "Time from SIGTERM to SIGKILL when a job is stopped.", "1 to 3600", ge=1, le=3600
     )

@@ -21,7 +21,9 @@
 | `TokenNotFoundError` | there is no such token |
 | `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
-| `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
+| `ControlPlaneError` | the control plane cannot start or refused a request |
+| `UnreachableError` | the control plane cannot be reached |
+| `WaitTimeoutError` | what was waited for has not happened in time |
 """
 
 from watermark.errors import SluiceError
@@ -137,4 +139,12 @@ class StoreError(ServiceError):
 
 
 class ControlPlaneError(ServiceError):
-    """The control plane cannot start or be reached."""
+    """The control plane cannot start or refused a request."""
+
+
+class UnreachableError(ControlPlaneError):
+    """No control plane answers at the address."""
+
+
+class WaitTimeoutError(ControlPlaneError):
+    """The time for waiting is over; what was asked for goes on."""

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from joins.checkpoint import fsync_directory, read_json, write_json_atomically
+from joins.errors import CheckpointError
 
 CREATE_TIME_TOLERANCE_S = 0.05
 
@@ -146,18 +147,35 @@ def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
 
 def noted_pid(job_dir: Path) -> int | None:
     """The process that `runner.pid` names, dead or alive."""
-    content = read_json(JobLayout(job_dir).runner_pid)
+    content = _note(job_dir)
     return None if content is None else int(content["pid"])
 
 
-def living_runner(job_dir: Path) -> psutil.Process | None:
-    """The job's runner if it lives: the process of `runner.pid`, else one with our command line."""
-    content = read_json(JobLayout(job_dir).runner_pid)
+def living_runner(
+    job_dir: Path, processes: Mapping[str, psutil.Process] | None = None
+) -> psutil.Process | None:
+    """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
+
+    Args:
+        job_dir: of the job.
+        processes: what `processes_on_jobs` has found, for whoever asks for many jobs.
+    """
+    content = _note(job_dir)
     if content is not None:
         process = _same_process(int(content["pid"]), float(content["started_at_s"]))
         if process is not None:
             return process
-    return _process_on(job_dir)
+    found = processes_on_jobs() if processes is None else processes
+    return found.get(str(job_dir))
+
+
+def _note(job_dir: Path) -> dict[str, Any] | None:
+    """What `runner.pid` says; a damaged one says nothing, for the processes can still be asked."""
+    try:
+        content = read_json(JobLayout(job_dir).runner_pid)
+    except CheckpointError:
+        return None
+    return content if content is not None and content.keys() >= {"pid", "started_at_s"} else None
 
 
 def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
@@ -169,15 +187,16 @@ def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
         return None
 
 
-def _process_on(job_dir: Path) -> psutil.Process | None:
-    """A process that was started on `job_dir` by a control plane that died before noting it."""
+def processes_on_jobs() -> dict[str, psutil.Process]:
+    """Runners by their jobs' directories, those too whose control plane died before noting them."""
+    found = {}
     for process in psutil.process_iter(["cmdline", "status"]):
         command = process.info["cmdline"] or []
         leads = process.pid == _group_of(process.pid)
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
-        if alive and leads and command[-2:] == ["--job-dir", str(job_dir)]:
-            return process
-    return None
+        if alive and leads and command[-2:-1] == ["--job-dir"]:
+            found[command[-1]] = process
+    return found
 
 
 def _group_of(pid: int) -> int | None:

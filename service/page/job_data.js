@@ -37,6 +37,7 @@ export class JobWatch {
 
   /** Begin, or go on behind the newest transition that is known. */
   start() {
+    this.#stream?.stop();
     this.#isStopped = false;
     const stream = {
       event: (event) => this.#event(event),

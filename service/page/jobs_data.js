@@ -24,6 +24,7 @@ export class JobList {
   }
 
   start() {
+    this.#stream?.stop();
     this.#stream = new Stream("/v1/events", {
       event: () => this.#soon(SETTLE_MS),
       live: () => this.#told.live(),

@@ -1,6 +1,6 @@
 // The page: which view is shown, whether what it shows is live, and the token that may be needed.
 
-import { Unauthorised, hasToken, keepToken } from "./api.js";
+import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
 import { h, show } from "./dom.js";
 import { clock, duration, plain } from "./format.js";
 import { jobView } from "./job.js";
@@ -60,6 +60,17 @@ function route() {
   else shown = { kind: "unknown", source: null };
   if (!link.unauthorised) shown.source?.start();
   schedule();
+}
+
+/** Ask once whether a token is good before all the rest asks: each failure makes the next one wait. */
+async function enter() {
+  try {
+    if (hasToken()) await get("/v1/version");
+    link.unauthorised = null;
+  } catch (error) {
+    link.unauthorised = error instanceof Refused ? error : null;
+  }
+  route();
 }
 
 /** Go to another view: who does not see it must hear where it is. */
@@ -186,8 +197,8 @@ const FORMS = {
   token(form) {
     keepToken(new FormData(form).get("token").trim());
     form.reset();
-    link.unauthorised = null;
-    go();
+    isFocusWanted = true;
+    enter();
   },
   filter() {},
 };
@@ -215,4 +226,4 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", go);
 window.addEventListener("online", () => shown.source?.hurry());
 setInterval(schedule, 1000);
-route();
+enter();

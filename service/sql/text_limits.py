@@ -48,10 +48,10 @@ def _growth(expression: Expression) -> float:
     if isinstance(expression, Cast):
         return _growth(expression.operand)
     if isinstance(expression, Case):
-        values = [_growth(value) for _, value in expression.branches]
-        return max(
-            [*values, 1.0 if expression.otherwise is None else _growth(expression.otherwise)]
-        )
+        values = [value for _, value in expression.branches]
+        if expression.otherwise is not None:
+            values.append(expression.otherwise)
+        return max(_growth(value) for value in values)
     if not isinstance(expression, Call):
         return 1.0
     if expression.function == "REPLACE":

@@ -68,6 +68,14 @@ def look_back(rig: Rig, job: RunningJob, topic: str, path: str) -> None:
     assert found["identical"] is True
     batch = rig.get(f"/v1/jobs/{job.id}/batches/{row['_batch']}")
     assert batch["committed"] is True
+    version = str(batch["pin"]["versions"]["users"])
+    code, found = sluice(rig, "dim", "get", job.id, "users", "2", "9", "--version", version)
+    assert code == 1  # there is no user 9
+    assert [row["values"] for row in found["items"]] == [{"user_id": 2, "name": "two"}]
+    assert [(a["key"], a["reason"]) for a in found["absent"]] == [({"user_id": 9}, "no-record")]
+    code, found = sluice(rig, "preview", job.id, "--limit", "3")
+    assert code == 0
+    assert {r["values"]["name"] for r in found["items"]} == {"one", "two", None}
     missing = rig.client.get(f"/v1/jobs/{job.id}/batches/999999")
     assert (missing.status_code, missing.json()["type"]) == (
         404,
