@@ -20,6 +20,7 @@ from service.api import (
     planning,
     problems,
     progress,
+    tables,
     tokens,
 )
 from service.api.access import Rules, describe, secure
@@ -40,6 +41,7 @@ _ROUTERS = (
     acknowledgements.router,
     dead_letters.router,
     inspection.router,
+    tables.router,
     flink.router,
     metrics.router,
     health.router,

@@ -29,6 +29,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from joins.errors import QuestionError
 from joins.stalls import type_name
 from service.errors import (
     AnsweredError,
@@ -49,6 +50,7 @@ from watermark.errors import SluiceError
 MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger(__name__)
 _STATUS: dict[type[SluiceError], int] = {
+    QuestionError: 400,
     JobNotFoundError: 404,
     VertexNotFoundError: 404,
     JobConflictError: 409,
@@ -64,11 +66,14 @@ _STATUS: dict[type[SluiceError], int] = {
 # Python has renamed these with RFC 9110; a type of ours stays what it is
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _STATUS_OF_ANSWER = {
+    "question": 400,
     **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(("unknown-dimension", "unknown-version"), 404),
     **dict.fromkeys(
         ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
     ),
-    **dict.fromkeys(("pinned-version-expired", "records-expired"), 410),
+    "not-readable": 409,
+    **dict.fromkeys(("pinned-version-expired", "records-expired", "version-expired"), 410),
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
@@ -134,8 +139,6 @@ def told(exc: SluiceError, path: str) -> JSONResponse:
 
 
 def _headers(exc: SluiceError) -> dict[str, str]:
-    if isinstance(exc, BusyError):
-        return {"Retry-After": _RETRY_AFTER_S}
     if isinstance(exc, TooManyRequestsError):
         return {"Retry-After": str(max(1, math.ceil(exc.retry_after_s)))}
     if isinstance(exc, UnauthorizedError):
