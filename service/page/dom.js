@@ -59,6 +59,7 @@ function patchChildren(parent, wanted) {
   let place = parent.firstChild;
   for (const child of [...wanted.childNodes]) {
     const kept = keyed.get(keyOf(child));
+    keyed.delete(keyOf(child));
     if (kept && kept !== place) {
       parent.insertBefore(kept, place);
       place = kept;

@@ -1,5 +1,6 @@
 """The status page in a real browser, over a real control plane, its store and runner processes."""
 
+import random
 import re
 import socket
 import time
@@ -394,6 +395,36 @@ def test_values_are_shown_as_people_read_them(plane, browser):
         for (arguments, expected), answer in zip(cases, found, strict=True):
             is_part = name == "watermark"
             assert answer.endswith(expected) if is_part else answer == expected, (name, arguments)
+
+
+def test_a_patched_view_is_the_view_that_was_wanted(plane, browser):
+    browser.open(plane.url)
+    chosen = random.Random(7)
+
+    def tree(depth):
+        keys = [key for key in chosen.sample("abcdef", 6) if chosen.random() < 0.6]
+        keys += chosen.sample(["a", None, None], 2)
+        return [
+            [
+                chosen.choice(["p", "div"]),
+                {"data-key": key, "class": chosen.choice(["x", None])},
+                chosen.choice(["", "one", "two"]),
+                tree(depth - 1) if depth else [],
+            ]
+            for key in keys
+        ]
+
+    body = """
+      const make = ([tag, given, text, inner]) => m.h(tag, given, text || null, inner.map(make));
+      const [shown, fresh] = [document.createElement("div"), document.createElement("div")];
+      return a[0].map((tree) => {
+        m.show(shown, tree.map(make));
+        fresh.replaceChildren(...tree.map(make));
+        return shown.isEqualNode(fresh);
+      });
+    """
+    found = browser.call("dom.js", body, [tree(2) for _ in range(100)])
+    assert found == [True] * 100
 
 
 STREAM = (
