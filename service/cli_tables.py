@@ -43,7 +43,7 @@ def register(parent: typer.Typer) -> None:
 
 
 @app.command("ls")
-def list_dimensions(job: Job, server: Server = None, output: Form = Output.TEXT) -> None:
+def list_dimensions(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
     """List the tables of a job with the versions that can be read."""
     with open_client(server) as client:
         found = client.dimensions(client.find(job))
@@ -71,7 +71,7 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     limit: Limit = 100,
     cursor: PageCursor = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
     query = _given(key=keys or None, version=version, limit=limit, cursor=cursor)
@@ -116,7 +116,7 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     limit: Limit = 100,
     cursor: PageCursor = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """Show which rows were inserted (+), updated (~) or deleted (-) between two versions."""
     query = _given(limit=limit, cursor=cursor, to=last) | _given(**{"from": first})
@@ -146,7 +146,9 @@ def _changed(item: Mapping[str, Any], key: Iterable[str]) -> tuple[str, str]:
     return old, new
 
 
-def preview(job: Job, limit: Limit = 20, server: Server = None, output: Form = Output.TEXT) -> None:
+def preview(
+    job: Job, limit: Limit = 20, server: Server = None, output: Form = Output.TABLE
+) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
         found = client.preview(client.find(job), limit)

@@ -5,6 +5,7 @@
 | `ServiceError` | root of this package |
 | `ConfigError` | a setting is missing, malformed or out of range |
 | `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
+| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
 | `VertexNotFoundError` | the job has no part of this id |
@@ -20,7 +21,9 @@
 | `TokenNotFoundError` | there is no such token |
 | `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
-| `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
+| `ControlPlaneError` | the control plane cannot start or refused a request |
+| `UnreachableError` | the control plane cannot be reached |
+| `WaitTimeoutError` | what was waited for has not happened in time |
 """
 
 from watermark.errors import SluiceError
@@ -36,6 +39,10 @@ class ConfigError(ServiceError):
 
 class SecretError(ServiceError):
     """A secret cannot be resolved."""
+
+
+class NotAllowedError(ServiceError):
+    """A script reaches for something that the operator's lists do not have."""
 
 
 class SubmissionError(ServiceError):
@@ -132,4 +139,12 @@ class StoreError(ServiceError):
 
 
 class ControlPlaneError(ServiceError):
-    """The control plane cannot start or be reached."""
+    """The control plane cannot start or refused a request."""
+
+
+class UnreachableError(ControlPlaneError):
+    """No control plane answers at the address."""
+
+
+class WaitTimeoutError(ControlPlaneError):
+    """The time for waiting is over; what was asked for goes on."""

@@ -33,7 +33,7 @@ def test_the_image_copies_what_exists(source: str) -> None:
 
 def test_the_image_has_all_packages_and_no_root() -> None:
     assert {"service", "joins", "watermark"} <= set(copied())
-    assert DOCKERFILE.index("USER sluice") < DOCKERFILE.index("pip install")
+    assert DOCKERFILE.index("USER 10001") < DOCKERFILE.index("pip install")
     assert "--require-hashes" in DOCKERFILE
 
 

@@ -16,6 +16,7 @@ from service.api import (
     jobs,
     lifecycle,
     metrics,
+    page,
     planning,
     problems,
     progress,
@@ -45,6 +46,7 @@ _ROUTERS = (
     metrics.router,
     health.router,
     tokens.router,
+    page.router,
 )
 
 

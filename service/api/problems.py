@@ -139,8 +139,6 @@ def told(exc: SluiceError, path: str) -> JSONResponse:
 
 
 def _headers(exc: SluiceError) -> dict[str, str]:
-    if isinstance(exc, BusyError):
-        return {"Retry-After": _RETRY_AFTER_S}
     if isinstance(exc, TooManyRequestsError):
         return {"Retry-After": str(max(1, math.ceil(exc.retry_after_s)))}
     if isinstance(exc, UnauthorizedError):

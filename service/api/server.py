@@ -124,7 +124,7 @@ class ControlPlane:
             os.close(parts.lock)
 
     def stop_jobs(self, *, timeout_s: float) -> bool:
-        """Stop every job, as after `sluice stop`; also those that come meanwhile.
+        """Stop every job, as after `sluice jobs stop`; also those that come meanwhile.
 
         Returns:
             True if all have stopped in time.

@@ -13,7 +13,13 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from service.credentials import Credentials
-from service.errors import ConfigError, ControlPlaneError, JobNotFoundError
+from service.errors import (
+    ConfigError,
+    ControlPlaneError,
+    JobNotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -95,6 +101,15 @@ class Client:
         body = {"sql": sql} if name is None else {"sql": sql, "name": name}
         return self._json("POST", "/v1/jobs", json=body, headers=headers)
 
+    def validate(self, sql: str, name: str | None = None) -> dict[str, Any]:
+        """Check a script and everything that it names, as `submit` does; nothing is kept.
+
+        Raises:
+            RefusedError: it cannot be planned, or what it names cannot be used.
+        """
+        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        return self._json("POST", "/v1/jobs:validate", json=body)
+
     def jobs(self) -> list[dict[str, Any]]:
         """All jobs, the newest first."""
         return self._all_items("/v1/jobs")
@@ -114,7 +129,7 @@ class Client:
             found = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
             raise JobNotFoundError(
                 f'job "{reference}" {found}',
-                hint="Run sluice status to see the jobs and their ids.",
+                hint="Run sluice jobs ls to see the jobs and their ids.",
             )
         return str(ids[0])
 
@@ -126,8 +141,12 @@ class Client:
         """Ask a job to stop; it goes on for the rest of its batch."""
         return self._json("POST", f"/v1/jobs/{job_id}:stop")
 
+    def pause(self, job_id: str) -> dict[str, Any]:
+        """Ask a job to pause after its batch."""
+        return self._json("POST", f"/v1/jobs/{job_id}:pause")
+
     def start(self, job_id: str) -> dict[str, Any]:
-        """Start a stopped or failed job where it left off."""
+        """Start a paused, stopped or failed job where it left off."""
         return self._json("POST", f"/v1/jobs/{job_id}:start")
 
     def remove(self, job_id: str, *, output: bool = False) -> dict[str, Any] | None:
@@ -136,10 +155,10 @@ class Client:
         answer = self._request("DELETE", f"/v1/jobs/{job_id}", params=query)
         return None if answer.status_code == httpx.codes.NO_CONTENT else dict(answer.json())
 
-    def events(self, job_id: str) -> list[dict[str, Any]]:
-        """All transitions of a job, the oldest first."""
+    def events(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
+        """The transitions of a job behind the sequence number `after`, the oldest first."""
         found: list[dict[str, Any]] = []
-        cursor = 0
+        cursor = after
         while True:
             query = {"cursor": cursor, "limit": 500}
             page = self._json("GET", f"/v1/jobs/{job_id}/events", params=query)
@@ -152,6 +171,10 @@ class Client:
         """Each channel's watermark and the combined one."""
         return self._json("GET", f"/v1/jobs/{job_id}/watermarks")
 
+    def explain_wait(self, job_id: str) -> dict[str, Any]:
+        """What the job waits for: one sentence, and each condition with its evidence."""
+        return self._json("GET", f"/v1/jobs/{job_id}/explain-wait")
+
     def acknowledge(
         self, job_id: str, decision: Mapping[str, Any], *, idempotency_key: str, timeout_s: float
     ) -> dict[str, Any]:
@@ -159,7 +182,7 @@ class Client:
 
         Raises:
             RefusedError: there is nothing to acknowledge, or no runner.
-            ControlPlaneError: the runner has not answered in time; the request stays.
+            WaitTimeoutError: the runner has not answered in time; the request stays.
         """
         return self._asked(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
 
@@ -189,7 +212,7 @@ class Client:
 
         Raises:
             RefusedError: they cannot be replayed, or there is no runner.
-            ControlPlaneError: the runner has not answered in time; the request stays.
+            WaitTimeoutError: the runner has not answered in time; the request stays.
         """
         return self._asked(job_id, "/dead-letters:replay", wanted, idempotency_key, timeout_s)
 
@@ -301,9 +324,9 @@ class Client:
         request_id = found["id"]
         while found["status"] == "waiting":
             if time.monotonic() > deadline:
-                raise ControlPlaneError(
+                raise WaitTimeoutError(
                     f'runner has not answered request "{request_id}" yet',
-                    hint="It is kept and carried out; look again with sluice status.",
+                    hint="It is kept and carried out; look again with sluice jobs get.",
                 )
             time.sleep(_POLL_S)
             found = self._json("GET", f"/v1/jobs/{job_id}/requests/{request_id}")
@@ -319,7 +342,7 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except (httpx.TransportError, httpx.InvalidURL) as exc:
-            raise ControlPlaneError(
+            raise UnreachableError(
                 f'control plane at "{self._url}" cannot be reached: {_cause(exc)}',
                 hint="Start it with sluice serve, or name another one with --server.",
             ) from exc
@@ -329,7 +352,7 @@ class Client:
 
     def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
         if not answer.headers.get("content-type", "").startswith("application/problem+json"):
-            return ControlPlaneError(
+            return UnreachableError(
                 f'"{self._url}" answered {answer.status_code} and is no control plane of Sluice',
                 hint="Name the control plane's address with --server.",
             )

@@ -24,6 +24,7 @@ from service.config import PREFIX, Settings
 from service.embedded import launch
 from service.errors import AnsweredError, BusyError, InspectionError
 from service.jobs.runner_process import environment
+from service.secret_hand_over import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
 MOST_AT_ONCE = 2
@@ -75,19 +76,14 @@ class Inspector:
         """
         with _taken(self._seats, 0.0), _taken(self._free, _PATIENCE_S):
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
-            asked = b"" if question is None else json.dumps(question).encode()
-            return _result(self._run([*self._command, *place, *arguments], asked, timeout_s))
+            with handed_over(job_dir, question) as given:
+                command = [*self._command, *place, *arguments]
+                return _result(self._run(command, given, timeout_s))
 
-    def _run(self, command: Sequence[str], asked: bytes, timeout_s: float) -> bytes:
+    def _run(self, command: Sequence[str], given: int, timeout_s: float) -> bytes:
         """What `command` printed; its process group is gone when this returns."""
         bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
-        with (
-            tempfile.TemporaryFile() as given,
-            tempfile.TemporaryFile() as printed,
-            tempfile.TemporaryFile() as said,
-        ):
-            given.write(asked)
-            given.seek(0)
+        with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 bound,
                 stdin=given,

@@ -6,6 +6,7 @@ Every file carries a format version; the directory belongs to its owner only (mo
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 
 import psutil
 
-from joins.checkpoint import read_json, write_json_atomically
+from joins.checkpoint import fsync_directory, read_json, write_json_atomically
+from joins.errors import CheckpointError
 
 CREATE_TIME_TOLERANCE_S = 0.05
 
@@ -100,12 +102,23 @@ class JobLayout:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write `content` durably to the new file `path`, readable by its owner only."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    """Replace the file `path` by `content`, durably and as a whole, readable by its owner only.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    fsync_directory(path.parent)
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
@@ -134,18 +147,35 @@ def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
 
 def noted_pid(job_dir: Path) -> int | None:
     """The process that `runner.pid` names, dead or alive."""
-    content = read_json(JobLayout(job_dir).runner_pid)
+    content = _note(job_dir)
     return None if content is None else int(content["pid"])
 
 
-def living_runner(job_dir: Path) -> psutil.Process | None:
-    """The job's runner if it lives: the process of `runner.pid`, else one with our command line."""
-    content = read_json(JobLayout(job_dir).runner_pid)
+def living_runner(
+    job_dir: Path, processes: Mapping[str, psutil.Process] | None = None
+) -> psutil.Process | None:
+    """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
+
+    Args:
+        job_dir: of the job.
+        processes: what `processes_on_jobs` has found, for whoever asks for many jobs.
+    """
+    content = _note(job_dir)
     if content is not None:
         process = _same_process(int(content["pid"]), float(content["started_at_s"]))
         if process is not None:
             return process
-    return _process_on(job_dir)
+    found = processes_on_jobs() if processes is None else processes
+    return found.get(str(job_dir))
+
+
+def _note(job_dir: Path) -> dict[str, Any] | None:
+    """What `runner.pid` says; a damaged one says nothing, for the processes can still be asked."""
+    try:
+        content = read_json(JobLayout(job_dir).runner_pid)
+    except CheckpointError:
+        return None
+    return content if content is not None and content.keys() >= {"pid", "started_at_s"} else None
 
 
 def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
@@ -157,15 +187,16 @@ def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
         return None
 
 
-def _process_on(job_dir: Path) -> psutil.Process | None:
-    """A process that was started on `job_dir` by a control plane that died before noting it."""
+def processes_on_jobs() -> dict[str, psutil.Process]:
+    """Runners by their jobs' directories, those too whose control plane died before noting them."""
+    found = {}
     for process in psutil.process_iter(["cmdline", "status"]):
         command = process.info["cmdline"] or []
         leads = process.pid == _group_of(process.pid)
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
-        if alive and leads and command[-2:] == ["--job-dir", str(job_dir)]:
-            return process
-    return None
+        if alive and leads and command[-2:-1] == ["--job-dir"]:
+            found[command[-1]] = process
+    return found
 
 
 def _group_of(pid: int) -> int | None:

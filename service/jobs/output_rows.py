@@ -20,7 +20,7 @@ from service.wiring import output_path
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
 _HINTS = {
     "kafka": "Read its topic with a Kafka consumer; the header sluice-batch names the batch.",
-    "print": "Its rows are in the runner's log: run sluice logs JOB.",
+    "print": "Its rows are in the runner's log: run sluice jobs logs JOB.",
     "blackhole": "Write to a delta sink to have rows to look at.",
 }
 

@@ -69,7 +69,7 @@ def history_places(job_dir: Path) -> HistoryPlaces:
             f'job "{job_dir.name}" has no batch yet',
             hint="Its runner has not started; look again when the job is JOINING.",
         )
-    secrets = SecretResolver(settings.secrets_dir, job_dir)
+    secrets = SecretResolver.of(settings, job_dir)
     return HistoryPlaces(
         app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
         checkpoint=checkpoint,
@@ -96,7 +96,7 @@ def plan_of(layout: JobLayout) -> JoinPlan:
     except FileNotFoundError as exc:
         raise CheckpointError(
             f'directory "{layout.job_dir}" has no plan.json',
-            hint="Name the directory of a job, as in `sluice status JOB`.",
+            hint="Name the directory of a job, as in `sluice jobs get JOB`.",
         ) from exc
 
 

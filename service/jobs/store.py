@@ -66,6 +66,11 @@ _EVENTS = sa.Table(
     sqlite_autoincrement=True,
 )
 _JOB_COLUMNS = [c for c in _JOBS.c if c.name not in ("idempotency_key", "request_digest")]
+_LISTED: list[sa.ColumnElement[Any]] = [
+    *(c for c in _JOB_COLUMNS if c.name not in ("plan", "sql")),
+    sa.literal(b"").label("plan"),  # each may have 64 KiB and more
+    sa.literal("").label("sql"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +239,8 @@ class JobStore:
     def page(
         self, wanted: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
     ) -> list[Job]:
-        """Jobs that are `wanted`, the newest first, from the one after `before` in that order."""
-        query = sa.select(*_JOB_COLUMNS).order_by(_JOBS.c.id.desc()).limit(limit)
+        """Jobs without plan and SQL that are `wanted`, the newest first, from after `before` on."""
+        query = sa.select(*_LISTED).order_by(_JOBS.c.id.desc()).limit(limit)
         query = query.where(*wanted.conditions())
         if before is not None:
             query = query.where(_JOBS.c.id < before)
@@ -243,9 +248,10 @@ class JobStore:
             return [_job(row) for row in connection.execute(query).mappings()]
 
     def all_jobs(self) -> list[Job]:
-        """Every job, for the supervisor."""
+        """Every job without its plan and SQL, the oldest first, for the supervisor."""
+        query = sa.select(*_LISTED).order_by(_JOBS.c.id)
         with self._reading() as connection:
-            return [_job(row) for row in connection.execute(sa.select(*_JOB_COLUMNS)).mappings()]
+            return [_job(row) for row in connection.execute(query).mappings()]
 
     def events(self, job_id: str | None, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
         """Events of a job (None: of all), the oldest first, from the one after number `after`.

@@ -7,15 +7,16 @@ that was killed goes on where it was, and runners that live are adopted.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import psutil
 import structlog
 
 from service.config import Settings
 from service.jobs.hooks import Remover
 from service.jobs.job import ENDED, RESTING, DesiredState, Job, JobError, JobState
-from service.jobs.layout import JobLayout, living_runner, noted_pid
+from service.jobs.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.liveness import UNRESPONSIVE, Silence, unresponsive
 from service.jobs.removal import Removals, back_off_s
 from service.jobs.reports import Status, read_changes, read_status
@@ -25,6 +26,8 @@ from service.jobs.store import Change, JobStore
 POLL_S = 0.4
 _HEALTHY_S = 60.0
 _MISMATCH_S = 1.5
+_START_SLOT_S = 60.0
+_TURN = "; it waits for its turn to start"
 _LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
 _log = structlog.get_logger(__name__)
 
@@ -42,6 +45,11 @@ class _Watch:
     mismatch_since: float | None = None
     silence: Silence = field(default_factory=Silence)
     hung: bool = False
+    starting_since: float | None = None
+
+    def holds_slot(self, now: float) -> bool:
+        """Whether its runner counts as one that starts; one that hangs then does not for long."""
+        return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
 
     def start_after(self, wait_s: float) -> None:
         """Start the next runner in `wait_s`."""
@@ -79,6 +87,8 @@ class Supervisor:
         self._settings = settings
         self._command = tuple(runner_command or RUNNER_COMMAND)
         self._watches: dict[str, _Watch] = {}
+        self._due: list[Job] = []
+        self._processes: dict[str, psutil.Process] | None = None
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
@@ -131,16 +141,36 @@ class Supervisor:
 
     def _look_at_all(self) -> None:
         jobs = self._store.all_jobs()
+        self._processes = None
         for gone in self._watches.keys() - {job.id for job in jobs}:
             del self._watches[gone]
             self._removals.forget(gone)
         for job in jobs:
-            if self._closing.is_set():
-                return
-            try:
-                self._look_at(job)
-            except Exception:  # a fault of one job must not end the care for the others
-                _log.exception("job cannot be looked at", job_id=job.id)
+            self._carefully(self._look_at, job)
+        self._start_due()
+
+    def _carefully(self, action: Callable[[Job], None], job: Job) -> None:
+        if self._closing.is_set():
+            return
+        try:
+            action(job)
+        except Exception:  # a fault of one job must not end the care for the others
+            _log.exception("job cannot be looked at", job_id=job.id)
+
+    def _start_due(self) -> None:
+        """Start the runners that are due, those first that have waited longest, few at once."""
+        due, self._due = sorted(self._due, key=lambda job: self._watches[job.id].start_at), []
+        now = time.monotonic()
+        starting = sum(watch.holds_slot(now) for watch in self._watches.values())
+        free = max(0, self._settings.start_limit - starting)
+        for job in due[:free]:
+            self._carefully(self._start, job)
+        for job in due[free:]:
+            self._carefully(self._queue, job)
+
+    def _queue(self, job: Job) -> None:
+        if not job.reason.endswith(_TURN):
+            self._store.set_reason(job.id, job.reason.rstrip(".") + _TURN, job.error)
 
     def _look_at(self, job: Job) -> None:
         watch = self._watches.get(job.id)
@@ -161,7 +191,9 @@ class Supervisor:
         return JobLayout(self._settings.jobs_dir / job.id)
 
     def _adopt(self, job: Job) -> RunnerProcess | None:
-        process = living_runner(self._layout(job).job_dir)
+        if self._processes is None:  # once a look at all jobs: there may be hundreds
+            self._processes = processes_on_jobs()
+        process = living_runner(self._layout(job).job_dir, self._processes)
         if process is None:
             return None
         _log.info("runner adopted", job_id=job.id, pid=process.pid)
@@ -189,11 +221,12 @@ class Supervisor:
             watch.start_at, watch.start_at_ms = 0.0, None
             self._rest(job)
         elif time.monotonic() >= watch.start_at:
-            self._start(job, watch)
+            self._due.append(job)
 
-    def _start(self, job: Job, watch: _Watch) -> None:
+    def _start(self, job: Job) -> None:
+        watch = self._watches[job.id]
         first = job.state is JobState.CREATED
-        why = f": {job.reason}" if job.state is JobState.STALLED else ""
+        why = f": {job.reason.removesuffix(_TURN)}" if job.state is JobState.STALLED else ""
         cause = "submitted" if first else f"started again after {job.state}{why}"
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
@@ -207,6 +240,7 @@ class Supervisor:
         watch.stop_deadline, watch.killed, watch.mismatch_since = None, False, None
         watch.hung, watch.start_at_ms = False, None
         watch.silence.begin()
+        watch.starting_since = time.monotonic()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.runner.pid)
@@ -214,9 +248,11 @@ class Supervisor:
     def _with_runner(self, job: Job, watch: _Watch) -> None:
         if watch.runner is None:
             return
+        if job.state is not JobState.STARTING:
+            watch.starting_since = None
         if job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
             self._stop(job, watch, watch.runner)
-        elif watch.runner.age_s() > _HEALTHY_S and (job.crashes or watch.waits) and not _mute(job):
+        elif (job.crashes or watch.waits) and _healthy(job, watch.runner):
             watch.waits, watch.silence.hangs = 0, 0
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
@@ -280,7 +316,7 @@ class Supervisor:
         return self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
 
     def _ended(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
-        watch.runner = None
+        watch.runner, watch.starting_since = None, None
         status = _own(read_status(self._layout(job).job_dir), _Watch(runner=runner))
         error = None if status is None else status.error
         failed = runner.exit_code == EXIT_FAILED or (
@@ -381,6 +417,12 @@ def _own(status: Status | None, watch: _Watch) -> Status | None:
 def _mute(job: Job) -> bool:
     """Whether the job is STALLED because its runner does not speak."""
     return job.error is not None and job.error.type == UNRESPONSIVE
+
+
+def _healthy(job: Job, runner: RunnerProcess) -> bool:
+    """Whether the runner has lived for long enough, and has something to say."""
+    speaks = job.state is not JobState.STARTING and not _mute(job)
+    return speaks and runner.age_s() > _HEALTHY_S
 
 
 def _with_error(change: Change, error: JobError | None) -> Change:

@@ -19,6 +19,7 @@ from service.sql.syntax import (
     Reference,
     TypeNode,
 )
+from service.sql.text_limits import check_length, check_padding
 from service.sql.type_rules import (
     BOOLEAN,
     DOUBLE,
@@ -159,7 +160,7 @@ class ExpressionPlanner:
         length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
         if not target.fixed:
             return self.call("LEFT", (value, length), STRING, value.at)
-        self._check_padding(length)
+        check_padding(self._script, length)
         blank = Typed(Constant(" ", STRING), nullable=False, at=target.at)
         return self.call("RPAD", (value, length, blank), STRING, value.at)
 
@@ -295,8 +296,7 @@ class ExpressionPlanner:
         result = function.result([argument.type for argument in arguments])
         if function.call == "ROUND":
             result = self._round_type(arguments)
-        if function.call in functions.PADDING:
-            self._check_padding(arguments[1])
+        check_length(self._script, node.at, function.call, arguments)
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
@@ -328,17 +328,6 @@ class ExpressionPlanner:
                 hint="Write ROUND(x, 2).",
             )
         return rounded_type(arguments[0].type, int(digits.value))
-
-    def _check_padding(self, length: Typed) -> None:
-        value = length.expression
-        highest = functions.MAX_PADDED_LENGTH
-        if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
-            return
-        raise self._script.error(
-            length.at,
-            f"the length must be a literal up to {highest:,}",
-            hint="Write LPAD(text, 10, '0').",
-        )
 
     def _check_count(self, node: Operation, least: int, most: int) -> None:
         count = len(node.arguments)

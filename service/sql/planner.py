@@ -17,6 +17,7 @@ from service.sql.catalog import (
 )
 from service.sql.errors import SqlError
 from service.sql.insert_planner import InsertPlanner
+from service.sql.masking import masked_comments
 from service.sql.parser import parse
 from service.sql.script import Script
 from service.sql.settings import PIPELINE_NAME, read_setting
@@ -92,8 +93,7 @@ def _plan(script: Script, name: str | None) -> tuple[JoinPlan, _Context]:
     planner = InsertPlanner(script, declared.tables, declared.insert)
     settings = tuple(sorted(declared.settings.items()))
     job_name = name or declared.settings.get(PIPELINE_NAME) or declared.insert.table.text
-    secrets = tuple(s for table in declared.tables.values() for s in table.inline_secrets)
-    result = planner.plan(job_name, _redacted(script, secrets), settings)
+    result = planner.plan(job_name, _redacted(script, declared.inline_secrets), settings)
     used = {result.probe.table, result.sink_table, *(d.name for d in result.dimensions)}
     secrets = tuple(
         s for name in declared.tables if name in used for s in declared.tables[name].inline_secrets
@@ -108,16 +108,22 @@ def _plan(script: Script, name: str | None) -> tuple[JoinPlan, _Context]:
 
 @dataclass(slots=True)
 class _Declared:
-    """What the statements before the INSERT declare, and the INSERT itself."""
+    """What the statements before the INSERT declare, and the INSERT itself.
+
+    Attributes:
+        inline_secrets: of all tables, also of those that were there IF NOT EXISTS.
+    """
 
     tables: dict[str, Table]
     settings: dict[str, str]
     insert: Insert
+    inline_secrets: tuple[InlineSecret, ...]
 
 
 def _declare(script: Script, statements: tuple[Statement, ...]) -> _Declared:
     tables: dict[str, Table] = {}
     settings: dict[str, str] = {}
+    secrets: list[InlineSecret] = []
     insert: Insert | None = None
     for statement in statements:
         if insert is not None:
@@ -127,7 +133,7 @@ def _declare(script: Script, statements: tuple[Statement, ...]) -> _Declared:
                 hint="Put it in front; a script has exactly one INSERT INTO, at its end.",
             )
         if isinstance(statement, CreateTable):
-            _declare_table(script, tables, statement)
+            secrets += _declare_table(script, tables, statement).inline_secrets
         elif isinstance(statement, SetOption):
             key, value = read_setting(script, statement)
             settings[key] = value
@@ -139,10 +145,10 @@ def _declare(script: Script, statements: tuple[Statement, ...]) -> _Declared:
             "the script has no INSERT INTO",
             hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension ….",
         )
-    return _Declared(tables, settings, insert)
+    return _Declared(tables, settings, insert, tuple(secrets))
 
 
-def _declare_table(script: Script, tables: dict[str, Table], node: CreateTable) -> None:
+def _declare_table(script: Script, tables: dict[str, Table], node: CreateTable) -> Table:
     table = build_table(script, node)
     if node.name.text not in tables:
         tables[node.name.text] = table
@@ -152,11 +158,12 @@ def _declare_table(script: Script, tables: dict[str, Table], node: CreateTable) 
             f'table "{node.name.text}" is declared twice',
             hint="Rename one of the two.",
         )
+    return table
 
 
 def _redacted(script: Script, secrets: tuple[InlineSecret, ...]) -> str:
-    """The script with inline secrets replaced by their references."""
-    text = script.text
+    """The script with inline secrets replaced by their references, and none in its comments."""
+    text = masked_comments(script.text, [secret.value for secret in secrets])
     for secret in sorted(secrets, key=lambda s: s.node.value_at, reverse=True):
         text = f"{text[: secret.node.value_at]}'{secret.reference}'{text[secret.node.end :]}"
     return text

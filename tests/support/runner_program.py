@@ -3,8 +3,8 @@
 The job's name says how it behaves: `crash…` dies by SIGKILL after its first report, `fail…` ends
 with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wait…` reports STALLED and
 ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
-file `go` is there, `done…` finishes once that file is there; any other name goes from SNAPSHOT to
-JOINING and stays there until SIGTERM.
+file `go` is there, `done…` finishes once that file is there, `late…` reports nothing before that
+file is there; any other name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
 """
 
 import argparse
@@ -135,6 +135,9 @@ class Program:
         return [{"type": "records-near-loss", "message": message, "hint": "Raise retention.ms."}]
 
     def run(self) -> int:
+        go = self.layout.job_dir / "go"
+        while self.name.startswith("late") and not go.exists() and not self.stopping:
+            time.sleep(0.1)
         self.report("SNAPSHOT", "The snapshot of users is being read.")
         if self.name.startswith("crash"):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -125,3 +125,10 @@ def test_job_ids_are_ordered_by_time():
     ids = [new_job_id(at_ms) for at_ms in (1, 2, 1_800_000_000_000)]
     assert ids == sorted(ids)
     assert all(job_id[14] == "7" and job_id[19] in "89ab" for job_id in ids)
+
+
+def test_lists_leave_out_what_may_be_large(store):
+    job = store.add(_new())
+    assert (job.plan, job.sql) == (b"{}", "INSERT")
+    for listed in (store.page(), store.all_jobs()):
+        assert [(found.id, found.plan, found.sql) for found in listed] == [(job.id, b"", "")]

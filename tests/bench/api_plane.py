@@ -1,0 +1,38 @@
+"""The control plane of the benchmark `api`, a process of its own; its settings are variables.
+
+Only the job that is named first has a real runner. The other jobs are there to be created and
+listed: a process that sleeps stands for their runners, so that two cores are enough for the rest.
+"""
+
+import shlex
+import sys
+
+from service.api.server import ControlPlane
+from service.config import Settings
+from service.jobs.runner_process import RUNNER_COMMAND
+from service.logs import configure_logs
+
+
+def runner_command(name: str) -> tuple[str, ...]:
+    """A runner for the job called `name`, and sleep for others; the job's directory comes last."""
+    real = shlex.join(RUNNER_COMMAND)
+    choice = (
+        f'grep -q "\\"name\\":\\"{name}\\"" "$2/plan.json" && exec {real} "$@"; exec sleep 86400'
+    )
+    return ("/bin/sh", "-c", choice, "runner")
+
+
+def main() -> None:
+    """Serve until a signal."""
+    configure_logs("WARNING")
+    plane = ControlPlane(Settings.load(), runner_command=runner_command(sys.argv[1]))
+    plane.open()
+    try:
+        plane.run()
+    finally:
+        plane.stop_jobs(timeout_s=60.0)
+        plane.close()
+
+
+if __name__ == "__main__":
+    main()
