@@ -5,7 +5,15 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.api import acknowledgements, dead_letters, health, inspection, jobs, problems
+from service.api import (
+    acknowledgements,
+    dead_letters,
+    health,
+    inspection,
+    jobs,
+    problems,
+    statements,
+)
 from service.api.guard import LoopbackGuard
 from service.api.jobs import Services
 from service.api.schemas import Problem
@@ -25,6 +33,7 @@ def create_app(services: Services) -> FastAPI:
     app.include_router(acknowledgements.router)
     app.include_router(dead_letters.router)
     app.include_router(inspection.router)
+    app.include_router(statements.router)
     app.include_router(health.router)
     problems.register(app)
     app.add_middleware(LoopbackGuard, host=services.settings.host)

@@ -184,6 +184,11 @@ class ExpressionPlanner:
         nullable = otherwise is None or any(value.nullable for value in cast)
         return self._made(Case(pairs, otherwise, cast[0].type), nullable, at, (*conditions, *cast))
 
+    def if_present(self, row: Typed, value: Typed) -> Typed:
+        """`value` where `row`, a column that is NULL only for a missing row, is there."""
+        present = self.call("IS NOT NULL", (row,), BOOLEAN, value.at)
+        return self.searched([replace(present, nullable=False)], [value], value.at)
+
     def _operation(self, node: Operation) -> Typed:
         if node.name in functions.COMPARISONS:
             left, right = (self.plan(argument) for argument in node.arguments)

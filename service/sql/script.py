@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.sql.errors import SqlError, printable
 
 _LEXEME = re.compile(
-    r"(?P<string>'(?:[^']|'')*'?)|(?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))|(?P<equals>=)|`[^`]*`?|[^\s'`=/-]+|.",
+    r"(?P<string>'(?:[^']|'')*'?)|(?P<blank>\s+|--[^\n]*|/\*(?!\+).*?(?:\*/|\Z))|(?P<equals>=)|`[^`]*`?|[^\s'`=/-]+|.",
     re.DOTALL,
 )
 _CREDENTIAL = re.compile(r"password|secret|token|credential|jaas", re.IGNORECASE)
@@ -30,6 +30,10 @@ class Script:
         return SqlError(
             message, hint=hint, line=line, column=column, excerpt=self._excerpt(at, column)
         )
+
+    def shown(self, start: int, end: int) -> str:
+        """The text from `start` to `end`, with the values of credential options starred out."""
+        return _mask(self.text, start, end)
 
     def _excerpt(self, at: int, column: int) -> str:
         start = at - column + 1
