@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
+from joins.kernels.date_format import arrow_pattern
 from joins.types import SqlType, TypeName
 from service.sql import functions
 from service.sql.errors import SqlError, suggestion
@@ -302,6 +303,8 @@ class ExpressionPlanner:
             result = self._round_type(arguments)
         if function.call in functions.PADDING:
             self._check_padding(arguments[1])
+        if function.call == "DATE_FORMAT":
+            self._check_pattern(arguments[1])
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
@@ -344,6 +347,22 @@ class ExpressionPlanner:
             f"the length must be a literal up to {highest:,}",
             hint="Write LPAD(text, 10, '0').",
         )
+
+    def _check_pattern(self, pattern: Typed) -> None:
+        value = pattern.expression
+        if isinstance(value, Constant) and value.value and arrow_pattern(value.value) is not None:
+            return
+        raise self._script.error(
+            pattern.at,
+            "the pattern of DATE_FORMAT must be a literal of yyyy, MM, dd, HH, mm and ss",
+            hint="Write DATE_FORMAT(x, 'yyyy-MM-dd HH:mm:ss'); other letters go between quotes.",
+        )
+
+    def _instr(self, node: Operation) -> Typed:
+        """INSTR is POSITION with its arguments the other way round."""
+        self._check_count(node, 2, 2)
+        swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
+        return self._operation(swapped)
 
     def _check_count(self, node: Operation, least: int, most: int) -> None:
         count = len(node.arguments)
@@ -390,12 +409,14 @@ _NULL_TYPES = {
     Takes.CONDITION: BOOLEAN,
     Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
+    Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
 _REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,
     "IF": ExpressionPlanner._if,
+    "INSTR": ExpressionPlanner._instr,
     "NULLIF": ExpressionPlanner._nullif,
     "PROCTIME": ExpressionPlanner._now,
     "CURRENT_TIMESTAMP": ExpressionPlanner._now,
