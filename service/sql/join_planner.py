@@ -9,7 +9,7 @@ from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
-from service.sql.syntax import Node, Operation, Reference, TemporalJoin
+from service.sql.syntax import CaseNode, CastNode, Node, Operation, Reference, TemporalJoin
 from service.sql.type_rules import (
     APPROXIMATE,
     INTEGERS,
@@ -22,7 +22,7 @@ from service.sql.type_rules import (
 )
 
 _NULL_SAFE = "IS NOT DISTINCT FROM"
-KEY_OPERATORS = ("=", _NULL_SAFE)
+_KEY_OPERATORS = ("=", _NULL_SAFE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class JoinPlanner:
         )
 
     def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
-        if not isinstance(node, Operation) or node.name not in KEY_OPERATORS:
+        if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
             column = self._own_column(own)
@@ -143,6 +143,43 @@ class JoinPlanner:
             f'key "{self.dimension.alias}.{column.name}" is {want}, compared with {have}',
             hint=hint,
         )
+
+
+def is_key(scope: Scope, node: Node) -> bool:
+    """Whether a condition compares a column of the last relation with those before it."""
+    if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+        return False
+    *before, dimension = scope.relations
+    for own, other in (node.arguments, node.arguments[::-1]):
+        if isinstance(own, Reference) and _owner(scope, own) is dimension:
+            owners = [_owner(scope, reference) for reference in _references(other)]
+            return bool(owners) and all(any(o is r for r in before) for o in owners)
+    return False
+
+
+def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
+    """The one relation that a reference can mean, if there is one."""
+    *qualifier, name = reference.parts
+    if qualifier:
+        found = [r for r in scope.relations if r.alias == qualifier[0].text]
+    else:
+        found = [r for r in scope.relations if r.column(name.text) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _references(node: Node) -> Iterator[Reference]:
+    pending: list[Node | None] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Reference):
+            yield current
+        elif isinstance(current, Operation):
+            pending.extend(current.arguments)
+        elif isinstance(current, CastNode):
+            pending.append(current.operand)
+        elif isinstance(current, CaseNode):
+            pending += [current.operand, current.otherwise]
+            pending.extend(part for branch in current.branches for part in branch)
 
 
 def _if_unchanged(planner: ExpressionPlanner, probe: Typed, narrowed: Typed) -> Typed:

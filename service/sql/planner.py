@@ -112,6 +112,7 @@ def _job_statement(
         raise script.error(
             max(len(script.text.rstrip()) - 1, 0),
             "the script has no INSERT INTO",
-            hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension ….",
+            hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
+            "questions such as SHOW TABLES are for POST /v1/statements.",
         )
     return found, tuple(ignored)

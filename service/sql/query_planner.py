@@ -20,13 +20,11 @@ from joins.types import TypeName
 from service.sql.catalog import Table, check_dimension, relation_of
 from service.sql.connectors import DeltaTable, KafkaTable
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.join_planner import KEY_OPERATORS, JoinPlanner, conjuncts
+from service.sql.join_planner import JoinPlanner, conjuncts, is_key
 from service.sql.options import LOOKUP_STRATEGY
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
 from service.sql.script import Script
 from service.sql.syntax import (
-    CaseNode,
-    CastNode,
     CreateView,
     Name,
     Node,
@@ -221,8 +219,8 @@ class QueryPlanner:
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
         else:
-            conditions = [part for part in where if _is_key(joined, part)]
-            where[:] = [part for part in where if not _is_key(joined, part)]
+            conditions = [part for part in where if is_key(joined, part)]
+            where[:] = [part for part in where if not is_key(joined, part)]
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         self.joins.append(planner.plan(node, conditions, side.filters))
@@ -373,40 +371,3 @@ def _name_and_time(scope: Scope, node: Node) -> tuple[str, bool]:
         _, column = scope.resolve(node)
         return column.name, column.is_processing_time
     return "", isinstance(node, Operation) and node.name == "PROCTIME"
-
-
-def _is_key(scope: Scope, node: Node) -> bool:
-    """Whether a condition compares a column of the last relation with those before it."""
-    if not isinstance(node, Operation) or node.name not in KEY_OPERATORS:
-        return False
-    *before, dimension = scope.relations
-    for own, other in (node.arguments, node.arguments[::-1]):
-        if isinstance(own, Reference) and _owner(scope, own) is dimension:
-            owners = [_owner(scope, reference) for reference in _references(other)]
-            return bool(owners) and all(any(o is r for r in before) for o in owners)
-    return False
-
-
-def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
-    """The one relation that a reference can mean, if there is one."""
-    *qualifier, name = reference.parts
-    if qualifier:
-        found = [r for r in scope.relations if r.alias == qualifier[0].text]
-    else:
-        found = [r for r in scope.relations if r.column(name.text) is not None]
-    return found[0] if len(found) == 1 else None
-
-
-def _references(node: Node) -> Iterator[Reference]:
-    pending: list[Node | None] = [node]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, Reference):
-            yield current
-        elif isinstance(current, Operation):
-            pending.extend(current.arguments)
-        elif isinstance(current, CastNode):
-            pending.append(current.operand)
-        elif isinstance(current, CaseNode):
-            pending += [current.operand, current.otherwise]
-            pending.extend(part for branch in current.branches for part in branch)

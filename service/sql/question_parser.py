@@ -43,7 +43,6 @@ class QuestionParser:
         """Read SHOW of a list, or of a CREATE statement."""
         cursor = self._cursor
         at = cursor.advance().start
-        cursor.accept_words("USER")
         for word in _LISTS:
             if cursor.accept_words(word):
                 return Show(word, at)
