@@ -19,6 +19,8 @@ from joins.build_side import (
     read_changelog_state,
 )
 from joins.fold import Fold
+from joins.fold_commits import newest_fold
+from joins.fold_schedule import Folded, FoldPolicy, FoldSchedule
 from joins.index_keeper import IndexKeeper
 from joins.kernels.digest import ChangelogState
 from joins.kernels.envelope import changelog_schema
@@ -193,16 +195,32 @@ class DimensionRuntime:
             self.keeper.prepare(self.version)
         self.replay_watermarks()
 
-    def fold(self, spark: SparkSession) -> int | None:
-        """Fold what is committed into `current`, for one caller; None before it is complete."""
+    def fold(self, spark: SparkSession, policy: FoldPolicy) -> int | None:
+        """Fold what is committed into `current` if it pays, for one caller.
+
+        Returns:
+            The version that `current` equals, None before the snapshot is complete.
+        """
         if not self.complete:
             return None
+        version, state = self._head
         if self._fold is None:
             key = self.dimension.primary_key
             self._fold = Fold(spark, self.changelog, self.current, key)
-        version, state = self._head
-        self.fold_version = self._fold.run(version, state)
+            self._fold_schedule = FoldSchedule(policy, self._folded(version))
+        if self._fold_schedule.is_due(state):
+            self.fold_version = self._fold.run(version, state)
+            if self.fold_version == version:
+                self._fold_schedule.folded(state)
         return self.fold_version
+
+    def _folded(self, version: int) -> Folded | None:
+        """What an earlier runner has folded."""
+        found = newest_fold(self.current, version)
+        if found is None:
+            return None
+        self.fold_version = found.changelog_version
+        return found.folded
 
     def lag_records(self) -> int:
         """Records of the changelog topic that are not committed yet."""

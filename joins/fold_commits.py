@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from joins.adapters.delta_log import DeltaLog
+from joins.fold_schedule import Folded
 from joins.kernels.changes import Progress
 from joins.kernels.digest import ChangelogState
 
 VERSION_KEY = "sluice.changelog_version"
 _MARKS_KEY = "sluice.marks"
 _HIGH_WATER_KEY = "sluice.high_water"
+_RECORDS_KEY = "sluice.records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +23,14 @@ class FoldedVersion:
         table_version: of `current`.
         changelog_version: the one that it equals.
         progress: the watermark records up to there, and the floor.
+        folded: how much of the changelog topic that is; None if the commit is of before and does
+            not tell.
     """
 
     table_version: int
     changelog_version: int
     progress: Progress
+    folded: Folded | None = None
 
 
 def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
@@ -35,8 +40,10 @@ def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
         version: for users, too.
         state: of the changelog at `version`.
     """
+    folded = Folded.of(state)
     return {
         VERSION_KEY: version,
+        _RECORDS_KEY: [folded.records, folded.generation],
         _MARKS_KEY: [[at, *mark] for at, mark in sorted(state.marks.items())],
         _HIGH_WATER_KEY: [[at, *position] for at, position in sorted(state.high_water.items())],
     }
@@ -57,4 +64,5 @@ def newest_fold(current: DeltaLog, version: int) -> FoldedVersion | None:
         return None
     marks = {(partition, generation): at for partition, generation, at in told[_MARKS_KEY]}
     floor = {at: (e, f, p, r) for at, e, f, p, r in told[_HIGH_WATER_KEY]}
-    return FoldedVersion(*found, Progress(marks, floor))
+    folded = Folded(*told[_RECORDS_KEY]) if _RECORDS_KEY in told else None
+    return FoldedVersion(*found, Progress(marks, floor), folded)

@@ -28,6 +28,7 @@ from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
 from joins.errors import CheckpointError, FencedError, JoinError, StoppingError
 from joins.failpoints import Failpoints
+from joins.fold_schedule import FoldPolicy
 from joins.leases import oldest_leased
 from joins.lookups import Lookups
 from joins.maintenance import Maintenance, UpkeepSettings
@@ -49,7 +50,7 @@ _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 _TICK_S = 0.25
 _TRIM_EVERY_S = 20.0
-_DRAINING_REST_S = 0.7
+_DRAINING_REST_S = 1.7
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
 
@@ -61,6 +62,7 @@ class JobSettings:
     Attributes:
         replay_batches: how many of the newest batches can be replayed; their pins are kept.
         maintenance_interval_s: least time between two rounds of compaction and clean-up.
+        fold: which changes are worth a fold.
         current_retention_hours: how long files that `current` no longer needs are kept.
     """
 
@@ -69,6 +71,7 @@ class JobSettings:
     max_records_per_batch: int = 500_000
     max_bytes_per_batch: int = 256 << 20
     fold_interval_s: float = 30.0
+    fold: FoldPolicy = field(default_factory=FoldPolicy)
     replay_batches: int = 10_000
     maintenance_interval_s: float = 300.0
     current_retention_hours: float = 168.0
@@ -399,7 +402,7 @@ class TemporalJoin:
         while not self._stopping.wait(interval_s):
             for dimension in self.parts.dimensions:
                 part = f"fold {dimension.dimension.name}"
-                self._attempt(part, partial(dimension.fold, self.parts.spark))
+                self._attempt(part, partial(dimension.fold, self.parts.spark, settings.fold))
             if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
                 self._attempt("trim", self._trim)
                 self._attempt("prune", self._prune)

@@ -148,7 +148,25 @@ class Settings(BaseSettings):
         le=65_536,
     )
     fold_interval_s: float = _setting(
-        30.0, "Time between two folds of changelog into current.", "1 to 86400", ge=1, le=86_400
+        30.0,
+        "Least time between two folds of changelog into current.",
+        "1 to 86400",
+        ge=1,
+        le=86_400,
+    )
+    fold_share: float = _setting(
+        0.1,
+        "A table above 100,000 rows is folded when so large a share of its rows has changed.",
+        "0 to 1",
+        ge=0,
+        le=1,
+    )
+    fold_max_interval_s: float = _setting(
+        600.0,
+        "However few changes there are, they are folded after this time.",
+        "1 to 86400",
+        ge=1,
+        le=86_400,
     )
     maintenance_interval_s: float = _setting(
         300.0,

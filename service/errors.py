@@ -7,7 +7,9 @@
 | `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
+| `VertexNotFoundError` | the job has no part of this id |
 | `JobConflictError` | the request does not fit the job's state or an earlier request |
+| `JobStateError` | the job's state does not allow what is asked of it |
 | `RunnerAbsentError` | the request needs a runner that lives, and there is none |
 | `BusyError` | too much of the same is going on; later it can be done |
 | `InspectionError` | the process that reads a job's files ended without an answer |
@@ -39,8 +41,25 @@ class JobNotFoundError(ServiceError):
     """There is no job with this id or name."""
 
 
+class VertexNotFoundError(ServiceError):
+    """The job has no part of this id."""
+
+
 class JobConflictError(ServiceError):
     """The request contradicts the job's state or an earlier request."""
+
+
+class JobStateError(JobConflictError):
+    """The job's state does not allow what is asked.
+
+    Attributes:
+        state: where the job stands.
+        desired_state: what was wanted of it last.
+    """
+
+    def __init__(self, message: str, *, hint: str, found: tuple[str, str]) -> None:
+        super().__init__(message, hint=hint)
+        self.state, self.desired_state = found
 
 
 class RunnerAbsentError(JobConflictError):

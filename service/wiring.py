@@ -31,6 +31,7 @@ from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import SourceError
 from joins.failpoints import Failpoints
+from joins.fold_schedule import FoldPolicy
 from joins.history import History, HistoryPlaces
 from joins.index_source import DimensionTables
 from joins.kernels.envelope import CapturedColumn
@@ -66,6 +67,7 @@ from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
 from service.config import Settings
+from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
@@ -294,6 +296,7 @@ class _Assembly:
                 max_records_per_batch=self._max_records_per_batch(),
                 max_bytes_per_batch=self.settings.max_bytes_per_batch,
                 fold_interval_s=self.settings.fold_interval_s,
+                fold=FoldPolicy(self.settings.fold_share, self.settings.fold_max_interval_s),
                 replay_batches=self.settings.replay_batches,
                 maintenance_interval_s=self.settings.maintenance_interval_s,
                 current_retention_hours=self.settings.current_retention_hours,
@@ -381,13 +384,16 @@ class _Assembly:
 
     def _spark_settings(self) -> SparkSettings:
         java = find_java(self.settings.cache_dir)
+        cache_dir = self.settings.cache_dir
+        jars = JarCache(cache_dir, java).jars(JarSet.SPARK)
         return SparkSettings(
             app_name=f"sluice {self.plan.name} {self.job_id}",
-            jars=JarCache(self.settings.cache_dir, java).jars(JarSet.SPARK),
+            jars=jars,
             scratch_directory=self.layout.job_dir / "scratch",
             master=self.settings.spark_master,
             driver_memory=self.settings.spark_driver_memory,
             java_home=java.home,
+            class_archive=class_archive(cache_dir, java, jars),
             extra=self.settings.spark_conf,
         )
 
@@ -574,7 +580,7 @@ class _Assembly:
             log.commit_epoch(self.meta.epoch)
             return DeltaOutputLetterWriter(log, spark)
         if isinstance(sink, KafkaSink):
-            return KafkaLetterWriter(sink, kernel.output, spark)
+            return KafkaLetterWriter(sink, kernel.output)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
 

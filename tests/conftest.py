@@ -8,6 +8,7 @@ import pytest
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
+from service.embedded.class_archive import provide_class_archive
 from service.embedded.database import MariaDb
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
@@ -31,6 +32,12 @@ def jar_cache(java: Java) -> JarCache:
 def spark_jars(jar_cache: JarCache) -> list[Path]:
     """What `spark.jars` needs: Delta and Kafka."""
     return jar_cache.jars(JarSet.SPARK)
+
+
+@pytest.fixture(scope="session")
+def class_archive(java: Java, jar_cache: JarCache, spark_jars: list[Path]) -> Path | None:
+    """What runners' JVMs map, made when it is not there."""
+    return provide_class_archive(jar_cache.directory, java, spark_jars)
 
 
 @pytest.fixture(scope="session")

@@ -3,36 +3,39 @@
 A replayed batch gives the same bytes, so two records with the same source coordinates are one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from joins.adapters.kafka_cluster import spark_options
+from joins.adapters.record_producer import Record, RecordProducer
 from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import SinkError
-from joins.kernels.json_encode import encode_objects, join_text
+from joins.kernels.json_encode import encode_objects
 from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
 from joins.probe_task import ProbeTask
-from joins.row_stage import REPORT_COLUMN_DDL, PersistedRows, stage_rows
-from joins.staging import BatchReport
+from joins.row_stage import REPORT, REPORT_COLUMN_DDL, PersistedRows, stage_rows
+from joins.staging import BatchReport, merge_reports
 
-_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
-_RECORDS_DDL = "key binary, value binary, headers array<struct<key:string,value:binary>>"
-_DDL = f"{_RECORDS_DDL}, {REPORT_COLUMN_DDL}"
+FEW_RECORDS = 2_000
+_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
+_DDL = f"key binary, value binary, partition int, offset bigint, {REPORT_COLUMN_DDL}"
 HEADER_NAMES = (
     "sluice-batch",
     "sluice-src-topic",
@@ -42,46 +45,28 @@ HEADER_NAMES = (
 )
 
 
-def _headers(batch: JoinedBatch, pin: Pin) -> pa.Array:
-    """`list<struct<key, value>>`, five entries a row, in the order of `HEADER_NAMES`.
+def _texts(pin: Pin, place: tuple[str, str]) -> tuple[str, ...]:
+    """The values of `HEADER_NAMES` for the record at `place`, (partition, offset)."""
+    return (str(pin.batch), pin.topic, *place, pin.versions_text())
 
-    The values of a row, joined, are five values in a row of memory once their ends are known.
-    """
-    count, width = batch.rows.num_rows, len(HEADER_NAMES)
-    texts = [
-        pa.scalar(str(pin.batch)),
-        *(column.cast(pa.string()) for column in batch.coordinates.columns),
-        pa.scalar(pin.versions_text()),
+
+def _records(rows: pa.Table, pin: Pin) -> Iterator[Record]:
+    """Few rows, with their headers, for the driver."""
+    for key, value, *place in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        texts = _texts(pin, (str(place[0]), str(place[1])))
+        headers = [(n, t.encode()) for n, t in zip(HEADER_NAMES, texts, strict=True)]
+        yield Record(key, value, headers)
+
+
+def _with_headers(rows: DataFrame, pin: Pin) -> DataFrame:
+    """The same, for many rows: headers are more bytes than most values, so they come last."""
+    place = [f.col(name).cast("string") for name in ("partition", "offset")]
+    texts = [f.lit(str(pin.batch)), f.lit(pin.topic), *place, f.lit(pin.versions_text())]
+    headers = [
+        f.struct(f.lit(name).alias("key"), text.cast("binary").alias("value"))
+        for name, text in zip(HEADER_NAMES, texts, strict=True)
     ]
-    lengths = np.empty((count, width), dtype=np.int32)
-    for place, text in enumerate(texts):
-        lengths[:, place] = _byte_lengths(text)
-    data = join_text(texts).buffers()[2] if count else pa.py_buffer(b"")
-    values = _binary(pa.binary(), lengths.ravel(), data)
-    names = [name.encode() for name in HEADER_NAMES]
-    keys = _binary(
-        pa.string(),
-        np.tile(np.array([len(name) for name in names], dtype=np.int32), count),
-        pa.py_buffer(b"".join(names) * count),
-    )
-    offsets = pa.array(np.arange(0, count * width + 1, width, dtype=np.int32))
-    return pa.ListArray.from_arrays(
-        offsets, pa.StructArray.from_arrays([keys, values], ["key", "value"])
-    )
-
-
-def _byte_lengths(text: pa.StringArray | pa.StringScalar) -> npt.NDArray[np.int32] | int:
-    if isinstance(text, pa.Scalar):
-        return len(text.as_py().encode())
-    lengths: npt.NDArray[np.int32] = pc.binary_length(text).to_numpy()
-    return lengths
-
-
-def _binary(kind: pa.DataType, lengths: npt.NDArray[np.int32], data: pa.Buffer) -> pa.Array:
-    """Values of `kind` that lie one behind the other in `data`."""
-    ends = np.zeros(len(lengths) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=ends[1:])
-    return pa.Array.from_buffers(kind, len(lengths), [None, pa.py_buffer(ends), data])
+    return rows.select("key", "value", f.array(*headers).alias("headers"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +76,16 @@ class RecordEncoding:
     output: tuple[OutputColumn, ...]
     key_fields: tuple[str, ...]
 
-    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
-        """Key, value and headers of each row."""
+    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+        """Key and value of each row, and the coordinates that its headers tell."""
         rows = with_text_times(batch.rows, self.output)
         keys = pa.nulls(rows.num_rows, pa.binary())
         if self.key_fields:
             keys = encode_objects(rows.select(list(self.key_fields))).cast(pa.binary())
         values = encode_objects(rows).cast(pa.binary())
-        return pa.record_batch([keys, values, _headers(batch, pin)], schema=_SCHEMA)
+        place = [batch.coordinates.column(name) for name in ("partition", "offset")]
+        columns = [c.cast(t) for c, t in zip((keys, values, *place), _SCHEMA.types, strict=True)]
+        return pa.record_batch(columns, schema=_SCHEMA)
 
 
 def _send(records: DataFrame, sink: KafkaSink) -> None:
@@ -114,23 +101,46 @@ def _send(records: DataFrame, sink: KafkaSink) -> None:
 
 
 class KafkaSinkWriter:
-    """Sends each batch with Spark's Kafka writer and then notes it as done."""
+    """Sends each batch and then notes it as done.
 
-    def __init__(self, sink: KafkaSink, progress: Path) -> None:
+    A large batch stays in Spark and is sent by Spark's Kafka writer, from all cores. Of a small one
+    that writer's job would be a third of the time: the driver takes its records and sends them.
+    """
+
+    def __init__(self, sink: KafkaSink, progress: Path, *, few_records: int = FEW_RECORDS) -> None:
+        """Write to `sink`; a batch that has read `few_records` or less is sent by the driver."""
         self._sink = sink
         self._progress = progress
+        self._few_records = few_records
         self._staged = PersistedRows()
+        self._producer = RecordProducer(sink.kafka)
+        self._collected: pa.Table | None = None
 
     def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         encode = RecordEncoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
-        return self._staged.run(frame.mapInArrow(stage, _DDL))
+        records = frame.mapInArrow(stage, _DDL)
+        self._collected = None
+        if pin.records() > self._few_records:
+            return self._staged.run(records)
+        collected = records.toArrow()
+        is_report = collected.column(REPORT.name).is_valid()
+        self._collected = collected.filter(pc.invert(is_report)).select(_SCHEMA.names)
+        return merge_reports(collected.filter(is_report).column(REPORT.name).to_pylist())
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send the records; all are acknowledged when this returns."""
-        with self._staged.taken() as records:
-            _send(records, self._sink)
+        """Send the records; all are acknowledged when this returns.
+
+        Raises:
+            SinkError: the cluster did not take them; some may be there.
+        """
+        if self._collected is not None:
+            collected, self._collected = self._collected, None
+            self._producer.send(_records(collected, pin))
+        else:
+            with self._staged.taken() as records:
+                _send(_with_headers(records, pin), self._sink)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
 
@@ -145,12 +155,9 @@ class KafkaSinkWriter:
 class KafkaLetterWriter:
     """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
 
-    def __init__(
-        self, sink: KafkaSink, output: tuple[OutputColumn, ...], spark: SparkSession
-    ) -> None:
-        self._sink = sink
+    def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...]) -> None:
         self._encode = RecordEncoding(output, sink.key_fields)
-        self._spark = spark
+        self._producer = RecordProducer(sink.kafka)
 
     def committed(self, number: int) -> None:
         """The topic does not tell; the replay runs again."""
@@ -162,19 +169,14 @@ class KafkaLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Send the rows; all are acknowledged when this returns.
+        """Send the rows in their order; all are acknowledged when this returns.
 
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        records = pa.Table.from_batches([self._encode(b, p) for b, p in parts], _SCHEMA)
-        if records.num_rows == 0:
-            return
         try:
-            # One task: the rows keep their order.
-            _send(self._spark.createDataFrame(records).coalesce(1), self._sink)
-        except (PySparkException, Py4JError) as exc:
-            raise SinkError(
-                f'replayed rows cannot be sent to topic "{self._sink.kafka.topic}": {exc}',
-                hint="Repair what the message names, and replay the dead letters again.",
-            ) from exc
+            for batch, pin in parts:
+                rows = pa.Table.from_batches([self._encode(batch, pin)])
+                self._producer.send(_records(rows, pin))
+        finally:
+            self._producer.close()

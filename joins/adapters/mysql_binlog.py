@@ -186,7 +186,7 @@ class Session:
         return self._high
 
     def _step(self, pump: _Pump, sender: ChangelogSender) -> None:
-        event = pump.next(0)
+        event = pump.next(sender.patience_s(_BATCH_AGE_S))
         if event is None:
             self._flush(sender)
             event = pump.next(_IDLE_WAIT_S)

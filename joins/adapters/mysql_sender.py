@@ -61,6 +61,13 @@ class ChangelogSender:
         """How long the oldest waiting row has waited, 0 if there is none."""
         return time.monotonic() - self._pending.since_s if self._pending.ops else 0.0
 
+    def patience_s(self, age_s: float) -> float:
+        """How long the oldest waiting row can wait for company before it is `age_s` old.
+
+        A batch costs milliseconds, however few rows it has.
+        """
+        return max(0.0, age_s - self.age_s()) if self._pending.ops else 0.0
+
     def add(self, images: RowImages) -> None:
         """Collect the rows of one event; full batches are sent on the way.
 

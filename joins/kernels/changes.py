@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.digest import POSITION_COLUMNS, Position
+from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows
 from joins.kernels.index_spec import IndexSpec
-from joins.kernels.segment import POSITION, Rows
+from joins.kernels.segment import POSITION
 
 DELETED = "_deleted"
 GENERATION = "_generation"

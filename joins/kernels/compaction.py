@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.changes import GENERATION, Progress, newest_rows, numbers
 from joins.kernels.digest import POSITION_COLUMNS
-from joins.kernels.segment import Rows
+from joins.kernels.hash_table import Rows
 
 _AT = "__at"
 _STREAMED = pa.array(["c", "u", "d"])

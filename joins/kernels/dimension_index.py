@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows, valid_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import Manifest, manifest_path, read_manifest
-from joins.kernels.segment import Bits, Rows, Segment, bits_at, map_bits, taken
+from joins.kernels.segment import Bits, Segment, bits_at, map_bits, taken
 
 _CACHED_VERSIONS = 16
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from joins.kernels.changes import CHANGE_COLUMNS, Progress, read_changes
 from joins.kernels.dimension_index import DimensionIndex
+from joins.kernels.hash_table import Rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.packets import (
     PACKETS,
@@ -32,7 +33,6 @@ from joins.kernels.packets import (
     packet,
     packets,
 )
-from joins.kernels.segment import Rows
 
 _READ_ROWS = 131_072
 _NOWHERE = -1  # the partition of what no record has asked for

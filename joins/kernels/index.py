@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask
 from joins.kernels.changes import Progress, newest_rows, read_changes
 from joins.kernels.dimension_index import DimensionIndex
+from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import (
@@ -39,7 +39,6 @@ from joins.kernels.manifest import (
 )
 from joins.kernels.segment import (
     POSITION,
-    Rows,
     Segment,
     damaged,
     file_checksum,
@@ -245,10 +244,6 @@ class _Part:
         hidden = np.unpackbits(bits, count=entry.rows).astype(np.bool_)
         return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
 
-    def generations(self) -> npt.NDArray[np.int32]:
-        numbers: npt.NDArray[np.int32] = self.segment.rows.column("_generation").to_numpy()
-        return numbers
-
     def saved(self, home: Path, version: int) -> SegmentEntry:
         """The entry with a bitmap file of its own where the bitmap has changed."""
         if np.array_equal(self.hidden, self.saved_hidden):
@@ -282,7 +277,7 @@ def _write(
         rows = _without_old_deletes(read.rows, complete)
     if complete > before:
         for part in parts:
-            part.hidden |= part.generations() < complete
+            part.hidden |= part.segment.generations() < complete
     if rows.num_rows:
         parts = [*parts, _stored(home, version, spec, rows, complete)]
     parts = _merged(home, version, spec, parts, complete)
@@ -296,7 +291,7 @@ def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete:
     files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
     deleted = segment.rows.column("_deleted").to_numpy(zero_copy_only=False).astype(np.bool_)
-    hidden = deleted | (segment.rows.column("_generation").to_numpy() < complete)
+    hidden = deleted | (segment.generations() < complete)
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
@@ -358,8 +353,8 @@ def _merged(
 def _live_rows(part: _Part, complete: int) -> pa.Table:
     """Rows that are visible or may still be their key's newest record."""
     deleted = part.segment.rows.column("_deleted").to_numpy(zero_copy_only=False)
-    wanted = ~part.hidden | deleted | (part.generations() < complete)
-    return pa.Table.from_batches([part.segment.rows.filter(pa.array(wanted))])
+    wanted = ~part.hidden | deleted | (part.segment.generations() < complete)
+    return part.segment.table().filter(pa.array(wanted))
 
 
 def _same_types(tables: Sequence[pa.Table]) -> pa.Table:

@@ -15,7 +15,7 @@ from joins.kernels.changes import Progress
 from joins.kernels.room import Room
 from joins.kernels.segment import StoredFile, damaged, store, sync_directory
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """A segment of a lookup index: the newest rows of some keys, with hash tables, immutable on disk.
 
-Three kinds of files, each written, checksummed, fsynced and renamed before anybody maps it:
-`<name>.arrow` (an Arrow IPC file of one batch: kept columns, position, generation, `_deleted`),
-`<name>.primary` and, unless the join key is the primary key, `<name>.join` (hash tables).
+Its files are each written, checksummed, fsynced and renamed before anybody maps them:
+`<name>.arrow` (an Arrow IPC file of one batch: kept columns and `_deleted`), `<name>.positions`
+(packed: position and generation, which no lookup reads), `<name>.primary` and, unless the join key
+is the primary key, `<name>.join` (hash tables).
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,24 @@ import pyarrow.compute as pc
 
 from joins.errors import IndexBuildError
 from joins.kernels.casts import Mask
-from joins.kernels.hashing import Hashes, hash_rows, valid_rows
+from joins.kernels.hash_table import HashTable, Rows
+from joins.kernels.hashing import Hashes
 from joins.kernels.index_spec import IndexSpec
+from joins.kernels.packed import PackedColumn, map_arrays, write_arrays
 from joins.kernels.room import Room
 
-Rows = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 
 POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
-_HEADER_BYTES = 16
+_PACKED = {
+    "_epoch": pa.int32(),
+    "_file": pa.int64(),
+    "_pos": pa.int64(),
+    "_row": pa.int64(),
+    "_offset": pa.int64(),
+    "_generation": pa.int32(),
+}
+_ARRAYS = 5  # of a packed column
 _LARGE_BYTES = (1 << 31) - 1
 _READ_BYTES = 16 << 20
 
@@ -43,74 +53,16 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class HashTable:
-    """Rows by the hash of their key.
+class Segment:
+    """The mapped files of one segment.
 
-    Bucket `b` is `[starts[b], starts[b + 1])` of the other two arrays; it is the upper bits of the
-    hash, and entries are in the order of their hashes.
+    Attributes:
+        rows: the kept columns and `_deleted`.
+        packed: the parts of the position, and `_generation`; none in memory.
     """
 
-    starts: npt.NDArray[np.uint32]
-    rows: npt.NDArray[np.uint32]
-    hashes: Hashes
-
-    @classmethod
-    def of(cls, columns: Sequence[pa.Array], null_safe: Collection[int] = ()) -> Self:
-        """A table of the rows that have no NULL but in the columns at the positions `null_safe`."""
-        rows = np.flatnonzero(valid_rows(columns, null_safe))
-        hashes = hash_rows(columns)[rows]
-        order = np.argsort(hashes, kind="stable")
-        hashes = hashes[order]
-        buckets = 1 << max(1, len(rows).bit_length())
-        shift = np.uint64(64 - buckets.bit_length() + 1)
-        filled = np.bincount((hashes >> shift).astype(np.int64), minlength=buckets)
-        starts = np.zeros(buckets + 1, dtype=np.uint32)
-        np.cumsum(filled, out=starts[1:])
-        return cls(starts, rows[order].astype(np.uint32), hashes)
-
-    @classmethod
-    def map(cls, path: Path) -> Self:
-        """The table in the file at `path`, memory-mapped."""
-        data = np.memmap(path, dtype=np.uint8, mode="r")
-        buckets, entries = (int(item) for item in data[:_HEADER_BYTES].view(np.uint64))
-        rows_at = _HEADER_BYTES + 8 * entries
-        starts_at = rows_at + 4 * entries
-        end = starts_at + 4 * (buckets + 1)
-        return cls(
-            np.asarray(data[starts_at:end].view(np.uint32)),
-            np.asarray(data[rows_at:starts_at].view(np.uint32)),
-            np.asarray(data[_HEADER_BYTES:rows_at].view(np.uint64)),
-        )
-
-    def write(self, sink: BinaryIO) -> None:
-        """Write what `map` reads."""
-        header = np.array([len(self.starts) - 1, len(self.rows)], dtype=np.uint64)
-        for array in (header, self.hashes, self.rows, self.starts):
-            sink.write(np.ascontiguousarray(array).data)
-
-    @staticmethod
-    def size(rows: int) -> int:
-        """Bytes of the file of a table of `rows` rows, if all of them are in it."""
-        return _HEADER_BYTES + 12 * rows + 4 * ((1 << max(1, rows.bit_length())) + 1)
-
-    def candidates(self, hashes: Hashes) -> tuple[Rows, Rows]:
-        """Pairs (position in `hashes`, row) with equal hashes, ordered by position."""
-        shift = np.uint64(64 - (len(self.starts) - 1).bit_length() + 1)
-        buckets = (hashes >> shift).astype(np.int64)
-        first = self.starts[buckets].astype(np.int64)
-        counts = self.starts[buckets + 1].astype(np.int64) - first
-        probes = np.repeat(np.arange(len(hashes)), counts)
-        skipped = np.cumsum(counts) - counts
-        entries = np.arange(len(probes)) + np.repeat(first - skipped, counts)
-        equal = np.flatnonzero(self.hashes[entries] == hashes[probes])
-        return probes[equal], self.rows[entries[equal]].astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The mapped files of one segment."""
-
     rows: pa.RecordBatch
+    packed: Mapping[str, PackedColumn]
     primary: HashTable
     join: HashTable
 
@@ -119,7 +71,7 @@ class Segment:
         """A segment in memory that is looked up by the join key; cannot be stored or merged."""
         rows = _one_batch(table)
         join = HashTable.of([rows.column(name) for name in spec.join_key], spec.null_safe)
-        return cls(rows, join, join)
+        return cls(rows, {}, join, join)
 
     @classmethod
     def map(cls, directory: Path, name: str) -> Self:
@@ -131,16 +83,28 @@ class Segment:
         try:
             source = pa.memory_map(str(directory / f"{name}.arrow"))
             rows = pa.ipc.open_file(source).get_batch(0)
+            packed = _mapped_columns(directory / f"{name}.positions")
             primary = HashTable.map(directory / f"{name}.primary")
             own = directory / f"{name}.join"
             join = HashTable.map(own) if own.exists() else primary
         except (OSError, ValueError, pa.ArrowInvalid) as error:
             raise damaged(directory / name, str(error)) from error
-        return cls(rows, primary, join)
+        return cls(rows, packed, primary, join)
 
     def positions(self, rows: Rows) -> list[Rows]:
         """The position of each of `rows`, most significant part first."""
-        return [self.rows.column(part).to_numpy()[rows] for part in POSITION]
+        return [self.packed[part].at(rows) for part in POSITION]
+
+    def generations(self) -> Rows:
+        """The generation of each row."""
+        return self.packed["_generation"].all()
+
+    def table(self) -> pa.Table:
+        """All columns that the segment was written with, but not in their order."""
+        table = pa.Table.from_batches([self.rows])
+        for name, kind in _PACKED.items():
+            table = table.append_column(name, pa.array(self.packed[name].all(), kind))
+        return table
 
     def matches(
         self, table: HashTable, names: Sequence[str], keys: Sequence[pa.Array], hashes: Hashes
@@ -165,22 +129,38 @@ def write_segment(
     Raises:
         IndexDiskFullError: there is no room for them.
     """
-    batch = _one_batch(table)
-    tables = 1 if spec.join_key == spec.primary_key else 2
-    room = Room(directory, batch.nbytes + tables * HashTable.size(batch.num_rows))
+    batch = _one_batch(table.drop_columns(list(_PACKED)))
+    packed = [PackedColumn.of(_numbers(table, part)) for part in _PACKED]
+    tables = {"primary": HashTable.of([batch.column(key) for key in spec.primary_key])}
+    if spec.join_key != spec.primary_key:
+        keys = [batch.column(key) for key in spec.join_key]
+        tables["join"] = HashTable.of(keys, spec.null_safe)
+    needed = batch.nbytes + sum(column.nbytes for column in packed)
+    room = Room(directory, needed + sum(hashed.nbytes for hashed in tables.values()))
     room.check()
 
     def write_rows(sink: BinaryIO) -> None:
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
 
+    def write_packed(sink: BinaryIO) -> None:
+        write_arrays(sink, [array for column in packed for array in column.arrays])
+
     stored = [store(directory / f"{name}.arrow", write_rows, room)]
-    hashed = HashTable.of([batch.column(key) for key in spec.primary_key])
-    stored.append(store(directory / f"{name}.primary", hashed.write, room))
-    if spec.join_key != spec.primary_key:
-        hashed = HashTable.of([batch.column(key) for key in spec.join_key], spec.null_safe)
-        stored.append(store(directory / f"{name}.join", hashed.write, room))
+    stored.append(store(directory / f"{name}.positions", write_packed, room))
+    for kind, hashed in tables.items():
+        stored.append(store(directory / f"{name}.{kind}", hashed.write, room))
     return tuple(stored)
+
+
+def _mapped_columns(path: Path) -> dict[str, PackedColumn]:
+    arrays = map_arrays(path)
+    groups = [arrays[at : at + _ARRAYS] for at in range(0, len(arrays), _ARRAYS)]
+    return dict(zip(_PACKED, map(PackedColumn.of_arrays, groups), strict=True))
+
+
+def _numbers(table: pa.Table, name: str) -> Rows:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
 
 
 def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:

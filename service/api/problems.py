@@ -5,6 +5,7 @@
 | 400 | the body is not JSON, or a parameter has the wrong form |
 | 403 | another web site asks, or the Host header is not ours |
 | 404, 405 | there is no such address, job, batch, record or method |
+| 406 | the client accepts no form that the address has |
 | 409 | the job's state, an idempotency key of another request, or what a runner has refused |
 | 410 | a record or a version of a table that was there is not kept any more |
 | 413 | the body is larger than 1 MiB |
@@ -32,6 +33,7 @@ from service.errors import (
     JobConflictError,
     JobNotFoundError,
     StoreError,
+    VertexNotFoundError,
 )
 from watermark.errors import SluiceError
 
@@ -39,6 +41,7 @@ MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger(__name__)
 _STATUS: dict[type[SluiceError], int] = {
     JobNotFoundError: 404,
+    VertexNotFoundError: 404,
     JobConflictError: 409,
     StoreError: 503,
     BusyError: 503,
@@ -53,15 +56,19 @@ _STATUS_OF_ANSWER = {
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
-_EXTENSIONS = ("line", "column", "excerpt")
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",
     405: "Use one of the methods in the Allow header.",
+    406: "Leave the Accept header out, or accept application/json.",
     413: "Send at most 1 MiB; a script may have 64 KiB.",
     415: "Send JSON with the header Content-Type: application/json.",
     422: "Correct the request; GET /openapi.json describes every address.",
     500: "Look at the log of the control plane and report the error with it.",
+    503: "Ask again later.",
 }
 
 
@@ -74,7 +81,7 @@ def problem(
     more: Mapping[str, Any] | None = None,
 ) -> JSONResponse:
     """The answer for one error; `kind` names it in the `type` URN."""
-    title = HTTPStatus(status).phrase
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
     content = {
         "type": f"urn:sluice:problem:{kind or title.lower().replace(' ', '-')}",
         "title": title,
@@ -83,7 +90,8 @@ def problem(
         "hint": hint,
         **(more or {}),
     }
-    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE)
+    headers = {"Retry-After": _RETRY_AFTER_S} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def register(app: FastAPI) -> None:
@@ -103,10 +111,7 @@ async def _ours(request: Request, exc: Exception) -> JSONResponse:
         status = _STATUS_OF_ANSWER.get(exc.kind, 422)
         return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)
     status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
-    answer = problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
-    if isinstance(exc, BusyError):
-        answer.headers["Retry-After"] = _RETRY_AFTER_S
-    return answer
+    return problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
 
 
 async def _http(request: Request, exc: Exception) -> JSONResponse:

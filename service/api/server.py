@@ -19,7 +19,7 @@ from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.hooks import Hooks, default_hooks
 from service.jobs.inspector import Inspector
-from service.jobs.job import ENDED, DesiredState
+from service.jobs.job import RESTING, DesiredState
 from service.jobs.store import JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
@@ -130,7 +130,7 @@ class ControlPlane:
             for job in jobs:
                 if job.desired_state is DesiredState.RUNNING:
                     services.want(job.id, DesiredState.STOPPED)
-            if all(job.state in ENDED for job in jobs):
+            if all(job.state in RESTING for job in jobs):
                 return True
             time.sleep(_POLL_S)
         return False
@@ -170,8 +170,10 @@ class ControlPlane:
 
 
 def _server(services: Services) -> uvicorn.Server:
+    servers: list[uvicorn.Server] = []
+    app = create_app(services, closing=lambda: servers[0].should_exit)
     config = uvicorn.Config(
-        create_app(services),
+        app,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -179,7 +181,8 @@ def _server(services: Services) -> uvicorn.Server:
         limit_concurrency=256,
         timeout_keep_alive=15,
     )
-    return uvicorn.Server(config)
+    servers.append(uvicorn.Server(config))
+    return servers[0]
 
 
 def _lock(data_dir: Path) -> int:

@@ -9,6 +9,7 @@ import sys
 import typer
 
 from service.config import Settings
+from service.embedded.class_archive import provide_class_archive
 from service.embedded.errors import JavaNotFoundError
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
@@ -22,10 +23,12 @@ def main() -> int:
     """Fill the cache where it is not full; tells on standard error what is wrong."""
     try:
         cache_dir = Settings.load().cache_dir
-        cache = JarCache(cache_dir, find_java(cache_dir))
-        cache.jars(JarSet.SPARK)
+        java = find_java(cache_dir)
+        cache = JarCache(cache_dir, java)
+        jars = cache.jars(JarSet.SPARK)
         cache.jars(JarSet.BROKER)
         cache.database_home()
+        provide_class_archive(cache_dir, java, jars)
     except JavaNotFoundError as exc:
         if "--quiet-without-java" not in sys.argv:
             typer.echo(f"error: {exc.message}\nhint: {exc.hint}", err=True)

@@ -12,7 +12,10 @@ from service.embedded.java import Java
 
 @pytest.fixture(scope="session")
 def spark(
-    tmp_path_factory: pytest.TempPathFactory, java: Java, spark_jars: list[Path]
+    tmp_path_factory: pytest.TempPathFactory,
+    java: Java,
+    spark_jars: list[Path],
+    class_archive: Path | None,
 ) -> Iterator[SparkSession]:
     """A local session with Delta and Kafka; tests share it, so they leave no tables behind."""
     settings = SparkSettings(
@@ -22,6 +25,7 @@ def spark(
         master="local[2,4]",
         driver_memory="1g",
         java_home=java.home,
+        class_archive=class_archive,
         extra={
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.shuffle.partitions": "2",

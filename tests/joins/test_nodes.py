@@ -199,7 +199,7 @@ def test_workers_that_come_at_once_make_an_index_once(large, tmp_path):
     workers = [Worker(tmp_path, version) for _ in range(4)]
     assert [worker.answer() for worker in workers] == [ROWS + 1] * 4
     kinds = sorted(path.suffix for path in home(task).iterdir())
-    assert kinds == ["", ".arrow", ".hidden", ".json", ".primary"]
+    assert kinds == ["", ".arrow", ".hidden", ".json", ".positions", ".primary"]
 
 
 def test_a_worker_that_is_killed_while_it_builds_leaves_nothing_and_another_goes_on(

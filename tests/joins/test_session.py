@@ -1,8 +1,12 @@
-"""What the runner's JVM shows on its command line, where every user of the machine can read it."""
+"""What the runner's JVM shows on its command line, where every user of the machine can read it.
+
+And the archive of classes that it maps, or does not.
+"""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +25,9 @@ import json, sys
 from pathlib import Path
 import psutil
 from joins.session import SparkSettings, start_session
-directory, jars, java_home, extra = json.load(sys.stdin)
+directory, jars, java_home, archive, extra = json.load(sys.stdin)
 settings = SparkSettings("s", [Path(j) for j in jars], Path(directory), "local[1]", "512m",
-    Path(java_home), extra)
+    Path(java_home), Path(archive), extra)
 session = start_session(settings)
 shown = []
 for child in psutil.Process().children(recursive=True):
@@ -39,18 +43,30 @@ json.dump([shown, known, hadoop], open(Path(directory) / "told.json", "w"))
 
 
 def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, spark_jars):
-    given = [str(tmp_path), [str(j) for j in spark_jars], str(java.home), {**SECRETS, **PLAIN}]
-    subprocess.run(
+    unfit = tmp_path / "unfit.jsa"
+    unfit.write_bytes(b"no archive of this JVM")
+    jars = [str(j) for j in spark_jars]
+    given = [str(tmp_path), jars, str(java.home), str(unfit), {**SECRETS, **PLAIN}]
+    done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(given),
         text=True,
         env=environment(),
-        check=True,
+        capture_output=True,
         timeout=120,
     )
+    assert done.returncode == 0, "an archive that does not fit keeps no JVM from starting"
+    assert "jsa" not in done.stdout + done.stderr
     shown, known, hadoop = json.loads((tmp_path / "told.json").read_text())
     words = [word for line in shown for word in line]
     assert known == {**SECRETS, **PLAIN}
     assert hadoop == "open sesame"
     assert "spark.sql.shuffle.partitions=3" in words
     assert not [word for word in words if any(value in word for value in SECRETS.values())]
+
+
+def test_a_session_maps_the_archive_of_its_classes(spark, java, class_archive):
+    if class_archive is None:
+        pytest.skip(f"no archive can be made for Java {java.version} here")
+    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    assert str(class_archive) in Path(f"/proc/{pid}/maps").read_text()

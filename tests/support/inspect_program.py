@@ -33,6 +33,9 @@ def parse():
     parser.add_argument("--job-dir", type=Path)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("batch").add_argument("--number", type=int)
+    batches = commands.add_parser("batches")
+    for name in ("below", "limit"):
+        batches.add_argument(f"--{name}", type=int)
     replay = commands.add_parser("replay")
     replay.add_argument("--batch", type=int)
     replay.add_argument("--diff", action="store_true")
@@ -56,6 +59,14 @@ def parse():
 def batch(found):
     pin = {"batch": found.number, "versions": {"users": 3}}
     return {"batch": found.number, "pin": pin, "committed": True, "records": 5}
+
+
+def batches(found):
+    newest = 4 if found.below is None else min(4, found.below - 1)
+    numbers = list(range(newest, -1, -1))
+    shown = numbers[: found.limit]
+    pins = [{"batch": n, "pin": {"batch": n}, "committed": True, "records": 5} for n in shown]
+    return {"items": pins, "next_cursor": shown[-1] if len(numbers) > len(shown) else None}
 
 
 def replay(found):
@@ -127,6 +138,7 @@ def dead_letters(found):
 
 COMMANDS = {
     "batch": batch,
+    "batches": batches,
     "replay": replay,
     "explain-row": explain_row,
     "doctor": doctor,

@@ -1,10 +1,11 @@
 """The kafka sink on a real broker: the same bytes for a replay, coordinates on each record."""
 
 import json
+from collections import Counter
 
 import pytest
 
-from joins.adapters.kafka_sink import HEADER_NAMES, KafkaSinkWriter
+from joins.adapters.kafka_sink import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
 from joins.plan import KafkaOptions, KafkaSink
 from joins.probe_task import DEAD_LETTERS
 from tests.support.probe import PIN, probe_task
@@ -38,16 +39,22 @@ def sink_to(kafka, topic, key_fields=()):
     return KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key_fields)
 
 
-def nothing_is_cached(spark):
-    return spark._jsparkSession.sharedState().cacheManager().isEmpty()
+def nothing_is_cached(frame):
+    return frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+@pytest.fixture(params=[FEW_RECORDS, 0], ids=["sent_by_the_driver", "sent_by_spark"])
+def few_records(request):
+    """Batches of the tests are small: the other writer must be asked for."""
+    return request.param
 
 
 def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
-    tmp_path, spark, kafka, topics, frame
+    tmp_path, kafka, topics, frame, few_records
 ):
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
-    writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
     assert writer.committed_counts(PIN) is None
     report = writer.run(frame, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
@@ -72,26 +79,39 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert [(r.key, r.value, r.headers) for r in again] == [
         (r.key, r.value, r.headers) for r in sent
     ]
-    assert nothing_is_cached(spark)
+    assert nothing_is_cached(frame)
 
 
 def test_a_batch_that_cannot_be_sent_is_not_noted_and_keeps_no_memory(
-    tmp_path, spark, kafka, topics, frame
+    tmp_path, kafka, topics, frame, few_records
 ):
     missing = sink_to(kafka, unique_name("bad topic name"))
-    writer = KafkaSinkWriter(missing, tmp_path / "sink.json")
+    writer = KafkaSinkWriter(missing, tmp_path / "sink.json", few_records=few_records)
     report = writer.run(frame, probe_task(tmp_path, missing), PIN)
     with pytest.raises(Exception, match=r"(?i)topic"):
         writer.commit(report, PIN, 2)
     assert writer.committed_counts(PIN) is None
-    assert nothing_is_cached(spark)
+    assert nothing_is_cached(frame)
 
 
-def test_a_batch_that_cannot_be_joined_keeps_no_memory(tmp_path, spark, kafka, topics, frame):
+def test_a_batch_that_cannot_be_joined_keeps_no_memory(tmp_path, kafka, topics, frame, few_records):
     sink = sink_to(kafka, topics[1])
     task = probe_task(tmp_path, sink)
     task.dead_letters.touch()
-    writer = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
     with pytest.raises(Exception, match="dead"):
         writer.run(frame, task, PIN)
-    assert nothing_is_cached(spark)
+    assert nothing_is_cached(frame)
+
+
+def test_a_key_goes_to_the_same_partition_by_either_writer(tmp_path, kafka, frame):
+    topic = create_topic(kafka.bootstrap_servers, partitions=8)
+    sink = sink_to(kafka, topic, ("user_id",))
+    task = probe_task(tmp_path, sink)
+    for few_records in (0, FEW_RECORDS):
+        writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
+        writer.commit(writer.run(frame, task, PIN), PIN, 2)
+    places = Counter((r.key, r.partition) for r in consume(kafka.bootstrap_servers, topic))
+    assert set(places.values()) == {2}
+    assert len(places) == 3
+    delete_topics(kafka.bootstrap_servers, topic)

@@ -42,10 +42,10 @@ def test_rows_are_printed(job, identifier, lines):
 
 
 @pytest.mark.integration
-def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, spark, kafka):
+def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kafka):
     topic = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), ("user_id",))
-    writer = KafkaLetterWriter(sink, OUTPUT, spark)
+    writer = KafkaLetterWriter(sink, OUTPUT)
     try:
         replay = job.replay(writer=writer, passed=cut_off("committed"))
         with pytest.raises(CutOffError):  # sent, but nothing notes it
@@ -69,9 +69,9 @@ def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, spa
 
 
 @pytest.mark.integration
-def test_a_topic_that_takes_nothing_abandons_the_replay(job, spark, kafka):
+def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka):
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"), ())
-    writer = KafkaLetterWriter(sink, OUTPUT, spark)
+    writer = KafkaLetterWriter(sink, OUTPUT)
     with pytest.raises(SinkError, match="no such topic"):
         job.replay(writer=writer).handle(request({"records": CORRECTED}))
     assert "abandoned" in job.replays.outcome(1)

@@ -17,6 +17,7 @@ from joins.kernels.index import (
     IndexSpec,
     advance,
     build,
+    is_usable,
     remove_versions,
     usable_versions,
     verify,
@@ -362,7 +363,7 @@ def test_composite_primary_keys_and_sliced_probes(tmp_path):
 
 def test_equal_hashes_are_not_equal_keys(tmp_path, monkeypatch):
     same = lambda columns: np.zeros(len(columns[0]), dtype=np.uint64)  # noqa: E731
-    for module in ("segment", "changes", "index", "dimension_index"):
+    for module in ("hash_table", "changes", "index", "dimension_index"):
         monkeypatch.setattr(f"joins.kernels.{module}.hash_rows", same)
     build(tmp_path, 0, BY_ID, [batch(people(9))])
     advance(
@@ -413,6 +414,7 @@ DAMAGE = {
     "manifest_is_of_another_time": lambda home: only(home, "v0.json").write_text("[]"),
     "rows_are_missing": lambda home: only(home, "*.arrow").unlink(),
     "rows_are_cut_off": lambda home: truncate(home, "*.arrow"),
+    "positions_are_cut_off": lambda home: truncate(home, "*.positions"),
     "hashes_are_cut_off": lambda home: truncate(home, "*.primary"),
     "bitmap_is_missing": lambda home: only(home, "*.hidden").unlink(),
 }
@@ -428,6 +430,23 @@ def test_a_damaged_version_is_refused_and_can_be_built_again(tmp_path, damage):
         advance(tmp_path, 0, 1, BY_ID, [])
     build(tmp_path, 0, BY_ID, [batch(people(5))])
     assert names(tmp_path, 0) == {key: f"n{key}" for key in range(5)}
+
+
+def test_an_index_of_another_format_is_built_anew_and_never_read(tmp_path, monkeypatch):
+    with monkeypatch.context() as older:
+        older.setattr("joins.kernels.manifest.FORMAT_VERSION", 1)
+        build(tmp_path, 0, BY_ID, [batch(people(3))])
+    before = files_of(tmp_path)
+    assert not is_usable(tmp_path, 0, BY_ID)
+    for use in (
+        lambda: DimensionIndex.attach(tmp_path, 0, BY_ID),
+        lambda: advance(tmp_path, 0, 1, BY_ID, [batch(people(1, 7))]),
+    ):
+        with pytest.raises(IndexBuildError, match="format 1 in place of 2"):
+            use()
+    build(tmp_path, 1, BY_ID, [batch(people(4))])
+    assert names(tmp_path, 1) == {key: f"n{key}" for key in range(4)}
+    assert files_of(tmp_path).keys() & before.keys() == {"lock"}
 
 
 def test_verification_finds_a_changed_byte(tmp_path):
@@ -484,7 +503,7 @@ def test_a_build_without_room_leaves_nothing_and_says_what_it_needs(tmp_path):
     with largest_file(4096), pytest.raises(IndexDiskFullError) as caught:
         build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
     assert f'index directory "{tmp_path / BY_CITY.digest}" on node ' in str(caught.value)
-    assert " needs 2 MiB more" in str(caught.value)
+    assert " needs 1 MiB more" in str(caught.value)
     assert "SLUICE_INDEX_DIR" in caught.value.hint
     assert list(files_of(tmp_path, BY_CITY)) == ["lock"]
     build(tmp_path, 0, BY_CITY, [batch(people(20_000))])
@@ -568,3 +587,37 @@ def test_a_long_history_is_compacted_while_it_is_read(tmp_path, monkeypatch):
     ]
     build(tmp_path, 0, BY_ID, parts)
     assert names(tmp_path, 0) == {at % 7: f"v{at}" for at in range(1993, 2000)}
+
+
+def users(count):
+    """Changelog rows of as many users, 30 bytes each, as a snapshot brings them."""
+    ids = np.arange(count)
+    same = {"_op": "r", "_epoch": 0, "_file": 1, "_pos": 4, "_source_ts": 0, "_generation": 1}
+    columns = {
+        "id": pa.array(ids),
+        "city": pa.array(np.where(ids % 2, "F", "M")),
+        "name": pa.array(np.char.add("user ", (ids + 1_000_000).astype(str))),
+        "_row": pa.array(ids % 131_072),
+        "_offset": pa.array(ids),
+        "_partition": pa.repeat(pa.scalar(0, pa.int32()), count),
+    }
+    for name, value in same.items():
+        columns[name] = pa.repeat(pa.scalar(value, SCHEMA.field(name).type), count)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+BY_NAME = IndexSpec(primary_key=("id",), join_key=("name",), fields=FIELDS, partitions=1)
+BY_CITY_OF_ONE = IndexSpec(primary_key=("id",), join_key=("city",), fields=FIELDS, partitions=1)
+SIZES = {
+    "by_primary_key": (IndexSpec(("id",), ("id",), FIELDS, 1), 1.3),
+    "by_another_unique_key": (BY_NAME, 1.5),
+    "by_a_key_of_few_values": (BY_CITY_OF_ONE, 1.5),
+}
+
+
+@pytest.mark.parametrize(("spec", "most"), SIZES.values(), ids=SIZES)
+def test_all_files_of_an_index_are_little_larger_than_its_rows(tmp_path, spec, most):
+    rows = users(200_000)
+    build(tmp_path, 0, spec, [rows])
+    stored = sum(path.stat().st_size for path in (tmp_path / spec.digest).iterdir())
+    assert stored <= most * rows.select(spec.schema.names).nbytes

@@ -53,3 +53,17 @@ def test_a_sender_that_gave_up_sends_nothing_later(
         broker.start()
         ends = end_offsets(broker.bootstrap_servers, config.kafka.topic)
         assert set(ends.values()) == {1}
+
+
+@pytest.mark.integration
+def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        sender = ChangelogSender(config)
+        assert sender.patience_s(60.0) == 0.0, "nothing waits"
+        sender.begin(1, 4)
+        sender._append("d", 0, [1, None], None)
+        assert 0.0 < sender.patience_s(60.0) <= 60.0
+        assert sender.patience_s(0.0) == 0.0
+        sender.flush()
+        assert sender.patience_s(60.0) == 0.0
+        sender.close()
