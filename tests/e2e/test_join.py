@@ -265,7 +265,9 @@ def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
         WHERE odd.user_id = u.user_id LIMIT 5;
         """
         with rig.job(sql) as job:
-            status = job.wait_for(lambda s: s["state"] == "FINISHED", "the preview ends")
+            status = job.wait_for(
+                lambda s: s["state"] == "FINISHED", "the preview ends", deadline_s=300
+            )
             assert status["name"] == "preview"
             assert "This is a preview" in status["warnings"][0]["message"]
             log = (job.directory / "runner.log").read_text()
