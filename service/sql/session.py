@@ -109,10 +109,9 @@ class Session:
             self.relations[table.name] = table
 
     def _create_view(self, node: CreateView) -> None:
-        if not self._is_free(node.name, if_not_exists=node.if_not_exists):
-            return
         QueryPlanner(self).view(node)
-        self.relations[node.name.text] = node
+        if self._is_free(node.name, if_not_exists=node.if_not_exists):
+            self.relations[node.name.text] = node
 
     def _is_free(self, name: Name, *, if_not_exists: bool) -> bool:
         earlier = self.relations.get(name.text)

@@ -71,6 +71,11 @@ UNUSED = {
         "CREATE TABLE s",
         f"CREATE VIEW v AS SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
     ),
+    "a_view_that_is_there": INLINE.replace(
+        "CREATE TABLE s",
+        "CREATE VIEW v AS SELECT id FROM d;\nCREATE VIEW IF NOT EXISTS v AS "
+        f"SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
+    ),
     "an_explained_statement": INLINE.replace(
         "INSERT",
         f"EXPLAIN SELECT t FROM s JOIN d /*+ OPTIONS('password'='{CANARY}') */ "
