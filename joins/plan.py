@@ -4,7 +4,7 @@ A plan holds no secret: option values keep their `${secret:name}` references, wh
 resolves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -76,7 +76,7 @@ class KafkaOptions:
 
     bootstrap_servers: str
     topic: str
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class MysqlCdcSource:
     hostname: str
     port: int
     username: str
-    password: str
+    password: str = field(repr=False)
     database: str
     table: str
     server_id: int | None = None

@@ -5,7 +5,7 @@ control plane hands its values to a runner in the job's `settings.json`, so that
 """
 
 import os
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,9 +20,10 @@ from service.errors import ConfigError
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
-_NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER")
+_NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
+_SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
 _HINTS = {
-    "host": "Listen on loopback and use an SSH tunnel: there is no authentication yet.",
+    "trusted_proxies": "Name the addresses of the proxy, such as 10.0.0.5 or 10.0.0.0/24.",
 }
 
 
@@ -74,6 +75,24 @@ class Settings(BaseSettings):
         "Directory with one file per secret; SLUICE_SECRET_<NAME> variables come first.",
         "an existing directory",
     )
+    allowed_brokers: str | None = _setting(
+        None,
+        "Brokers that scripts may name besides SLUICE_KAFKA_BOOTSTRAP_SERVERS; default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
+    allowed_databases: str | None = _setting(
+        None,
+        "Database servers that scripts may name; default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
+    allowed_paths: str | None = _setting(
+        None,
+        "Directories besides the warehouse in which Delta tables of scripts may be.",
+        "absolute paths, separated by colons",
+        pattern=r"^/[^:]*(:/[^:]*)*$",
+    )
     database_url: str | None = _setting(
         None,
         "SQLAlchemy URL of the job store; default is SQLite at jobs.db below data_dir.",
@@ -83,10 +102,64 @@ class Settings(BaseSettings):
     host: str = _setting(
         "127.0.0.1",
         "Address that the control plane listens on.",
-        "an address of the loopback interface (127.0.0.1, ::1 or localhost)",
+        "an IP address or localhost; other than loopback needs tokens, and TLS or a proxy",
     )
     port: int = _setting(
         8326, "Port of the control plane; 0 takes a free one.", "0 to 65535", ge=0, le=65535
+    )
+    auth_required: bool = _setting(
+        False,
+        "Ask every caller for a token, also on loopback; always so elsewhere and behind a proxy.",
+        "true or false",
+    )
+    trusted_proxies: str = _setting(
+        "",
+        "Proxies that end TLS in front of the control plane; only they may connect, and what "
+        "they say of the client's address is believed.",
+        "addresses or networks such as 10.0.0.5,10.1.0.0/24, or empty",
+    )
+    tls_cert: Path | None = _setting(
+        None, "Certificate (chain) of the control plane; with it, it speaks TLS.", "a PEM file"
+    )
+    tls_key: Path | None = _setting(
+        None, "Private key of the certificate, without a passphrase.", "a PEM file"
+    )
+    tls_min_version: str = _setting(
+        "1.2", "Oldest version of TLS that is spoken.", "1.2 or 1.3", pattern=r"^1\.[23]$"
+    )
+    requests_per_s: float = _setting(
+        500.0,
+        "Requests a second of each token or address; twice as many in a burst.",
+        "0.01 to 1000000",
+        ge=0.01,
+        le=1_000_000,
+    )
+    max_requests: int = _setting(
+        512,
+        "Requests and event streams at once; one address may have three quarters of them.",
+        "8 to 100000",
+        ge=8,
+        le=100_000,
+    )
+    request_timeout_s: float = _setting(
+        30.0,
+        "Time in which the head of a request must arrive, and then its body.",
+        "1 to 3600",
+        ge=1,
+        le=3600,
+    )
+    audit: str = _setting(
+        "changes",
+        "What of the requests audit.jsonl below data_dir keeps; changes has refusals, too.",
+        "off, changes or all",
+        pattern="^(off|changes|all)$",
+    )
+    audit_max_mib: int = _setting(
+        64,
+        "MiB of audit.jsonl before a new one is begun; four old ones stay.",
+        "1 to 65536",
+        ge=1,
+        le=65_536,
     )
     log_level: str = _setting(
         "INFO",
@@ -232,9 +305,16 @@ class Settings(BaseSettings):
 
     @field_validator("host")
     @classmethod
-    def _loopback(cls, value: str) -> str:
-        if value != "localhost" and not ip_address(value).is_loopback:
-            raise ValueError("not a loopback address")
+    def _an_address(cls, value: str) -> str:
+        if value != "localhost":
+            ip_address(value)
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for text in filter(None, map(str.strip, value.split(","))):
+            ip_network(text)
         return value
 
     @field_validator("failpoints")
@@ -246,7 +326,7 @@ class Settings(BaseSettings):
             raise ValueError(exc.message) from exc
         return value
 
-    @field_validator("data_dir", "warehouse_dir", "cache_dir", "secrets_dir")
+    @field_validator("data_dir", "warehouse_dir", "cache_dir", "secrets_dir", "tls_cert", "tls_key")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
@@ -262,6 +342,31 @@ class Settings(BaseSettings):
     def jobs_dir(self) -> Path:
         """Where each job has its directory."""
         return self.data_dir / "jobs"
+
+    @property
+    def kept_secrets_dir(self) -> Path:
+        """Where `sluice secrets` keeps one file per secret."""
+        return self.data_dir / "secrets"
+
+    @property
+    def allowed_directories(self) -> tuple[Path, ...]:
+        """Where Delta tables may be besides the warehouse."""
+        return tuple(Path(path) for path in (self.allowed_paths or "").split(":") if path)
+
+    @property
+    def proxies(self) -> list[str]:
+        """The trusted proxies, one by one."""
+        return [text for text in map(str.strip, self.trusted_proxies.split(",")) if text]
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the control plane."""
+        return self.host == "localhost" or ip_address(self.host).is_loopback
+
+    @property
+    def tokens_required(self) -> bool:
+        """Whether callers need a token."""
+        return self.auth_required or bool(self.proxies) or not self.on_loopback
 
     @property
     def store_url(self) -> str:

@@ -5,6 +5,7 @@
 | `ServiceError` | root of this package |
 | `ConfigError` | a setting is missing, malformed or out of range |
 | `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
+| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
 | `VertexNotFoundError` | the job has no part of this id |
@@ -14,8 +15,15 @@
 | `BusyError` | too much of the same is going on; later it can be done |
 | `InspectionError` | the process that reads a job's files ended without an answer |
 | `AnsweredError` | what a runner or an inspection refused; type, message and hint are theirs |
+| `UnauthorizedError` | a request has no token, or one that cannot be used |
+| `ForbiddenError` | a request is not for this caller, or comes from where none may come from |
+| `TooManyRequestsError` | a caller asks, or fails to authenticate, too often |
+| `TokenNotFoundError` | there is no such token |
+| `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
-| `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
+| `ControlPlaneError` | the control plane cannot start or refused a request |
+| `UnreachableError` | the control plane cannot be reached |
+| `WaitTimeoutError` | what was waited for has not happened in time |
 """
 
 from watermark.errors import SluiceError
@@ -31,6 +39,10 @@ class ConfigError(ServiceError):
 
 class SecretError(ServiceError):
     """A secret cannot be resolved."""
+
+
+class NotAllowedError(ServiceError):
+    """A script reaches for something that the operator's lists do not have."""
 
 
 class SubmissionError(ServiceError):
@@ -86,9 +98,53 @@ class AnsweredError(ServiceError):
         self.kind = kind
 
 
+class UnauthorizedError(ServiceError):
+    """The caller has to authenticate itself, and has not.
+
+    Attributes:
+        invalid: a token was sent, but it cannot be used.
+    """
+
+    def __init__(self, message: str, *, hint: str, invalid: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        self.invalid = invalid
+
+
+class ForbiddenError(ServiceError):
+    """The caller is known, or need not be, but may not do this."""
+
+
+class TooManyRequestsError(ServiceError):
+    """The caller has to wait.
+
+    Attributes:
+        retry_after_s: how long at least.
+    """
+
+    def __init__(self, message: str, *, hint: str, retry_after_s: float) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class TokenNotFoundError(ServiceError):
+    """There is no token with this id or name."""
+
+
+class TokenLimitError(ServiceError):
+    """No further token can be made."""
+
+
 class StoreError(ServiceError):
     """The job store cannot be used."""
 
 
 class ControlPlaneError(ServiceError):
-    """The control plane cannot start or be reached."""
+    """The control plane cannot start or refused a request."""
+
+
+class UnreachableError(ControlPlaneError):
+    """No control plane answers at the address."""
+
+
+class WaitTimeoutError(ControlPlaneError):
+    """The time for waiting is over; what was asked for goes on."""

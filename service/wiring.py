@@ -66,6 +66,7 @@ from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
+from service.allowed import check_allowed, confined_path
 from service.config import Settings
 from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
@@ -95,7 +96,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         source = found.source
         if not isinstance(source, MysqlCdcSource):
             return found
-        return replace(found, source=replace(source, password=secrets.resolve(source.password)))
+        username, password = (secrets.resolve(v) for v in (source.username, source.password))
+        return replace(found, source=replace(source, username=username, password=password))
 
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
@@ -137,8 +139,12 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is."""
-    return settings.warehouse_dir / table.path.removeprefix("file://")
+    """Where a table of the delta connector is.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+    """
+    return confined_path(table, settings)
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:
@@ -218,7 +224,8 @@ class OpenJob:
         Raises:
             SluiceError: a part cannot be used; what was created stays and is found again.
         """
-        secrets = SecretResolver(self.settings.secrets_dir, self.layout.job_dir)
+        check_allowed(plan, self.settings)
+        secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         return _Assembly(self, resolve_secrets(plan, secrets)).assemble(on_tick)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.inspection_schemas import (
     Acknowledge,
     AcknowledgementPage,
@@ -18,12 +19,13 @@ from service.jobs.reports import read_acknowledgements
 from service.jobs.requests import ACKNOWLEDGE, CHOICES, Asked
 
 RequestId = Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$", description="As a 202 named it.")]
-router = APIRouter(prefix="/v1/jobs", tags=["acknowledgements"])
+router = APIRouter(prefix="/v1/jobs", tags=["acknowledgements"], dependencies=[VIEWER])
 
 
 @router.post(
     "/{job_id}:acknowledge",
     summary="Acknowledge the cause of a stall",
+    dependencies=[OPERATOR],
     response_model=None,
     responses={200: {"model": AcknowledgementView}, 202: LATER},
 )

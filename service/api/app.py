@@ -16,13 +16,17 @@ from service.api import (
     jobs,
     lifecycle,
     metrics,
+    page,
     planning,
     problems,
     progress,
     statements,
+    tables,
+    tokens,
 )
+from service.api.access import Rules, describe, secure
 from service.api.event_stream import EventHub
-from service.api.guard import LoopbackGuard
+from service.api.guard import Gate, Guard
 from service.api.jobs import Services
 from service.api.metrics import RequestCounters, RequestMetrics
 from service.api.negotiation import check_accept
@@ -38,10 +42,13 @@ _ROUTERS = (
     acknowledgements.router,
     dead_letters.router,
     inspection.router,
+    tables.router,
     flink.router,
     statements.router,
     metrics.router,
     health.router,
+    tokens.router,
+    page.router,
 )
 
 
@@ -66,13 +73,15 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     for router in _ROUTERS:
         app.include_router(router)
     problems.register(app)
-    app.add_middleware(LoopbackGuard, host=services.settings.host)
+    rules = secure(app)  # after the last router
+    app.state.guard = Gate(services.settings, services.store.tokens, rules)
+    app.add_middleware(Guard, gate=app.state.guard)
     app.add_middleware(RequestMetrics, counters=app.state.requests)  # the outermost one
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign] # FastAPI's own way to extend it
+    app.openapi = lambda: _document(app, rules)  # type: ignore[method-assign] # FastAPI's own way to extend it
     return app
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
+def _document(app: FastAPI, rules: Rules) -> dict[str, Any]:
     """OpenAPI 3.1 in which every error is a problem document."""
     if app.openapi_schema is not None:
         return app.openapi_schema
@@ -89,5 +98,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for operation in path.values():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = answer
+    describe(document, rules)
     app.openapi_schema = document
     return document

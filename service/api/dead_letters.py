@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.inspection import Place, inspect
 from service.api.inspection_schemas import (
     Correction,
@@ -23,7 +24,7 @@ from service.jobs.requests import REPLAY_DEAD_LETTERS, Asked
 _LISTED_VALUE_BYTES = 1024
 _SHOWN_VALUE_BYTES = 64 * 1024
 _MOST_VALUE_BYTES = 16 << 20
-router = APIRouter(prefix="/v1/jobs", tags=["dead letters"])
+router = APIRouter(prefix="/v1/jobs", tags=["dead letters"], dependencies=[VIEWER])
 
 
 @router.get("/{job_id}/dead-letters", summary="List dead letters")
@@ -64,6 +65,7 @@ def show_dead_letter(
 @router.post(
     "/{job_id}/dead-letters:replay",
     summary="Join dead letters again",
+    dependencies=[OPERATOR],
     response_model=None,
     responses={200: {"model": DeadLetterReplayed}, 202: LATER},
 )

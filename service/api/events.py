@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 
+from service.api.access import VIEWER
 from service.api.event_stream import EventHub, Following, event_response, event_view
 from service.api.jobs import Injected, JobId
 from service.api.negotiation import EVENT_STREAM, wants_stream
@@ -28,7 +29,7 @@ LastEventId = Annotated[
     int | None,
     Header(ge=0, le=_LARGEST, description="As a browser sends it when it comes back; wins."),
 ]
-router = APIRouter(prefix="/v1", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"], dependencies=[VIEWER])
 
 
 @dataclass(frozen=True, slots=True)

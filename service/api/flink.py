@@ -13,6 +13,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from service.api.access import VIEWER
 from service.api.jobs import Injected, Services
 from service.api.progress import vertices
 from service.api.progress_schemas import FlinkMetric, FlinkMetricValue, VertexView
@@ -33,7 +34,9 @@ FlinkJobId = Annotated[
 VertexId = Annotated[
     str, Path(min_length=1, max_length=300, description="build-<table>, probe or join.")
 ]
-router = APIRouter(prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["flink"])
+router = APIRouter(
+    prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["flink"], dependencies=[VIEWER]
+)
 
 
 @router.get("/watermarks", summary="Show the watermarks of a vertex, as Flink does")

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from service.api.access import PUBLIC, VIEWER
 from service.api.jobs import Injected
 from service.api.schemas import Health, VersionView
 from service.errors import StoreError
@@ -10,13 +11,13 @@ from service.version import program_version
 router = APIRouter(tags=["health"])
 
 
-@router.get("/livez", summary="The process answers")
+@router.get("/livez", summary="The process answers", dependencies=[PUBLIC])
 def livez() -> Health:
     """Answer as long as the process can."""
     return Health(status="ok")
 
 
-@router.get("/readyz", summary="Jobs can be submitted and are looked after")
+@router.get("/readyz", summary="Jobs can be submitted and are looked after", dependencies=[PUBLIC])
 def readyz(services: Injected) -> Health:
     """Answer 503 when the store cannot be written or the supervisor is gone."""
     services.store.check()
@@ -25,7 +26,7 @@ def readyz(services: Injected) -> Health:
     return Health(status="ok")
 
 
-@router.get("/v1/version", summary="Which program answers")
+@router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
 def show_version() -> VersionView:
     """Name and version of this control plane."""
     return VersionView(name="sluice", version=program_version())

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.inspection_schemas import (
     BatchReplay,
     BatchView,
@@ -21,7 +22,7 @@ _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
 Topic = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-router = APIRouter(tags=["inspection"])
+router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,11 @@ def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchV
     return BatchView.model_validate(found)
 
 
-@router.post("/v1/jobs/{job_id}/batches/{number}:replay", summary="Repeat a batch and compare")
+@router.post(
+    "/v1/jobs/{job_id}/batches/{number}:replay",
+    summary="Repeat a batch and compare",
+    dependencies=[OPERATOR],
+)
 def replay_batch(
     job_id: JobId,
     number: BatchNumber,

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from service.api.access import OPERATOR, VIEWER
 from service.api.schemas import JobDetail, JobPage, Submission
 from service.api.views import job_detail, job_summary
 from service.config import Settings
@@ -78,13 +79,14 @@ IdempotencyKey = Annotated[
         description="The same key with the same body is the same job, however often it is sent.",
     ),
 ]
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[VIEWER])
 
 
 @router.post(
     "",
     status_code=201,
     summary="Submit a job",
+    dependencies=[OPERATOR],
     responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
 )
 def submit_job(
@@ -133,6 +135,7 @@ def show_job(job_id: JobId, services: Injected) -> JobDetail:
     "/{job_id}",
     status_code=204,
     summary="Remove a job",
+    dependencies=[OPERATOR],
     response_model=None,
     responses={202: {"model": JobDetail, "description": "The removal goes on."}},
 )

@@ -2,11 +2,12 @@
 
 from fastapi import APIRouter
 
+from service.api.access import OPERATOR
 from service.api.jobs import Injected, JobId
 from service.api.schemas import JobDetail
 from service.jobs.job import DesiredState
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
 
 
 @router.post("/{job_id}:stop", status_code=202, summary="Stop a job")

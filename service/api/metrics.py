@@ -11,12 +11,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.access import VIEWER
 from service.api.job_metrics import MOST_JOBS, job_metrics
 from service.api.jobs import Injected, Services
 
 _METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], dependencies=[VIEWER])
 
 
 class RequestCounters:

@@ -3,6 +3,7 @@
 import orjson
 from fastapi import APIRouter
 
+from service.api.access import OPERATOR
 from service.api.inspection_schemas import WarningView
 from service.api.jobs import Injected
 from service.api.progress_schemas import PlanView, Script, Validation
@@ -10,7 +11,7 @@ from service.api.schemas import Submission
 from service.api.views import submission_warning
 from service.sql.explain import explain
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
 
 
 def _warnings(texts: tuple[str, ...]) -> list[WarningView]:

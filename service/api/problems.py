@@ -2,19 +2,23 @@
 
 | status | when |
 |---|---|
-| 400 | the body is not JSON, or a parameter has the wrong form |
-| 403 | another web site asks, or the Host header is not ours |
+| 400 | the body is not JSON, a parameter has the wrong form, or a token is in the address |
+| 401 | there is no token, or it cannot be used |
+| 403 | the token's scope is too small, another web site asks, or the Host header is not ours |
 | 404, 405 | there is no such address, job, batch, record or method |
 | 406 | the client accepts no form that the address has |
+| 408 | the body does not arrive |
 | 409 | the job's state, an idempotency key of another request, or what a runner has refused |
 | 410 | a record or a version of a table that was there is not kept any more |
 | 413 | the body is larger than 1 MiB |
 | 415 | the body is not declared as JSON |
 | 422 | the script or the outside that it names cannot be used |
+| 429 | one caller asks, or is refused, too often |
 | 500 | a fault of ours; details are in the log |
 | 503 | the job store cannot be used, or too much is asked at once |
 """
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -25,14 +29,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from joins.errors import QuestionError
 from joins.stalls import type_name
 from service.errors import (
     AnsweredError,
     BusyError,
+    ForbiddenError,
     InspectionError,
     JobConflictError,
     JobNotFoundError,
     StoreError,
+    TokenLimitError,
+    TokenNotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
     VertexNotFoundError,
 )
 from watermark.errors import SluiceError
@@ -40,19 +50,30 @@ from watermark.errors import SluiceError
 MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger(__name__)
 _STATUS: dict[type[SluiceError], int] = {
+    QuestionError: 400,
     JobNotFoundError: 404,
     VertexNotFoundError: 404,
     JobConflictError: 409,
     StoreError: 503,
     BusyError: 503,
     InspectionError: 503,
+    UnauthorizedError: 401,
+    ForbiddenError: 403,
+    TokenNotFoundError: 404,
+    TokenLimitError: 409,
+    TooManyRequestsError: 429,
 }
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _STATUS_OF_ANSWER = {
+    "question": 400,
     **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(("unknown-dimension", "unknown-version"), 404),
     **dict.fromkeys(
         ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
     ),
-    **dict.fromkeys(("pinned-version-expired", "records-expired"), 410),
+    "not-readable": 409,
+    **dict.fromkeys(("pinned-version-expired", "records-expired", "version-expired"), 410),
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
@@ -64,6 +85,7 @@ _HINTS = {
     404: "GET /openapi.json lists the addresses.",
     405: "Use one of the methods in the Allow header.",
     406: "Leave the Accept header out, or accept application/json.",
+    408: "Send the body without pauses; SLUICE_REQUEST_TIMEOUT_S is the limit.",
     413: "Send at most 1 MiB; a script may have 64 KiB.",
     415: "Send JSON with the header Content-Type: application/json.",
     422: "Correct the request; GET /openapi.json describes every address.",
@@ -102,24 +124,35 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-async def _ours(request: Request, exc: Exception) -> JSONResponse:
-    assert isinstance(exc, SluiceError)
+def told(exc: SluiceError, path: str) -> JSONResponse:
+    """The answer for an error of ours at an address."""
     found = {name: getattr(exc, name, None) for name in _EXTENSIONS}
     more = {name: value for name, value in found.items() if value}
-    more["instance"] = request.url.path
+    more["instance"] = path
     if isinstance(exc, AnsweredError):
         status = _STATUS_OF_ANSWER.get(exc.kind, 422)
         return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)
     status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
-    return problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
+    answer = problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
+    answer.headers.update(_headers(exc))
+    return answer
 
 
-async def _http(request: Request, exc: Exception) -> JSONResponse:
-    assert isinstance(exc, HTTPException)
-    path = request.url.path
+def _headers(exc: SluiceError) -> dict[str, str]:
+    if isinstance(exc, TooManyRequestsError):
+        return {"Retry-After": str(max(1, math.ceil(exc.retry_after_s)))}
+    if isinstance(exc, UnauthorizedError):
+        error = ', error="invalid_token"' if exc.invalid else ""
+        return {"WWW-Authenticate": f'Bearer realm="sluice"{error}'}
+    return {}
+
+
+def refused(exc: HTTPException, method: str, path: str) -> JSONResponse:
+    """The answer for what HTTP has a status for."""
     details = {
         404: f'address "{path}" does not exist',
-        405: f'address "{path}" does not take {request.method}',
+        405: f'address "{path}" does not take {method}',
+        408: "request body did not arrive in time",
         413: "request body is larger than 1 MiB",
     }
     hint = _HINTS.get(exc.status_code, _HINTS[400])
@@ -127,6 +160,16 @@ async def _http(request: Request, exc: Exception) -> JSONResponse:
     answer = problem(exc.status_code, detail, hint, more={"instance": path})
     answer.headers.update(exc.headers or {})
     return answer
+
+
+async def _ours(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, SluiceError)
+    return told(exc, request.url.path)
+
+
+async def _http(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, HTTPException)
+    return refused(exc, request.method, request.url.path)
 
 
 async def _invalid(request: Request, exc: Exception) -> JSONResponse:

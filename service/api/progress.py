@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
+from service.api.access import VIEWER
 from service.api.jobs import Injected, JobId
 from service.api.progress_schemas import (
     ConditionView,
@@ -19,7 +20,7 @@ from service.jobs.job import Job
 from service.jobs.plan_codec import load
 from service.jobs.waiting import explain_wait
 
-router = APIRouter(prefix="/v1/jobs", tags=["progress"])
+router = APIRouter(prefix="/v1/jobs", tags=["progress"], dependencies=[VIEWER])
 
 
 @router.get("/{job_id}/watermarks", summary="Show watermarks")

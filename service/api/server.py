@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
@@ -13,8 +14,10 @@ from typing import Self
 
 import uvicorn
 
+from service.api import exposure
 from service.api.app import create_app
 from service.api.jobs import Services
+from service.api.protocol import HEAD_LIMIT_BYTES, patient
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.hooks import Hooks, default_hooks
@@ -67,15 +70,18 @@ class ControlPlane:
         """Take data directory, port and job store; nothing is served yet.
 
         Raises:
+            ConfigError: it would be unsafe to reach, or TLS cannot be spoken.
             ControlPlaneError: the data directory or the port is in use or cannot be had.
             StoreError: the job store cannot be opened.
         """
         settings = self._settings
+        exposure.check_settings(settings)
+        tls = exposure.tls_context(settings)
         lock = _lock(settings.data_dir)
         listener: socket.socket | None = None
         try:
             listener = _listen(settings.host, settings.port)
-            store = JobStore.open(settings.store_url)
+            store = _store(settings)
         except BaseException:
             if listener is not None:
                 listener.close()
@@ -85,8 +91,8 @@ class ControlPlane:
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
         submissions = Submissions(store, settings, self._hooks)
         services = Services(settings, store, supervisor, submissions, self._inspector)
-        self._parts = _Parts(lock, listener, services, _server(services))
-        self.url = _url(listener)
+        self._parts = _Parts(lock, listener, services, _server(services, tls))
+        self.url = _url(listener, "http" if tls is None else "https")
 
     @property
     def services(self) -> Services:
@@ -118,7 +124,7 @@ class ControlPlane:
             os.close(parts.lock)
 
     def stop_jobs(self, *, timeout_s: float) -> bool:
-        """Stop every job, as after `sluice stop`; also those that come meanwhile.
+        """Stop every job, as after `sluice jobs stop`; also those that come meanwhile.
 
         Returns:
             True if all have stopped in time.
@@ -169,16 +175,30 @@ class ControlPlane:
         return self._parts
 
 
-def _server(services: Services) -> uvicorn.Server:
+def _store(settings: Settings) -> JobStore:
+    store = JobStore.open(settings.store_url)
+    try:
+        exposure.check_tokens(settings, store.tokens)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
     servers: list[uvicorn.Server] = []
     app = create_app(services, closing=lambda: servers[0].should_exit)
     config = uvicorn.Config(
         app,
+        http=patient(services.settings.request_timeout_s),
+        ws="none",
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # the guard does it, for those who are trusted
+        ssl_context_factory=None if tls is None else lambda *_: tls,
+        h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
         timeout_graceful_shutdown=5,
-        limit_concurrency=256,
         timeout_keep_alive=15,
     )
     servers.append(uvicorn.Server(config))
@@ -222,6 +242,6 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, scheme: str) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

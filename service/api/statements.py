@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.api.access import OPERATOR
 from service.api.jobs import Injected, Services
 from service.api.schemas import SQL_LIMIT_BYTES
 from service.errors import JobNotFoundError
@@ -16,7 +17,7 @@ from service.jobs.submission import check_script
 from service.sql.answers import JobRow, answers
 
 _SHOWN_JOBS = 500
-router = APIRouter(prefix="/v1/statements", tags=["statements"])
+router = APIRouter(prefix="/v1/statements", tags=["statements"], dependencies=[OPERATOR])
 
 
 class Statements(BaseModel):

@@ -1,9 +1,9 @@
 """Looks into a job and prints one JSON object; it reads only, with a runner or without one.
 
 `python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `batches`, `replay`,
-`explain-row`, `doctor`, `dead-letters list|show`. The answer is `{"ok":true,"result":{…}}` with
-status 0, or `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and
-no JVM.
+`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, whose question is
+handed over as secrets are. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from joins.stalls import type_name
 from service.jobs.layout import JobLayout
 from service.jobs.past import history_places, open_explainer, open_replayer
 from service.logs import configure_logs
+from service.secret_hand_over import take_over
 from watermark.errors import SluiceError
 
 Result = Mapping[str, Any]
@@ -119,6 +120,13 @@ def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     return _letter_json(letter, arguments.value_bytes)
 
 
+def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """Dimensions, their rows and changes, or the output."""
+    from service.jobs.tables import JobTables
+
+    return JobTables(job_dir).answer(arguments.question)
+
+
 # The process
 # --------------------------------------------------------------------------------------------------
 
@@ -150,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--partition", type=int, required=True)
     explain.add_argument("--offset", type=int, required=True)
     commands.add_parser("doctor").set_defaults(run=doctor)
+    commands.add_parser("tables").set_defaults(run=show_tables)
     _add_letters(commands.add_parser("dead-letters"))
     return parser
 
@@ -176,6 +185,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.job_dir is None and arguments.run is not doctor:
         parser.error("--job-dir is missing")
+    arguments.question = take_over()
     configure_logs("WARNING")
     job_dir = None if arguments.job_dir is None else arguments.job_dir.resolve()
     try:

@@ -27,6 +27,7 @@ from service.jobs.job import (
     check_transition,
     check_wanted,
 )
+from service.jobs.token_store import TokenStore
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
@@ -141,6 +142,7 @@ class JobStore:
         self._engine = engine
         self._writes = engine.execution_options(sluice_writes=True)
         self._order = threading.Lock()  # events are numbered in the order of their commits
+        self.tokens = TokenStore(self._reading, self._writing)
 
     @classmethod
     def open(cls, url: str) -> Self:

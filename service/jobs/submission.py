@@ -106,7 +106,7 @@ class Submissions:
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
-        secrets = SecretResolver(self._settings.secrets_dir, job_dir)
+        secrets = SecretResolver.of(self._settings, job_dir)
         plan = self._hooks.preflight(planned.plan, self._settings, secrets)
         advice = self._hooks.advise(plan, self._settings)
         return Draft(plan, (*planned.warnings, *advice))

@@ -88,8 +88,8 @@ def _conditions(job: Document) -> Iterator[Condition]:
 # --------------------------------------------------------------------------------------------------
 
 _NOT_WANTED = {
-    "PAUSED": ("the job is paused by request", "Resume it with sluice resume."),
-    "STOPPED": ("the job is stopped by request", "Start it with sluice start."),
+    "PAUSED": ("the job is paused by request", "Go on with sluice jobs resume."),
+    "STOPPED": ("the job is stopped by request", "Go on with sluice jobs resume."),
     "REMOVED": ("the job is being removed", None),
 }
 

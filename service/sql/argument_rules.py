@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from joins.expressions import Constant
 from joins.kernels.date_format import arrow_pattern
 from joins.types import SqlType, TypeName
-from service.sql.functions import MAX_PADDED_LENGTH
 from service.sql.scope import Typed
 from service.sql.script import Script
 from service.sql.syntax import Operation
@@ -26,19 +25,6 @@ def round_type(script: Script, arguments: Sequence[Typed]) -> SqlType:
             hint="Write ROUND(x, 2).",
         )
     return rounded_type(arguments[0].type, int(digits.value))
-
-
-def check_padding(script: Script, length: Typed) -> None:
-    """See that a length to pad to is a literal, and not so large that it fills the memory."""
-    value = length.expression
-    highest = MAX_PADDED_LENGTH
-    if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
-        return
-    raise script.error(
-        length.at,
-        f"the length must be a literal up to {highest:,}",
-        hint="Write LPAD(text, 10, '0').",
-    )
 
 
 def check_pattern(script: Script, pattern: Typed) -> None:

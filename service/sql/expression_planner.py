@@ -6,7 +6,7 @@ from dataclasses import replace
 from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
 from joins.types import SqlType, TypeName
 from service.sql import functions
-from service.sql.argument_rules import check_count, check_padding, check_pattern, round_type
+from service.sql.argument_rules import check_count, check_pattern, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
@@ -20,6 +20,7 @@ from service.sql.syntax import (
     Reference,
     TypeNode,
 )
+from service.sql.text_limits import check_length, check_padding
 from service.sql.type_rules import (
     BOOLEAN,
     DOUBLE,
@@ -300,8 +301,7 @@ class ExpressionPlanner:
         result = function.result([argument.type for argument in arguments])
         if function.call == "ROUND":
             result = round_type(self._script, arguments)
-        if function.call in functions.PADDING:
-            check_padding(self._script, arguments[1])
+        check_length(self._script, node.at, function.call, arguments)
         if function.call == "DATE_FORMAT":
             check_pattern(self._script, arguments[1])
         typed = self.call(function.call, arguments, result, node.at)

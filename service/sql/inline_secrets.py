@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from service.sql.masking import masked_comments
 from service.sql.option_values import SECRET, OptionValues, generic_key
 from service.sql.script import Script
 from service.sql.syntax import OptionNode
@@ -59,8 +60,9 @@ class InlineSecrets:
         return self._by_position[node.value_at]
 
     def redacted(self, script: Script) -> str:
-        """The script with references in place of the credentials."""
-        text = script.text
+        """The script with references in place of the credentials, and none in its comments."""
+        values = [secret.value for secret in self._by_position.values()]
+        text = masked_comments(script.text, values)
         for at in sorted(self._by_position, reverse=True):
             secret = self._by_position[at]
             text = f"{text[:at]}'{secret.reference}'{text[secret.node.end :]}"

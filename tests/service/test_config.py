@@ -10,8 +10,10 @@ from service.wiring import index_directory
 BAD = {
     "port_too_large": ("SLUICE_PORT", "99999"),
     "port_no_number": ("SLUICE_PORT", "x"),
-    "host_not_loopback": ("SLUICE_HOST", "0.0.0.0"),
     "host_no_address": ("SLUICE_HOST", "example"),
+    "proxies_no_networks": ("SLUICE_TRUSTED_PROXIES", "10.0.0.5,proxy"),
+    "tls_too_old": ("SLUICE_TLS_MIN_VERSION", "1.1"),
+    "audit_of_nothing_known": ("SLUICE_AUDIT", "some"),
     "spark_conf_no_json": ("SLUICE_SPARK_CONF", "{a"),
     "spark_conf_no_object": ("SLUICE_SPARK_CONF", "[1]"),
     "spark_master_unknown": ("SLUICE_SPARK_MASTER", "mesos"),
@@ -61,6 +63,21 @@ def test_each_job_has_its_indexes_below_a_directory_that_each_node_reads_itself(
     assert found == (tmp_path / expected if given is None else Path(expected))
 
 
+ASKED = {
+    "loopback": ({}, False),
+    "loopback_by_name": ({"host": "localhost"}, False),
+    "loopback_and_wanted": ({"auth_required": True}, True),
+    "behind_a_proxy": ({"trusted_proxies": "127.0.0.1"}, True),
+    "everywhere": ({"host": "0.0.0.0"}, True),
+    "another_address": ({"host": "fd00::1"}, True),
+}
+
+
+@pytest.mark.parametrize(("given", "asked"), ASKED.values(), ids=ASKED)
+def test_tokens_are_asked_for_wherever_others_could_come_in(given, asked):
+    assert Settings.load(**given).tokens_required is asked
+
+
 def test_every_setting_says_what_it_is_and_what_it_accepts():
     for name, field in Settings.model_fields.items():
         assert field.description, name
@@ -69,5 +86,6 @@ def test_every_setting_says_what_it_is_and_what_it_accepts():
 
 def test_a_misspelled_variable_is_noticed(monkeypatch):
     monkeypatch.setenv("SLUICE_PROT", "1")
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "x")
+    for known in ("SLUICE_SECRET_SHOP", "SLUICE_TOKEN", "SLUICE_TOKEN_FILE", "SLUICE_CA_FILE"):
+        monkeypatch.setenv(known, "x")
     assert unknown_variables() == ["SLUICE_PROT"]

@@ -33,7 +33,7 @@ _DESIRED = {"paused": DesiredState.PAUSED, "failed": DesiredState.STOPPED}
 @contextmanager
 def stored_services(data_dir: Path, *, supervised: bool = False) -> Iterator[Services]:
     """The parts, with no job yet; `supervised` if stored jobs get runners."""
-    settings = settings_in(data_dir)
+    settings = settings_in(data_dir, requests_per_s=1_000_000)
     store = JobStore.open(settings.store_url)
     supervisor = Supervisor(store, settings, HOOKS.remove, runner_command=QUIET_RUNNER)
     submissions = Submissions(store, settings, HOOKS)

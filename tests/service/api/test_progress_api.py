@@ -147,6 +147,7 @@ def test_a_filtered_list_comes_in_pages(http, ids):
 
 
 def test_watermarks_are_shown_by_channel_with_what_was_emitted(http, ids):
+    """E32: each channel and what its source has emitted, not one minimum."""
     report = http.get(f"/v1/jobs/{ids['open']}/watermarks").json()
     assert report["gate"]["open"] is True
     assert report["combined"] == {"timestamp_ms": -(2**63), "use_processing_time": True}
@@ -180,6 +181,7 @@ def test_waiting_is_explained(http, ids, name, expected):
 
 
 def test_flinks_addresses_have_flinks_shapes(http, ids):
+    """E33: the metrics of subtasks 0 to N, N = parallelism - 1."""
     base = f"/jobs/{ids['open'].replace('-', '')}/vertices"
     inputs = http.get(f"{base}/build-users/watermarks").json()
     assert inputs == [{"id": "0.currentInputWatermark", "value": MIN}]
@@ -195,6 +197,7 @@ def test_flinks_addresses_have_flinks_shapes(http, ids):
 
 
 def test_a_vertex_has_its_id_before_and_after_its_runner_reports(http, ids):
+    """C21: ids of operators are stable."""
     for name in ("fresh", "copying", "open", "paused"):
         report = http.get(f"/v1/jobs/{ids[name]}/watermarks").json()
         assert [vertex["id"] for vertex in report["vertices"]] == ["build-users", "probe", "join"]

@@ -101,6 +101,7 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
         assert not paused["runner"]["alive"]
         assert living_runner(job_dir) is None
         assert _ask(client, job_id, "pause").status_code == 202
+        assert plane.stop_jobs(timeout_s=10), "a paused job has nothing to stop"
     with control_plane(tmp_path) as plane, Client(plane.url) as client:
         wait_until(lambda: plane.services.supervisor.alive)
         assert client.job(job_id)["state"] == "PAUSED"

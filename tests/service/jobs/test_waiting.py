@@ -300,7 +300,7 @@ def test_the_sentence_names_the_first_unmet_condition(shown, name, told):
 
 
 HINTS = {
-    "paused": "Resume it with sluice resume.",
+    "paused": "Go on with sluice jobs resume.",
     "source_unreachable": "Start the database.",
     "restarting_with_back_off": "See its log.",
     "all_records_are_dead_letters": "Look at their reasons with sluice dlq ls.",

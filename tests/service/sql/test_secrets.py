@@ -51,6 +51,72 @@ def test_explanation_never_shows_a_password():
     assert CANARY not in "\n".join(explain(plan(KAFKA)))
 
 
+AGAIN = (
+    TABLES.split(";")[0]
+    .replace("${secret:shop}", CANARY)
+    .replace("TABLE d", "TABLE IF NOT EXISTS d")
+)
+STORED = {
+    "a_table_that_was_there": selecting("t").replace("INSERT", f"{AGAIN};\nINSERT"),
+    "a_line_comment": f"-- 'password' = '{CANARY}',\n" + selecting("t"),
+    "a_block_comment": f"/* user: cdc\n password: {CANARY} */" + selecting("t"),
+    "a_comment_in_words": f"-- don't tell: pwd={CANARY}\n" + selecting("t"),
+    "the_value_in_a_comment": f"-- was {CANARY} before\n{INLINE}",
+    "a_quote_in_a_comment": f"-- it's\n-- 'password' = '{CANARY}'\n" + selecting("t"),
+}
+
+
+@pytest.mark.parametrize("script", STORED.values(), ids=STORED)
+def test_what_is_stored_has_no_password_from_where_nothing_reads_it(script):
+    stored = plan_script(script).plan
+    assert CANARY not in plan_codec.dump(stored).decode()
+    assert stored.sql.count("\n") == script.count("\n")
+    assert plan_script(stored.sql).plan == stored
+
+
+PASSWORD = "'password' = '${secret:shop}'"
+MISPLACED = {
+    "without_quotes": f"'password' = {CANARY}",
+    "in_double_quotes": f"'password' = \"{CANARY}\"",
+    "in_backticks": f"'password' = `{CANARY}`",
+    "behind_a_colon": f"'password': '{CANARY}'",
+    "behind_two_equal_signs": f"'password' == '{CANARY}'",
+    "behind_nothing": f"'password' '{CANARY}'",
+    "key_without_quotes": f"password = '{CANARY}'",
+    "key_in_double_quotes": f'"password" = "{CANARY}"',
+    "key_misspelt": f"'passwort-x' = 'x', 'pwd' = '{CANARY}'",
+    "in_a_cast": f"'password' = CAST('{CANARY}' AS STRING)",
+    "put_together": f"'password' = 'x' || '{CANARY}'",
+    "in_two_strings": f"'password' = 'x' '{CANARY}'",
+    "on_another_line": f"'password' =\n  '{CANARY}'\n  x",
+    "with_a_line_in_it": f"'password' = '{CANARY}\n'",
+    "with_a_dollar": f"'password' = '{CANARY}${{x'",
+    "as_a_bad_reference": f"'password' = '${{secret:{CANARY} x}}'",
+    "in_the_host": f"'hostname' = 'cdc:{CANARY}@db'",
+    "in_a_url": f"'url' = 'jdbc:mysql://cdc:{CANARY}@db'",
+    "in_a_query": f"'url' = 'jdbc:mysql://db/?user=cdc&password={CANARY}'",
+    "as_jaas_text": f"'jaas' = 'x required password=\"{CANARY}\";'",
+    "in_a_hint": f"/*+ 'password' = '{CANARY}' */ 'password' = 'x'",
+    "as_an_unknown_setting": f"'x' = 'y'); SET 'my.token' = '{CANARY}'; SELECT (",
+}
+
+
+@pytest.mark.parametrize("written", MISPLACED.values(), ids=MISPLACED)
+def test_a_password_in_the_wrong_place_is_not_shown(written):
+    script = selecting("t").replace("'hostname' = 'db', ", "").replace(PASSWORD, written)
+    with pytest.raises(SqlError) as caught:
+        plan_script(script)
+    error = caught.value
+    assert CANARY not in f"{error.message} {error.hint} {error.excerpt}"
+    assert error.excerpt.splitlines()[-1].strip() == "^"
+
+
+def test_masking_takes_time_in_proportion_to_the_script():
+    for part in ("password", "passw.", "a:", "-- ", "/*", "'", '"', "token=", ":" * 4 + "@", "(`"):
+        with pytest.raises(SqlError):
+            plan_script(part * (60_000 // len(part)) + ";")
+
+
 HINT = INLINE.replace("FROM s", f"FROM s /*+ OPTIONS('topic'='{CANARY}') */").replace(
     "JOIN d", f"JOIN d /*+ OPTIONS('password'='{CANARY}-2') */"
 )

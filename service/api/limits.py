@@ -1,0 +1,136 @@
+"""How much one caller may ask: requests a second, requests at once, and failures to log in."""
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from service.errors import BusyError, TooManyRequestsError
+
+_V = TypeVar("_V")
+Clock = Callable[[], float]
+_REMEMBERED = 10_000
+_BURST_S = 2.0
+_FREE_FAILURES = 5
+_LONGEST_WAIT_S = 60.0
+_FORGIVEN_AFTER_S = 900.0
+
+
+class Rates:
+    """A bucket a caller: `per_s` requests a second, twice as many at once."""
+
+    def __init__(self, per_s: float, clock: Clock = time.monotonic) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> None:
+        """Count a request of the caller `key`.
+
+        Raises:
+            TooManyRequestsError: it asks more often than it may.
+        """
+        now = self._clock()
+        most = max(1.0, self._per_s * _BURST_S)
+        left, at = self._buckets.get(key, (most, now))
+        left = min(most, left + (now - at) * self._per_s)
+        if left < 1:
+            raise TooManyRequestsError(
+                f"more than {self._per_s:g} requests a second",
+                hint="Ask less often; SLUICE_REQUESTS_PER_S is the limit of each token or address.",
+                retry_after_s=(1 - left) / self._per_s,
+            )
+        _remember(self._buckets, key, (left - 1, now))
+
+
+class Flights:
+    """Requests that are being answered, of all callers and of each."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_of_one = max(1, most * 3 // 4)
+        self._counts: Counter[str] = Counter()
+        self._total = 0
+
+    @contextmanager
+    def one_more(self, key: str) -> Iterator[None]:
+        """Hold a place for a request of the caller `key`.
+
+        Raises:
+            BusyError: there is none.
+        """
+        if self._total >= self._most or self._counts[key] >= self._most_of_one:
+            raise BusyError(
+                f"{self._total} requests are being answered, {self._counts[key]} of this caller",
+                hint="Ask again in a moment; close streams of events that nobody reads.",
+            )
+        self._counts[key] += 1
+        self._total += 1
+        try:
+            yield
+        finally:
+            self._total -= 1
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    number: int
+    last_at: float
+
+    def wait_s(self, now: float) -> float:
+        """What is left of the wait that the last failure has caused."""
+        over = self.number - _FREE_FAILURES
+        if over < 0:
+            return 0.0
+        return self.last_at + min(_LONGEST_WAIT_S, 2.0 ** min(over, 16)) - now
+
+
+class Lockouts:
+    """Who fails to authenticate five times waits: 1 s, then twice as long each time, up to 60 s.
+
+    A key is an address with the id of the token that was tried: a forgotten program with an old
+    token locks nobody else out.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: OrderedDict[str, _Failures] = OrderedDict()
+
+    def check(self, key: str) -> None:
+        """Return if `key` may try.
+
+        Raises:
+            TooManyRequestsError: not yet.
+        """
+        found = self._failures.get(key)
+        wait_s = 0.0 if found is None else found.wait_s(self._clock())
+        if wait_s > 0:
+            raise TooManyRequestsError(
+                "this token was refused too often",
+                hint="Correct the token, then wait as long as Retry-After says.",
+                retry_after_s=wait_s,
+            )
+
+    def failed(self, key: str) -> None:
+        """Count a failure."""
+        now = self._clock()
+        found = self._failures.get(key)
+        recent = found is not None and now - found.last_at < _FORGIVEN_AFTER_S
+        number = found.number + 1 if found is not None and recent else 1
+        _remember(self._failures, key, _Failures(number, now))
+
+    def succeeded(self, key: str) -> None:
+        """Forget the failures."""
+        self._failures.pop(key, None)
+
+
+def _remember(entries: OrderedDict[str, _V], key: str, value: _V) -> None:
+    entries[key] = value
+    entries.move_to_end(key)
+    while len(entries) > _REMEMBERED:
+        entries.popitem(last=False)

@@ -1,0 +1,96 @@
+"""HTTP on one connection: heads of requests are small, come in time, and errors are problems."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import h11
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+HEAD_LIMIT_BYTES = 32 * 1024
+_MOST_CONNECTIONS = 2048
+_HINTS = {
+    400: "Speak HTTP/1.1; for TLS use https:// with a server that has a certificate.",
+    431: "Send fewer or shorter headers; 32 KiB is the limit.",
+}
+_DETAILS = {
+    400: "request is not HTTP",
+    431: f"head of the request is larger than {HEAD_LIMIT_BYTES} bytes",
+}
+_TITLES = {400: "Bad Request", 431: "Request Header Fields Too Large"}
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's protocol, whose patience ends: a slow or silent head closes the connection."""
+
+    head_timeout_s = 30.0
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a connection, unless there are too many."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        if len(self.connections) > _MOST_CONNECTIONS:
+            self.transport.abort()
+            return
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request; uvicorn's own name and argument."""
+        too_large = len(self.conn.trailing_data[0]) > HEAD_LIMIT_BYTES
+        status = 431 if too_large else 400
+        title = _TITLES[status]
+        content = {
+            "type": f"urn:sluice:problem:{title.lower().replace(' ', '-')}",
+            "title": title,
+            "status": status,
+            "detail": _DETAILS[status],
+            "hint": _HINTS[status],
+        }
+        headers = [("content-type", "application/problem+json"), ("connection", "close")]
+        response = h11.Response(status_code=status, headers=headers, reason=title)
+        for event in (response, h11.Data(data=json.dumps(content).encode()), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _watch_head(self) -> None:
+        """Let the timer run while the head of a request is incomplete; bytes do not extend it."""
+        if self.conn.their_state is not h11.IDLE:
+            self._forget_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_timeout_s, self._give_up)
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()
+
+
+def patient(head_timeout_s: float) -> type[PatientProtocol]:
+    """The protocol with this patience, for uvicorn, which makes one a connection."""
+    return type("PatientProtocol", (PatientProtocol,), {"head_timeout_s": head_timeout_s})

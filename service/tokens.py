@@ -1,0 +1,122 @@
+"""Tokens of the REST API: a public id and a secret of 256 random bits, kept as a keyed hash.
+
+The text of a token is ``slc_<id>_<secret>``. It is shown once. A fast hash is enough, and keeps
+requests cheap: nobody guesses 256 bits, so there is nothing that a slow hash would protect.
+"""
+
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from service.errors import SubmissionError
+
+DAY_MS = 86_400_000
+DEFAULT_DAYS = 90
+MOST_DAYS = 3650
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$"
+_FORM = re.compile(r"slc_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+_SHOWN = re.compile(r"(slc_[0-9a-f]{0,16})[A-Za-z0-9_-]*")
+
+
+class Scope(StrEnum):
+    """What a token may do; each includes those before it."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    def includes(self, needed: "Scope") -> bool:
+        """Whether this scope is enough where `needed` is asked for."""
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+class TokenState(StrEnum):
+    """Whether a token can be used."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept, without its secret.
+
+    Attributes:
+        digest: keyed hash of the secret.
+        created_by: who has made it: the name of a token, or the user of the machine.
+        last_used_at_ms: to the minute; None before the first use.
+    """
+
+    id: str
+    name: str
+    scope: Scope
+    digest: bytes = field(repr=False)
+    created_by: str
+    created_at_ms: int
+    expires_at_ms: int
+    revoked_at_ms: int | None = None
+    last_used_at_ms: int | None = None
+
+    def state(self, now_ms: int) -> TokenState:
+        """Whether it can be used at `now_ms`."""
+        if self.revoked_at_ms is not None:
+            return TokenState.REVOKED
+        return TokenState.ACTIVE if now_ms < self.expires_at_ms else TokenState.EXPIRED
+
+    def fits(self, secret: str) -> bool:
+        """Whether `secret` is this token's; takes the same time for each wrong one."""
+        return hmac.compare_digest(self.digest, _digest(self.id, secret))
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token to make; `days` is how long it can be used."""
+
+    name: str
+    scope: Scope
+    days: int = DEFAULT_DAYS
+    created_by: str = ""
+
+
+def issue(wanted: NewToken, now_ms: int) -> tuple[Token, str]:
+    """A new token and its text, which is nowhere else and is not kept.
+
+    Raises:
+        SubmissionError: its name is none.
+    """
+    if not re.fullmatch(NAME_PATTERN, wanted.name):
+        raise SubmissionError(
+            f'"{wanted.name[:100]}" is no name of a token, expected letters, digits, " ._-"',
+            hint="Name who or what will use it, in at most 100 characters.",
+        )
+    token_id = secrets.token_hex(8)
+    secret = secrets.token_urlsafe(32)
+    token = Token(
+        id=token_id,
+        name=wanted.name,
+        scope=wanted.scope,
+        digest=_digest(token_id, secret),
+        created_by=wanted.created_by,
+        created_at_ms=now_ms,
+        expires_at_ms=now_ms + wanted.days * DAY_MS,
+    )
+    return token, f"slc_{token_id}_{secret}"
+
+
+def parse(text: str) -> tuple[str, str] | None:
+    """Id and secret of a token's text; None if it has not the form of one."""
+    found = _FORM.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
+def without_secrets(text: str) -> str:
+    """`text` in which tokens, also parts of them, are cut to their ids."""
+    return _SHOWN.sub(r"\1…", text)
+
+
+def _digest(token_id: str, secret: str) -> bytes:
+    return hmac.digest(token_id.encode(), secret.encode(), "sha256")
