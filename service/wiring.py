@@ -193,7 +193,10 @@ def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[i
     else:
         end = dict(source.bounded_offsets)
         _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
-    return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    if source.bounded_records is None:
+        return bounded
+    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
 
 
 def _check_partitions(
@@ -594,5 +597,6 @@ def _choice_of(writer: BatchWriter) -> WriterChoice | None:
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:
-    identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
-    return ConsoleSinkWriter(sys.stdout, identifier)
+    if isinstance(sink, PrintSink):
+        return ConsoleSinkWriter(sys.stdout, sink.print_identifier, sink.row_limit)
+    return ConsoleSinkWriter(sys.stdout, None)

@@ -20,6 +20,7 @@ from service.api import (
     planning,
     problems,
     progress,
+    statements,
     tables,
     tokens,
 )
@@ -43,6 +44,7 @@ _ROUTERS = (
     inspection.router,
     tables.router,
     flink.router,
+    statements.router,
     metrics.router,
     health.router,
     tokens.router,

@@ -27,6 +27,10 @@ class Script:
             told, hint=hint, line=line, column=column, excerpt=self._excerpt(at, column)
         )
 
+    def shown(self, start: int, end: int) -> str:
+        """The text from `start` to `end`, with the values of credential options starred out."""
+        return masked(self.text)[start:end]
+
     def _excerpt(self, at: int, column: int) -> str:
         start = at - column + 1
         end = self.text.find("\n", at)

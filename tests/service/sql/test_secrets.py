@@ -115,3 +115,66 @@ def test_masking_takes_time_in_proportion_to_the_script():
     for part in ("password", "passw.", "a:", "-- ", "/*", "'", '"', "token=", ":" * 4 + "@", "(`"):
         with pytest.raises(SqlError):
             plan_script(part * (60_000 // len(part)) + ";")
+
+
+HINT = INLINE.replace("FROM s", f"FROM s /*+ OPTIONS('topic'='{CANARY}') */").replace(
+    "JOIN d", f"JOIN d /*+ OPTIONS('password'='{CANARY}-2') */"
+)
+UNUSED = {
+    "a_dropped_table": INLINE.replace(
+        "CREATE TABLE s",
+        "DROP TABLE d;\n" + TABLES.partition("CREATE TABLE s")[0] + "CREATE TABLE s",
+    ),
+    "a_table_that_is_there": INLINE.replace(
+        "CREATE TABLE s",
+        TABLES.partition("CREATE TABLE s")[0]
+        .replace("CREATE TABLE d", "CREATE TABLE IF NOT EXISTS d")
+        .replace("${secret:shop}", CANARY)
+        + "CREATE TABLE s",
+    ),
+    "like": INLINE.replace("CREATE TABLE s", "CREATE TABLE e LIKE d;\nCREATE TABLE s"),
+    "a_view": INLINE.replace(
+        "CREATE TABLE s",
+        f"CREATE VIEW v AS SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
+    ),
+    "a_view_that_is_there": INLINE.replace(
+        "CREATE TABLE s",
+        "CREATE VIEW v AS SELECT id FROM d;\nCREATE VIEW IF NOT EXISTS v AS "
+        f"SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
+    ),
+    "an_explained_statement": INLINE.replace(
+        "INSERT",
+        f"EXPLAIN SELECT t FROM s JOIN d /*+ OPTIONS('password'='{CANARY}') */ "
+        "FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;\nINSERT",
+    ),
+}
+
+
+@pytest.mark.parametrize("script", UNUSED.values(), ids=UNUSED)
+def test_credentials_of_what_is_not_used_are_not_stored(script):
+    planned = plan_script(script)
+    assert CANARY not in planned.plan.sql
+    assert CANARY not in plan_codec.dump(planned.plan).decode()
+
+
+def test_a_hint_has_a_secret_of_its_own():
+    planned = plan_script(HINT.replace(f"'topic'='{CANARY}'", "'topic'='x'"))
+    (secret,) = planned.inline_secrets
+    assert secret.value == f"{CANARY}-2"
+    assert planned.plan.dimensions[0].source.password == secret.reference
+    assert CANARY not in planned.plan.sql
+
+
+def test_a_table_made_by_like_shares_the_secret():
+    script = INLINE.replace("CREATE TABLE s", "CREATE TABLE e LIKE d;\nCREATE TABLE s")
+    planned = plan_script(script.replace("JOIN d", "JOIN e").replace("d.id", "e.id"))
+    (secret,) = planned.inline_secrets
+    assert secret.name == "inline-d-password"
+    assert planned.plan.dimensions[0].source.password == secret.reference
+
+
+def test_an_error_beside_a_hint_does_not_show_its_secret():
+    with pytest.raises(SqlError) as caught:
+        plan(HINT.replace("'topic'", "'topik'"))
+    assert "topik" in caught.value.message
+    assert CANARY + "-2" not in caught.value.excerpt
