@@ -118,7 +118,7 @@ def test_validation_on_the_command_line_warns_and_shows_no_secret(tmp_path, monk
     monkeypatch.setenv("SLUICE_DATA_DIR", str(tmp_path / "data"))
     path = tmp_path / "job.sql"
     path.write_text(script(password=CANARY))
-    for form in ("text", "json"):
+    for form in ("table", "json"):
         done = CliRunner().invoke(cli.app, ["validate", str(path), "-o", form])
         assert done.exit_code == 0
         assert "write such a reference yourself" in done.output

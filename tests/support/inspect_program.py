@@ -138,7 +138,7 @@ def dead_letters(found):
 
 
 def tables(found):
-    question = json.load(sys.stdin)
+    question = json.load(sys.stdin)["question"]
     if question["what"] == "preview":
         column = {"name": HOSTILE, "type": "STRING", "nullable": True}
         row = {"batch": 4, "output_version": 5, "values": {HOSTILE: HOSTILE}}
