@@ -22,6 +22,7 @@ from service.cli_output import Output, clean, say, show_job, show_jobs, show_jso
 from service.client import Client, RefusedError
 from service.config import Settings, unknown_variables
 from service.errors import ControlPlaneError, JobNotFoundError, SubmissionError
+from service.footprint import leave_out_pandas
 from service.logs import configure_logs
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -61,6 +62,7 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
     """Run the control plane until it is interrupted; jobs go on without it."""
+    leave_out_pandas()
     from service.api.server import ControlPlane  # slow to load, and only this command needs it
 
     settings = Settings.load(host=host, port=port, data_dir=data_dir)
