@@ -19,7 +19,8 @@ FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
 
 
-def _fsync_directory(directory: Path) -> None:
+def fsync_directory(directory: Path) -> None:
+    """Make names in `directory` durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -56,7 +57,7 @@ def write_json_atomically(
     except OSError:
         aside.unlink(missing_ok=True)
         raise
-    _fsync_directory(path.parent)
+    fsync_directory(path.parent)
 
 
 def create_json_once(
@@ -74,7 +75,7 @@ def create_json_once(
         return False
     finally:
         aside.unlink(missing_ok=True)
-    _fsync_directory(path.parent)
+    fsync_directory(path.parent)
     return True
 
 

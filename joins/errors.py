@@ -31,6 +31,11 @@
 | `NotReplayableError` | the sink keeps nothing that a replay could be compared with |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
+| `UnknownDimensionError` | a table was asked for that the job does not join |
+| `UnknownVersionError` | a version of a dimension was asked for that is not there yet |
+| `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
+| `QuestionError` | a key, a cursor or a pair of versions was given that a table cannot have |
+| `NotReadableError` | the sink keeps no rows that could be shown |
 | `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
@@ -180,3 +185,23 @@ class UnknownTopicError(JoinError):
 
 class UnknownLetterError(JoinError):
     """The job has no such dead letter."""
+
+
+class UnknownDimensionError(JoinError):
+    """The job does not join a table of that name."""
+
+
+class UnknownVersionError(JoinError):
+    """The dimension has no such version yet."""
+
+
+class VersionExpiredError(JoinError):
+    """The log or the files of a version are gone: nothing needed it any more."""
+
+
+class QuestionError(JoinError):
+    """What was given cannot be a key, a cursor or a pair of versions of the table."""
+
+
+class NotReadableError(JoinError):
+    """The sink keeps nothing that could be shown."""

@@ -185,6 +185,18 @@ class History:
         batches = sorted(int(p.stem) for p in directory.glob("*.json") if p.stem.isdigit())
         return next((pin for batch in batches if (pin := self.pins.read(batch))), None)
 
+    def pins_below(self, batch: int | None) -> Iterator[Pin]:
+        """The pins of the batches below `batch` (None: of all), the newest first."""
+        newest, oldest = self.pins.newest(), self.oldest_pin()
+        if newest is None:
+            return
+        first = newest.batch if batch is None else min(batch - 1, newest.batch)
+        least = 0 if self.output is not None or oldest is None else oldest.batch
+        for number in range(first, least - 1, -1):
+            pin = self._find_pin(number)
+            if pin is not None:
+                yield pin
+
     def covering(self, partition: int, offset: int) -> Pin | None:
         """The newest batch whose range has the record at `offset`; None if no batch has it."""
         newest, oldest = self.pins.newest(), self.oldest_pin()

@@ -4,7 +4,7 @@ A plan holds no secret: option values keep their `${secret:name}` references, wh
 resolves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -76,7 +76,7 @@ class KafkaOptions:
 
     bootstrap_servers: str
     topic: str
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class KafkaSource:
         bounded_offsets: with `BoundedMode.SPECIFIC`, (partition, offset behind the last record);
             nothing is read of a partition that is not named.
         max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
+        bounded_records: of each partition that are read at the most, None for all up to its end.
     """
 
     kafka: KafkaOptions
@@ -104,6 +105,7 @@ class KafkaSource:
     bounded_timestamp_ms: int | None = None
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     max_bytes_per_batch: int | None = None
+    bounded_records: int | None = None
     kind: Literal["kafka"] = "kafka"
 
 
@@ -177,7 +179,7 @@ class MysqlCdcSource:
     hostname: str
     port: int
     username: str
-    password: str
+    password: str = field(repr=False)
     database: str
     table: str
     server_id: int | None = None
@@ -324,9 +326,14 @@ class KafkaSink:
 
 @dataclass(frozen=True, slots=True)
 class PrintSink:
-    """The runner's standard output, `+I[…]` a row."""
+    """The runner's standard output, `+I[…]` a row.
+
+    Attributes:
+        row_limit: rows that are printed at the most, None for all.
+    """
 
     print_identifier: str = ""
+    row_limit: int | None = None
     kind: Literal["print"] = "print"
 
 
@@ -342,7 +349,7 @@ Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """Everything that one INSERT means.
+    """Everything that one INSERT, or the SELECT of a preview, means.
 
     Attributes:
         sql: the script as submitted, with inline secrets replaced by references; for people only.

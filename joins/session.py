@@ -64,9 +64,10 @@ class SparkSettings:
         scratch_directory: for shuffle and spill files; belongs to the job.
         java_home: None leaves the choice to Spark's own scripts.
         class_archive: of `joins.class_warm_up`, for a JVM that starts faster.
-        extra: further Spark settings, which win. Those whose names look secret are not on the
-            JVM's command line, where every user of the machine could read them: the JVM gets them
-            through its authenticated connection, before it makes the Spark context.
+        extra: further Spark settings, which win; Java options are added to ours. Those whose names
+            look secret are not on the JVM's command line, where every user of the machine could
+            read them: the JVM gets them through its authenticated connection, before it makes the
+            Spark context.
     """
 
     app_name: str
@@ -101,8 +102,6 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     values = {
         **_SETTINGS,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.scheduler.allocation.file": pools.as_uri(),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         # Also here, where the loader is whose classes can be archived.
@@ -112,6 +111,8 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
         **settings.extra,
     }
+    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        values[name] = f"{_JAVA_OPTIONS} {settings.extra.get(name, '')}".rstrip()
     for name, value in values.items():
         if not _SECRET.search(name):
             conf.set(name, value)

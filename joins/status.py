@@ -9,7 +9,7 @@ from joins.opening import OpeningView
 from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Fault
 from joins.temporal_join import TemporalJoin
-from watermark.model import Watermark
+from watermark.model import PROCESSING_TIME, Watermark
 from watermark.phase import Phase
 from watermark.valve import ChannelState
 
@@ -27,6 +27,7 @@ def _channel_json(channel: ChannelState) -> dict[str, Any]:
         "channel": channel.channel,
         "status": channel.status.name,
         "watermark": watermark_json(channel.watermark),
+        "aligned": channel.aligned,
     }
 
 
@@ -46,7 +47,19 @@ def _snapshot_json(dimension: DimensionRuntime, source: SourceCoordinator) -> di
         "rows_total_is_estimate": not complete,
         "chunks_done": view.chunks_done if view is not None else 0,
         "chunks_total": view.chunks_total if view is not None else 0,
+        "is_copied": view is not None and view.is_copied,
     }
+
+
+def _emitted_json(source: SourceCoordinator) -> dict[str, Any] | None:
+    """The watermark that the source has written last, by partition; None before, or unknown."""
+    view, told = source.view(), source.progress
+    written = told.get("partitions")
+    if view is None or written is None or told.get("generation") != view.generation:
+        return None
+    offsets = {str(each["partition"]): each["offset"] for each in written}
+    watermark = watermark_json(PROCESSING_TIME)
+    return {"watermark": watermark, "generation": view.generation, "offsets": offsets}
 
 
 def _dimension_json(
@@ -75,6 +88,7 @@ def _dimension_json(
         "streamed_records": dimension.counts.streamed_records,
         "binlog_delay_ms": dimension.counts.delay_ms,
         "evidence": "in_band_watermark" if told else None,
+        "emitted": _emitted_json(source),
         "channels": [_channel_json(channel) for channel in mine],
     }
 

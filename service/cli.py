@@ -1,55 +1,52 @@
-"""The command line, `sluice`: driving jobs; `cli_inspect`, `cli_dlq` and `cli_tokens` have others.
+"""The command line, `sluice`: what starts something, and the program that all commands are part of.
 
-Exit codes: 0 done; 1 it could not be done (two lines on standard error: what happened, what to do);
-2 the command line is wrong. 130 interrupted. Data goes to standard output, talk to standard error.
+Data goes to standard output, talk to standard error. An error is two lines, what happened and what
+to do, with the place between them where a script is wrong; `cli_exits` has the exit codes.
 """
 
+import os
+import re
 import signal
 import sys
-import time
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from joins.errors import SinkError
-from service import cli_dlq, cli_inspect, cli_tokens
-from service.cli_options import Form, Job, Server, Timeout, open_client
-from service.cli_output import Output, clean, say, show_job, show_jobs, show_json
-from service.client import Client, RefusedError
+from service import (
+    cli_dlq,
+    cli_inspect,
+    cli_jobs,
+    cli_scripts,
+    cli_secrets,
+    cli_tables,
+    cli_tokens,
+    cli_up,
+    cli_wait,
+    cli_watermarks,
+)
+from service.cli_exits import ExitCode, exit_code
+from service.cli_options import Form
+from service.cli_output import Output, say, show_json
+from service.client import RefusedError
 from service.config import Settings, unknown_variables
-from service.errors import ControlPlaneError, JobNotFoundError, SubmissionError
 from service.footprint import leave_out_pandas
 from service.logs import configure_logs
 from service.version import program_version
 from watermark.errors import SluiceError
 
-_POLL_S = 0.2
-_ENDED = ("STOPPED", "FAILED", "FINISHED")
-_SUBMIT_HELP = "Submit a script and start its job; prints the job's id."
+_NO_SUCH_COMMAND = re.compile(r"No such command '([^']*)'")
+_MEANT = {"status": "get", "start": "resume", "list": "ls", "ps": "ls"}
 app = typer.Typer(
     name="sluice",
     help="Join a stream with a table that is still being copied: never early, never twice.",
-    epilog="Exit codes: 0 done, 1 could not be done, 2 wrong command line.",
+    epilog="Exit codes: 0 done, 1 could not be done, 2 wrong command line, 3 no control plane, "
+    "4 not allowed, 5 not in time, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
 )
-
-
-class Wait(StrEnum):
-    """How far `submit` waits."""
-
-    NO = "no"
-    JOINING = "joining"
-    FINISHED = "finished"
-
-
-Script = Annotated[Path, typer.Argument(help="The SQL script, - for standard input.")]
 
 
 @app.command()
@@ -61,7 +58,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port, 0 takes a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
-    """Run the control plane until it is interrupted; jobs go on without it."""
+    """Run the control plane until it is interrupted. Jobs go on without it."""
     leave_out_pandas()
     from service.api.server import ControlPlane  # slow to load, and only this command needs it
 
@@ -80,151 +77,8 @@ def serve(
         control_plane.close()
 
 
-@app.command(help=_SUBMIT_HELP)
-def submit(  # noqa: PLR0913 (typer makes each parameter an option)
-    script: Script,
-    name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
-    wait: Annotated[Wait, typer.Option(help="Return when the job is in this state.")] = Wait.NO,
-    timeout: Timeout = 3600.0,
-    key: Annotated[
-        str | None, typer.Option(help="Idempotency key: the same key is the same job.")
-    ] = None,
-    server: Server = None,
-    output: Form = Output.TEXT,
-) -> None:
-    """Read the script, submit it, and wait if asked to."""
-    sql = _read(script)
-    with open_client(server) as client:
-        job = client.submit(sql, name, idempotency_key=key)
-        for warning in job["warnings"]:
-            say(f"warning: {warning['message']}")
-        if wait is not Wait.NO:
-            states = {wait.value.upper(), "FINISHED"}  # a short job is JOINING for a moment only
-            job = _wait(client, job["id"], timeout, lambda found: found["state"] in states)
-    if output is Output.JSON:
-        show_json(job)
-    else:
-        typer.echo(job["id"])
-
-
 @app.command()
-def status(
-    job: Annotated[str | None, typer.Argument(help="Id, beginning of an id, or name.")] = None,
-    server: Server = None,
-    output: Form = Output.TEXT,
-) -> None:
-    """Show one job with its tables and its probe, or all jobs."""
-    with open_client(server) as client:
-        if job is None:
-            jobs = client.jobs()
-            show_json(jobs) if output is Output.JSON else show_jobs(jobs)
-            return
-        found = client.job(client.find(job))
-        show_json(found) if output is Output.JSON else show_job(found)
-
-
-@app.command()
-def stop(
-    job: Job,
-    wait: Annotated[bool, typer.Option(help="Wait until it has stopped.")] = True,
-    timeout: Timeout = 120.0,
-    server: Server = None,
-) -> None:
-    """Stop a job after its batch; it keeps its place."""
-    with open_client(server) as client:
-        job_id = client.find(job)
-        client.stop(job_id)
-        if wait:
-            _wait(client, job_id, timeout, lambda found: found["state"] in _ENDED)
-    say(f"job {job_id} {'stopped' if wait else 'is stopping'}")
-
-
-@app.command()
-def start(job: Job, server: Server = None) -> None:
-    """Start a stopped or failed job where it left off."""
-    with open_client(server) as client:
-        job_id = client.find(job)
-        client.start(job_id)
-    say(f"job {job_id} is starting")
-
-
-@app.command("rm")
-def remove(
-    job: Job,
-    with_output: Annotated[
-        bool, typer.Option("--output", help="Also delete what the job has written.")
-    ] = False,
-    timeout: Timeout = 120.0,
-    server: Server = None,
-) -> None:
-    """Stop a job and delete its topics, tables, index and checkpoint."""
-    with open_client(server) as client:
-        job_id = client.find(job)
-        found = client.remove(job_id, output=with_output)
-        deadline = time.monotonic() + timeout
-        while found is not None:
-            if found["error"] and found["reason"].startswith("removal failed"):
-                raise RefusedError(
-                    found["reason"],
-                    hint=f"{found['error']['hint']} The removal is tried again by itself.",
-                    problem=found["error"],
-                )
-            _check_deadline(deadline, f"job {job_id} is not yet removed")
-            time.sleep(_POLL_S)
-            found = _job_or_none(client, job_id)
-    say(f"job {job_id} removed{' with its output' if with_output else ''}")
-
-
-@app.command()
-def logs(
-    job: Job,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until interrupted.")
-    ] = False,
-    server: Server = None,
-) -> None:
-    """Print the log of a job's runner."""
-    with open_client(server) as client:
-        job_id = client.find(job)
-        text, offset = client.log(job_id)
-        while text or follow:
-            typer.echo(clean(text), nl=False)
-            if not text:
-                time.sleep(_POLL_S)
-            text, offset = client.log(job_id, offset)
-
-
-@app.command()
-def validate(script: Script, output: Form = Output.TEXT) -> None:
-    """Plan a script without a control plane and print the plan."""
-    from service.jobs import plan_codec
-    from service.jobs.preflight import output_writer
-    from service.jobs.submission import check_script
-    from service.sql.explain import explain
-    from service.sql.planner import plan_script
-
-    sql = _read(script)
-    check_script(sql)
-    planned = plan_script(sql)
-    for warning in planned.warnings:
-        say(f"warning: {warning}")
-    if output is Output.JSON:
-        typer.echo(plan_codec.dump(planned.plan).decode())
-        return
-    for line in explain(planned.plan):
-        typer.echo(line)
-    try:
-        choice = output_writer(planned.plan, Settings.load())
-    except SinkError as exc:
-        say(f"warning: {exc.message}. {exc.hint}")
-        return
-    if choice is not None:
-        why = f": {choice.reason}" if choice.reason else ""
-        typer.echo(f"WRITER {choice.writer.value}{why}")
-
-
-@app.command()
-def version(output: Form = Output.TEXT) -> None:
+def version(output: Form = Output.TABLE) -> None:
     """Print the version."""
     found = program_version()
     show_json({"name": "sluice", "version": found}) if output is Output.JSON else typer.echo(found)
@@ -252,81 +106,65 @@ def demo(
     run(DemoOptions(rows=rows, records=wanted, plain=as_json, port=port))
 
 
+for _command in (
+    cli_up.up,
+    cli_scripts.submit,
+    cli_scripts.validate,
+    cli_scripts.explain,
+    cli_wait.wait,
+    cli_watermarks.watermarks,
+):
+    app.command()(_command)
+app.add_typer(cli_jobs.app, name="jobs")
 cli_inspect.register(app)
+cli_tables.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")
+for _group in app.registered_groups:
+    assert _group.typer_instance is not None
+    _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere
 
 
 def main() -> None:
-    """Entry of the program; turns every error of ours into two lines and an exit code."""
+    """Entry of the program; turns every error of ours into a few lines and an exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sluice")
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
-        _fail(exc.message, exc.hint)
+        _fail(exc.message, exc.hint, exit_code(exc), place=_place(exc))
     except TyperException as exc:
-        _fail(exc.format_message(), "Run the command with --help.", code=exc.exit_code)
+        message = exc.format_message()
+        _fail(message, _usage_hint(message), ExitCode(exc.exit_code))
     except (KeyboardInterrupt, Abort):
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(1)
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # whoever read has gone; nothing is left to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.FAILED)
 
 
-def _fail(message: str, hint: str, *, code: int = 1) -> None:
-    for label, text in (("error", message), ("hint", hint)):
-        say(f"{label}: {' '.join(text.split())}")
+def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
+    say(f"error: {' '.join(message.split())}")
+    for line in place.splitlines():
+        say(f"  {line}")
+    say(f"hint: {' '.join(hint.split())}")
     sys.exit(code)
 
 
-def _read(script: Path) -> str:
-    try:
-        data = sys.stdin.buffer.read() if str(script) == "-" else script.read_bytes()
-        return data.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise SubmissionError(
-            f'script "{script}" is not UTF-8 at byte {exc.start}', hint="Save it as UTF-8."
-        ) from exc
-    except OSError as exc:
-        raise SubmissionError(
-            f'script "{script}" cannot be read: {exc.strerror}',
-            hint="Give the path of a file, or - for standard input.",
-        ) from exc
+def _place(error: SluiceError) -> str:
+    """The line of the script that is meant, with a caret below it."""
+    problem = error.problem if isinstance(error, RefusedError) else vars(error)
+    return str(problem.get("excerpt") or "")
 
 
-def _wait(
-    client: Client, job_id: str, timeout_s: float, reached: Callable[[dict[str, Any]], bool]
-) -> dict[str, Any]:
-    """Follow a job until `reached`, telling each change; a job that failed is an error."""
-    deadline = time.monotonic() + timeout_s
-    told = ""
-    while True:
-        job = client.job(job_id)
-        if reached(job):
-            return job
-        if job["state"] != told:
-            told = job["state"]
-            say(f"{told}: {job['reason']}")
-        if job["state"] == "FAILED":
-            error = job["error"] or {"message": job["reason"], "hint": "Run sluice logs."}
-            raise RefusedError(error["message"], hint=error["hint"], problem=error)
-        _check_deadline(deadline, f"job {job_id} is still {told}: {job['reason']}")
-        time.sleep(_POLL_S)
-
-
-def _check_deadline(deadline: float, message: str) -> None:
-    if time.monotonic() > deadline:
-        raise ControlPlaneError(message, hint="It goes on; look again with sluice status.")
-
-
-def _job_or_none(client: Client, job_id: str) -> dict[str, Any] | None:
-    try:
-        return client.job(job_id)
-    except RefusedError as exc:
-        if exc.problem["status"] == 404:
-            return None
-        raise
-    except JobNotFoundError:
-        return None
+def _usage_hint(message: str) -> str:
+    """What to type instead: the verbs of jobs are tried without their group."""
+    named = _NO_SUCH_COMMAND.match(message)
+    verb = "" if named is None else _MEANT.get(named[1], named[1])
+    if verb in {command.name for command in cli_jobs.app.registered_commands}:
+        return f"Run sluice jobs {verb}."
+    return "Run the command with --help."
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         bool, typer.Option("--pending", help="Only those that were not replayed.")
     ] = False,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
@@ -78,7 +78,7 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         bool, typer.Option("--raw", help="The value's bytes alone; not to a terminal.")
     ] = False,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """Show one dead letter with its value."""
     query = {} if batch is None else {"batch": batch}
@@ -132,7 +132,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     timeout: Timeout = 600.0,
     key: Key = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
     wanted = _wanted(places or [], value_file, batch, everything=everything)

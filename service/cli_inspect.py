@@ -14,7 +14,15 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from service.cli_options import Form, Job, Key, Server, Timeout, open_client
+from service.cli_options import (
+    Form,
+    Job,
+    Key,
+    Server,
+    Timeout,
+    complete_job,
+    open_client,
+)
 from service.cli_output import (
     Output,
     facts_table,
@@ -27,8 +35,7 @@ from service.cli_output import (
     show_json,
     table,
 )
-from service.client import RefusedError
-from service.errors import ControlPlaneError, SubmissionError
+from service.errors import SubmissionError, UnreachableError
 
 _LINE = 2000
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
@@ -48,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
-    cause: Annotated[str, typer.Argument(help="The cause, as sluice status shows it.")],
+    cause: Annotated[str, typer.Argument(help="The cause, as sluice jobs get shows it.")],
     reason: Annotated[str, typer.Option(help="Why; it is kept.")],
     choice: Annotated[
         str | None, typer.Option(help="What to do; the cause's first choice if left out.")
@@ -56,9 +63,9 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     timeout: Timeout = 120.0,
     key: Key = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
-    """Let a job go on that waits for an operator's decision; what is lost by it is kept."""
+    """Decide on a stall that waits for you. What is lost by it is kept."""
     decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
     with open_client(server) as client:
         found = client.acknowledge(
@@ -77,9 +84,9 @@ def replay(
     batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
-    """Join a batch again under its pin and compare; writes nothing, exits with 1 if it differs."""
+    """Join a batch again and compare. Writes nothing, exits with 1 if it differs."""
     with open_client(server) as client:
         found = client.replay_batch(client.find(job), batch, diff=diff)
     if output is Output.JSON:
@@ -116,9 +123,9 @@ def explain_row(
     job: Job,
     coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
-    """Show what became of a record: its batch and pin, and the table rows that it has met."""
+    """Show what became of a record. Tells batch, pin and the table rows that it has met."""
     if not _COORDINATES.fullmatch(coordinates):
         raise SubmissionError(
             f'"{coordinates}" names no record, expected topic/partition/offset',
@@ -168,18 +175,21 @@ def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def doctor(
     job: Annotated[
-        str | None, typer.Argument(help="Id, beginning of an id, or name; the machine without.")
+        str | None,
+        typer.Argument(
+            help="Id, beginning of an id, or name; the machine without.",
+            metavar="JOB",
+            autocompletion=complete_job,
+        ),
     ] = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
-    """Examine a job, or the machine; exits with 1 if a check has failed."""
+    """Examine a job, or the machine. Exits with 1 if a check has failed."""
     with open_client(server) as client:
         try:
             found = client.doctor(None if job is None else client.find(job))
-        except RefusedError:
-            raise
-        except ControlPlaneError as exc:
+        except UnreachableError as exc:
             if job is not None:
                 raise
             found = _examine_here(exc)
@@ -191,7 +201,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine_here(unreached: ControlPlaneError) -> dict[str, Any]:
+def _examine_here(unreached: UnreachableError) -> dict[str, Any]:
     """Examine this machine without a control plane."""
     from service.api.inspection import check_report  # (here: slow to load, and seldom needed)
     from service.jobs.inspector import Inspector

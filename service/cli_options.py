@@ -1,6 +1,9 @@
-"""Arguments and options that commands share, and the client that they speak through."""
+"""What commands share: arguments, options, their completion, and the client."""
 
-from typing import Annotated
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -8,16 +11,9 @@ from service.cli_output import Output
 from service.client import Client
 from service.config import Settings
 from service.credentials import Credentials
+from watermark.errors import SluiceError
 
-Server = Annotated[
-    str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
-]
-Form = Annotated[
-    Output, typer.Option("--output", "-o", help="Form of the data on standard output.")
-]
-Job = Annotated[str, typer.Argument(help="Id, unique beginning of an id, or name.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait at the most.", min=0.0)]
-Key = Annotated[str | None, typer.Option(help="Idempotency key: the same key is the same request.")]
+_COMPLETION_PATIENCE_S = 1.0
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -31,3 +27,55 @@ def open_client(server: str | None) -> Client:
     host = f"[{host}]" if ":" in host else host
     scheme = "http" if settings.tls_cert is None else "https"
     return Client(f"{scheme}://{host}:{settings.port}", credentials)
+
+
+def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Ids and names of jobs that begin with `incomplete`, for a shell that is waiting.
+
+    Says nothing, whatever happens, and waits for a second at the most.
+    """
+    found: list[Mapping[str, Any]] = []
+    server = context.params.get("server")
+
+    def ask() -> None:
+        try:
+            with open_client(server) as client:
+                found.extend(client.jobs())
+        except (SluiceError, ValueError, TypeError, KeyError):
+            return  # no control plane, or another program at its address: there is nothing to offer
+
+    asking = threading.Thread(target=ask, name="completion", daemon=True)
+    asking.start()
+    asking.join(_COMPLETION_PATIENCE_S)
+    return list(_references(tuple(found), incomplete))
+
+
+def _references(jobs: tuple[Mapping[str, Any], ...], incomplete: str) -> Iterator[tuple[str, str]]:
+    for job in jobs:
+        if job["id"].startswith(incomplete):
+            yield job["id"], f"{job['name']} {job['state']}"
+    if incomplete:
+        for name in dict.fromkeys(job["name"] for job in jobs):
+            if name.startswith(incomplete) and " " not in name:  # a shell would split it
+                yield name, "job"
+
+
+Server = Annotated[
+    str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
+]
+Form = Annotated[
+    Output, typer.Option("--output", "-o", help="Form of the data on standard output.")
+]
+Job = Annotated[
+    str,
+    typer.Argument(
+        help="Id, unique beginning of an id, or name.", metavar="JOB", autocompletion=complete_job
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds to wait at the most.", metavar="SECONDS", min=0.0)
+]
+Key = Annotated[str | None, typer.Option(help="Idempotency key: the same key is the same request.")]
+Script = Annotated[
+    Path, typer.Argument(help="The SQL script, - for standard input.", metavar="SCRIPT")
+]

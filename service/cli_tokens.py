@@ -6,7 +6,7 @@ store of this machine, which is how the first token is made.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,10 @@ from service.cli_output import Output, instant, one_line, say, show, show_json, 
 from service.config import Settings
 from service.credentials import Credentials
 from service.errors import TokenNotFoundError
-from service.jobs.store import JobStore
 from service.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, Scope
+
+if TYPE_CHECKING:
+    from service.jobs.store import JobStore
 
 app = typer.Typer(help="Make, list and revoke the tokens of the API.", no_args_is_help=True)
 DataDir = Annotated[
@@ -35,7 +37,7 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     ] = DEFAULT_DAYS,
     data_dir: DataDir = None,
     server: Server = None,
-    output: Form = Output.TEXT,
+    output: Form = Output.TABLE,
 ) -> None:
     """Make a token and print it; it is never shown again."""
     wanted = NewToken(name, scope, days, created_by=operator())
@@ -53,7 +55,7 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
 
 @app.command("ls")
 def list_tokens(
-    data_dir: DataDir = None, server: Server = None, output: Form = Output.TEXT
+    data_dir: DataDir = None, server: Server = None, output: Form = Output.TABLE
 ) -> None:
     """List tokens with scope, end and last use."""
     found = _listed(server, data_dir)
@@ -85,7 +87,7 @@ def revoke_token(
     token_id = _find(token, _listed(server, data_dir))
     if _is_here(server, data_dir):
         settings = Settings.load(data_dir=data_dir)
-        store = JobStore.open(settings.store_url)
+        store = _open_store(settings)
         try:
             store.tokens.revoke(token_id)
         finally:
@@ -104,11 +106,17 @@ def _is_here(server: str | None, data_dir: Path | None) -> bool:
     return server is None and Credentials.of_environment().token is None
 
 
+def _open_store(settings: Settings) -> "JobStore":
+    from service.jobs.store import JobStore  # (here: slow to load, and seldom needed)
+
+    return JobStore.open(settings.store_url)
+
+
 def _create_here(wanted: NewToken, data_dir: Path | None) -> dict[str, Any]:
     from service.api.tokens import token_view  # (here: slow to load, and seldom needed)
 
     settings = Settings.load(data_dir=data_dir)
-    store = JobStore.open(settings.store_url)
+    store = _open_store(settings)
     try:
         token, text = store.tokens.create(wanted)
     finally:
@@ -123,7 +131,7 @@ def _listed(server: str | None, data_dir: Path | None) -> list[dict[str, Any]]:
     if not _is_here(server, data_dir):
         with open_client(server) as client:
             return client.tokens()
-    store = JobStore.open(Settings.load(data_dir=data_dir).store_url)
+    store = _open_store(Settings.load(data_dir=data_dir))
     try:
         return [token_view(token).model_dump(mode="json") for token in store.tokens.all()]
     finally:

@@ -21,6 +21,7 @@ from service.errors import ConfigError
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
 _NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
+_SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
 _HINTS = {
     "trusted_proxies": "Name the addresses of the proxy, such as 10.0.0.5 or 10.0.0.0/24.",
 }
@@ -73,6 +74,24 @@ class Settings(BaseSettings):
         None,
         "Directory with one file per secret; SLUICE_SECRET_<NAME> variables come first.",
         "an existing directory",
+    )
+    allowed_brokers: str | None = _setting(
+        None,
+        "Brokers that scripts may name besides SLUICE_KAFKA_BOOTSTRAP_SERVERS; default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
+    allowed_databases: str | None = _setting(
+        None,
+        "Database servers that scripts may name; default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
+    allowed_paths: str | None = _setting(
+        None,
+        "Directories besides the warehouse in which Delta tables of scripts may be.",
+        "absolute paths, separated by colons",
+        pattern=r"^/[^:]*(:/[^:]*)*$",
     )
     database_url: str | None = _setting(
         None,
@@ -330,6 +349,16 @@ class Settings(BaseSettings):
     def jobs_dir(self) -> Path:
         """Where each job has its directory."""
         return self.data_dir / "jobs"
+
+    @property
+    def kept_secrets_dir(self) -> Path:
+        """Where `sluice secrets` keeps one file per secret."""
+        return self.data_dir / "secrets"
+
+    @property
+    def allowed_directories(self) -> tuple[Path, ...]:
+        """Where Delta tables may be besides the warehouse."""
+        return tuple(Path(path) for path in (self.allowed_paths or "").split(":") if path)
 
     @property
     def proxies(self) -> list[str]:

@@ -5,9 +5,12 @@
 | `ServiceError` | root of this package |
 | `ConfigError` | a setting is missing, malformed or out of range |
 | `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
+| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
+| `VertexNotFoundError` | the job has no part of this id |
 | `JobConflictError` | the request does not fit the job's state or an earlier request |
+| `JobStateError` | the job's state does not allow what is asked of it |
 | `RunnerAbsentError` | the request needs a runner that lives, and there is none |
 | `BusyError` | too much of the same is going on; later it can be done |
 | `InspectionError` | the process that reads a job's files ended without an answer |
@@ -18,7 +21,9 @@
 | `TokenNotFoundError` | there is no such token |
 | `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
-| `ControlPlaneError` | the control plane cannot start, cannot be reached or refused a request |
+| `ControlPlaneError` | the control plane cannot start or refused a request |
+| `UnreachableError` | the control plane cannot be reached |
+| `WaitTimeoutError` | what was waited for has not happened in time |
 """
 
 from watermark.errors import SluiceError
@@ -36,6 +41,10 @@ class SecretError(ServiceError):
     """A secret cannot be resolved."""
 
 
+class NotAllowedError(ServiceError):
+    """A script reaches for something that the operator's lists do not have."""
+
+
 class SubmissionError(ServiceError):
     """A submission cannot be accepted as it is."""
 
@@ -44,8 +53,25 @@ class JobNotFoundError(ServiceError):
     """There is no job with this id or name."""
 
 
+class VertexNotFoundError(ServiceError):
+    """The job has no part of this id."""
+
+
 class JobConflictError(ServiceError):
     """The request contradicts the job's state or an earlier request."""
+
+
+class JobStateError(JobConflictError):
+    """The job's state does not allow what is asked.
+
+    Attributes:
+        state: where the job stands.
+        desired_state: what was wanted of it last.
+    """
+
+    def __init__(self, message: str, *, hint: str, found: tuple[str, str]) -> None:
+        super().__init__(message, hint=hint)
+        self.state, self.desired_state = found
 
 
 class RunnerAbsentError(JobConflictError):
@@ -113,4 +139,12 @@ class StoreError(ServiceError):
 
 
 class ControlPlaneError(ServiceError):
-    """The control plane cannot start or be reached."""
+    """The control plane cannot start or refused a request."""
+
+
+class UnreachableError(ControlPlaneError):
+    """No control plane answers at the address."""
+
+
+class WaitTimeoutError(ControlPlaneError):
+    """The time for waiting is over; what was asked for goes on."""

@@ -1,8 +1,14 @@
 """Secrets: `${secret:name}` references and who resolves them.
 
-A reference is resolved from the job's own `secrets.json`, then the variable `SLUICE_SECRET_<NAME>`,
-then the file `<SLUICE_SECRETS_DIR>/<name>`. The job's own file holds what the script had inline.
-Values never enter a plan, a log or an answer.
+| asked in this order | where a value is |
+|---|---|
+| the job | its own `secrets.json`: what the script had inline |
+| the environment | `SLUICE_SECRET_<NAME>`, or the file that `SLUICE_SECRET_<NAME>_FILE` names |
+| a directory | the file `<SLUICE_SECRETS_DIR>/<name>`, as Docker and Kubernetes mount secrets |
+| what we keep | the file `<data directory>/secrets/<name>`, written by `sluice secrets set` |
+
+Values never enter a plan, a log, an answer or the environment of another process.
+`service.secret_hand_over` gives a runner those of the environment that its plan refers to.
 """
 
 import json
@@ -10,21 +16,33 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from joins.checkpoint import FORMAT_VERSION, read_json
+from service.config import Settings
 from service.errors import SecretError
 from service.jobs.layout import JobLayout, write_private
 
+VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_MOST_BYTES = 64 * 1024
+_received: dict[str, str] = {}
 
 
 class SecretResolver:
     """Gives the values of references; holds none of them."""
 
-    def __init__(self, secrets_dir: Path | None, job_dir: Path | None = None) -> None:
-        self._secrets_dir = secrets_dir
+    def __init__(
+        self, secrets_dir: Path | None, job_dir: Path | None = None, kept_dir: Path | None = None
+    ) -> None:
+        self._directories = tuple(d for d in (secrets_dir, kept_dir) if d is not None)
         self._job_dir = job_dir
+
+    @classmethod
+    def of(cls, settings: Settings, job_dir: Path | None) -> Self:
+        """Resolves as `settings` say, for the job in `job_dir`."""
+        return cls(settings.secrets_dir, job_dir, settings.kept_secrets_dir)
 
     def resolve(self, text: str) -> str:
         """`text` with each reference replaced by its value; text without one comes back as it is.
@@ -44,20 +62,20 @@ class SecretResolver:
         inline = self._of_job(name)
         if inline is not None:
             return inline
-        if not _PUBLIC_NAME.fullmatch(name):  # it becomes a file name
+        check_name(name)
+        value = _received.get(name)
+        if value is None:
+            value = of_environment(name)
+        for directory in self._directories if value is None else ():
+            value = read_secret(directory / name, name) if value is None else value
+        if value is None:
+            variable = variable_of(name)
             raise SecretError(
-                f'secret "{name}" has a malformed name',
-                hint="Use letters, digits, dots, dashes and underscores in the secret's name.",
+                f'secret "{name}" is not provided, expected {variable} or a file of that name',
+                hint=f"Run sluice secrets set {name}, or set {variable} where the control plane "
+                "starts, or put the file into the directory that SLUICE_SECRETS_DIR names.",
             )
-        variable = "SLUICE_SECRET_" + re.sub(r"[^A-Za-z0-9]", "_", name).upper()
-        for value in (os.environ.get(variable), self._of_file(name)):
-            if value is not None:
-                return value
-        raise SecretError(
-            f'secret "{name}" is not provided, expected {variable} or a file of that name',
-            hint=f"Set {variable} where the control plane starts, or put the file into "
-            "the directory that SLUICE_SECRETS_DIR names.",
-        )
+        return value
 
     def _of_job(self, name: str) -> str | None:
         if self._job_dir is None:
@@ -65,18 +83,82 @@ class SecretResolver:
         content = read_json(JobLayout(self._job_dir).secrets)
         return None if content is None else content["secrets"].get(name)
 
-    def _of_file(self, name: str) -> str | None:
-        if self._secrets_dir is None:
-            return None
-        try:
-            return (self._secrets_dir / name).read_text(encoding="utf-8").rstrip("\r\n")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as exc:
+
+def receive(values: Mapping[str, str]) -> None:
+    """Take over what another process of ours has handed over to this one.
+
+    It is for the whole process, as the environment is, but children do not inherit it.
+    """
+    _received.update(values)
+
+
+def check_name(name: str) -> None:
+    """Let pass what can be the name of a secret; it becomes the name of a file.
+
+    Raises:
+        SecretError: it cannot.
+    """
+    if not _PUBLIC_NAME.fullmatch(name):
+        raise SecretError(
+            f'secret "{name}" has a malformed name',
+            hint="Use letters, digits, dots, dashes and underscores in the secret's name.",
+        )
+
+
+def variable_of(name: str) -> str:
+    """The variable of the environment that may hold the secret."""
+    return VARIABLE_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", name).upper()
+
+
+def references(text: str) -> frozenset[str]:
+    """The names of all secrets that `text` refers to."""
+    return frozenset(_REFERENCE.findall(text))
+
+
+def of_environment(name: str) -> str | None:
+    """The secret as the environment of this process has it or names its file; None without.
+
+    Raises:
+        SecretError: the named file cannot be read.
+    """
+    variable = variable_of(name)
+    value = os.environ.get(variable)
+    if value is not None:
+        return value
+    path = os.environ.get(f"{variable}_FILE")
+    if not path:
+        return None
+    value = read_secret(Path(path), name)
+    if value is None:
+        raise SecretError(
+            f'file of secret "{name}" is not there, expected it where {variable}_FILE says',
+            hint=f"Correct {variable}_FILE or mount the file.",
+        )
+    return value
+
+
+def read_secret(path: Path, name: str) -> str | None:
+    """The content of a secret's file without its line end, None if there is no such file.
+
+    Raises:
+        SecretError: it cannot be read, or is no secret.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise SecretError(
-                f'file of secret "{name}" cannot be read: {exc.__class__.__name__}',
-                hint=f'Make "{self._secrets_dir / name}" a text file that this user can read.',
-            ) from exc
+                f'file of secret "{name}" has more than {_MOST_BYTES} bytes',
+                hint="Keep one password in the file.",
+            )
+        return content.decode("utf-8").rstrip("\r\n")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SecretError(
+            f'file of secret "{name}" cannot be read: {exc.__class__.__name__}',
+            hint=f'Make "{path}" a text file that this user can read.',
+        ) from exc
 
 
 def write_secrets(job_dir: Path, secrets: Mapping[str, str]) -> None:

@@ -66,6 +66,7 @@ from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
+from service.allowed import check_allowed, confined_path
 from service.config import Settings
 from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
@@ -95,7 +96,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         source = found.source
         if not isinstance(source, MysqlCdcSource):
             return found
-        return replace(found, source=replace(source, password=secrets.resolve(source.password)))
+        username, password = (secrets.resolve(v) for v in (source.username, source.password))
+        return replace(found, source=replace(source, username=username, password=password))
 
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
@@ -137,8 +139,12 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is."""
-    return settings.warehouse_dir / table.path.removeprefix("file://")
+    """Where a table of the delta connector is.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+    """
+    return confined_path(table, settings)
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:
@@ -187,7 +193,10 @@ def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[i
     else:
         end = dict(source.bounded_offsets)
         _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
-    return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    if source.bounded_records is None:
+        return bounded
+    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
 
 
 def _check_partitions(
@@ -215,7 +224,8 @@ class OpenJob:
         Raises:
             SluiceError: a part cannot be used; what was created stays and is found again.
         """
-        secrets = SecretResolver(self.settings.secrets_dir, self.layout.job_dir)
+        check_allowed(plan, self.settings)
+        secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         return _Assembly(self, resolve_secrets(plan, secrets)).assemble(on_tick)
 
 
@@ -587,5 +597,6 @@ def _choice_of(writer: BatchWriter) -> WriterChoice | None:
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:
-    identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
-    return ConsoleSinkWriter(sys.stdout, identifier)
+    if isinstance(sink, PrintSink):
+        return ConsoleSinkWriter(sys.stdout, sink.print_identifier, sink.row_limit)
+    return ConsoleSinkWriter(sys.stdout, None)

@@ -24,6 +24,7 @@ from joins.checkpoint import Checkpoint
 from joins.failpoints import ACTIONS, POINTS
 from joins.kernels.probe import ROW_METADATA
 from service.cli import app
+from service.cli_exits import ExitCode
 from service.config import PREFIX, Settings
 from service.credentials import CA_FILE, TOKEN, TOKEN_FILE
 from service.demo.run import DemoResult
@@ -140,20 +141,47 @@ def test_the_runbook_names_every_error_and_no_other() -> None:
     assert set(table(section(RUNBOOK, "## Errors by name"))) == error_names()
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
-def test_each_command_is_documented_with_options_that_it_has(verb: str) -> None:
+def leaves() -> dict[str, Any]:
+    """Each command that does something, by its words."""
+    found = {}
+    for verb, command in COMMANDS.items():
+        group = getattr(command, "commands", None)
+        found |= (
+            {f"{verb} {name}": leaf for name, leaf in group.items()} if group else {verb: command}
+        )
+    return found
+
+
+@pytest.mark.parametrize("words", leaves())
+def test_each_command_is_documented_with_options_that_it_has(words: str) -> None:
+    verb, _, word = words.partition(" ")
     rows = table(section(README, "## Commands"))
-    found = [row for name, row in rows.items() if name.split(" ")[:2] == ["sluice", verb]]
+    split = {tuple(name.split(" ")): row for name, row in rows.items()}
+    found = {
+        name: row
+        for name, row in split.items()
+        if name[:2] == ("sluice", verb) and (not word or word in name[2].split("\\|"))
+    }
     assert len(found) == 1
-    named = set(re.findall(r"--[a-z-]+", " ".join(found[0])))
-    commands = [COMMANDS[verb], *getattr(COMMANDS[verb], "commands", {}).values()]
+    ((name, row),) = found.items()
+    meant = [f"{verb} {one}" for one in name[2].split("\\|")] if word else [verb]
     known = {
         option
-        for command in commands
+        for command in (leaves()[one] for one in meant)
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    assert named <= known
+    assert set(re.findall(r"--[a-z-]+", " ".join(row))) <= known
+
+
+@pytest.mark.parametrize("command", leaves().values(), ids=leaves())
+def test_the_help_of_a_command_is_plain_text(command: Any) -> None:
+    assert command.rich_markup_mode is None
+
+
+def test_each_exit_code_is_documented() -> None:
+    codes = table(section(README, "### Exit codes"))
+    assert set(codes) == {str(code.value) for code in ExitCode}
 
 
 def test_the_runbook_has_an_entry_for_each_cause_that_may_be_acknowledged() -> None:
@@ -164,9 +192,11 @@ def test_the_runbook_has_an_entry_for_each_cause_that_may_be_acknowledged() -> N
 
 
 def test_the_readme_names_no_command_that_does_not_exist() -> None:
-    named = re.findall(r"(?:`|bin/|^    )sluice ([a-z-]+)", "".join(TEXTS.values()), re.MULTILINE)
+    documents = "".join(TEXTS.values())
+    named = re.findall(r"(?:`|bin/|^    )sluice ([a-z-]+)", documents, re.MULTILINE)
     assert named
     assert set(named) <= set(COMMANDS)
+    assert set(re.findall(r"\bsluice (jobs [a-z]+)", documents)) <= set(leaves())
 
 
 def test_every_make_target_is_documented_and_exists() -> None:

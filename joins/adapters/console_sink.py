@@ -33,10 +33,16 @@ class _Rendering:
 
 
 class ConsoleSinkWriter:
-    """Prints each row as `+I[…]` to `stream`; a retried batch may be printed twice."""
+    """Prints each row as `+I[…]` to `stream`; a retried batch may be printed twice.
 
-    def __init__(self, stream: TextIO, identifier: str | None) -> None:
+    Of a preview only the first `row_limit` rows are printed.
+    """
+
+    def __init__(
+        self, stream: TextIO, identifier: str | None, row_limit: int | None = None
+    ) -> None:
         self._stream = stream
+        self._left = row_limit
         self._identifier = identifier
         self._lines: list[str] = []
 
@@ -53,10 +59,13 @@ class ConsoleSinkWriter:
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Print the rows."""
-        for line in self._lines:
+        lines = self._lines[: self._left]
+        for line in lines:
             self._stream.write(line + "\n")
         self._stream.flush()
         self._lines = []
+        if self._left is not None:
+            self._left -= len(lines)
 
     def committed_counts(self, pin: Pin) -> None:
         """Nothing durable tells; the batch runs again."""

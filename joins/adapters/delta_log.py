@@ -243,7 +243,7 @@ class DeltaLog:
         if table.transaction_version(self._spark_id) is None:
             return known
         for version in range(int(table.version()), self.oldest_entry() - 1, -1):
-            batch = self._batch_in(self.commit_entry(version))
+            batch = self.batch_in(self.commit_entry(version))
             if batch is not None:
                 return batch if known is None else max(known, batch)
         return known
@@ -506,12 +506,12 @@ class DeltaLog:
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
         """The first commit of `first` to `last` with a batch of ours, and that batch."""
         for version in range(first, last + 1):
-            batch = self._batch_in(self.commit_entry(version))
+            batch = self.batch_in(self.commit_entry(version))
             if batch is not None:
                 return version, batch
         return last, None
 
-    def _batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
+    def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch that a commit is of; a runner's epoch names one, too, and is none."""
         told = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
         if self.app_id in told:

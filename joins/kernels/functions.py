@@ -4,13 +4,14 @@ NULL in gives NULL, except where SQL says otherwise.
 """
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.arithmetic import ARITHMETIC
 from joins.kernels.casts import Checked
+from joins.kernels.date_format import date_format
 from joins.kernels.operation import Function, Operation, Value, plain
 from joins.kernels.text_functions import TEXT
 from joins.types import TypeName
@@ -105,7 +106,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "NULLIF": _null_if,
     "GREATEST": _extreme(pc.max_element_wise),
     "LEAST": _extreme(pc.min_element_wise),
+    "DATE_FORMAT": date_format,
     "YEAR": _date_part(pc.year),
+    "QUARTER": _date_part(pc.quarter),
+    "WEEK": _date_part(pc.iso_week),
+    "DAYOFWEEK": _date_part(partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+    "DAYOFYEAR": _date_part(pc.day_of_year),
     "MONTH": _date_part(pc.month),
     "DAYOFMONTH": _date_part(pc.day),
     "HOUR": _date_part(pc.hour),

@@ -1,37 +1,82 @@
 """Puts routes, problem documents and guards together."""
 
+from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.api import acknowledgements, dead_letters, health, inspection, jobs, problems, tokens
+from service.api import (
+    acknowledgements,
+    dead_letters,
+    events,
+    flink,
+    health,
+    inspection,
+    jobs,
+    lifecycle,
+    metrics,
+    page,
+    planning,
+    problems,
+    progress,
+    statements,
+    tables,
+    tokens,
+)
 from service.api.access import Rules, describe, secure
+from service.api.event_stream import EventHub
 from service.api.guard import Gate, Guard
 from service.api.jobs import Services
+from service.api.metrics import RequestCounters, RequestMetrics
+from service.api.negotiation import check_accept
+from service.api.parameters import check_query
 from service.api.schemas import Problem
 
+_ROUTERS = (
+    planning.router,  # its addresses would else be taken for ids of jobs
+    jobs.router,
+    lifecycle.router,
+    progress.router,
+    events.router,
+    acknowledgements.router,
+    dead_letters.router,
+    inspection.router,
+    tables.router,
+    flink.router,
+    statements.router,
+    metrics.router,
+    health.router,
+    tokens.router,
+    page.router,
+)
 
-def create_app(services: Services) -> FastAPI:
-    """The REST API over `services`; starts and stops nothing."""
+
+def create_app(services: Services, *, closing: Callable[[], bool] = lambda: False) -> FastAPI:
+    """The REST API over `services`; starts and stops nothing.
+
+    Args:
+        services: what the handlers work with.
+        closing: whether the server shuts down, so that streams end.
+    """
     app = FastAPI(
         title="Sluice",
         version="1",
         summary="Joins a stream with a table that is still being copied.",
         docs_url=None,
         redoc_url=None,
+        dependencies=[Depends(check_accept), Depends(check_query)],
     )
     app.state.services = services
-    app.include_router(jobs.router)
-    app.include_router(acknowledgements.router)
-    app.include_router(dead_letters.router)
-    app.include_router(inspection.router)
-    app.include_router(health.router)
-    app.include_router(tokens.router)
+    app.state.requests = RequestCounters()
+    app.state.events = EventHub(services.store, closing=closing)
+    for router in _ROUTERS:
+        app.include_router(router)
     problems.register(app)
     rules = secure(app)  # after the last router
     app.state.guard = Gate(services.settings, services.store.tokens, rules)
     app.add_middleware(Guard, gate=app.state.guard)
+    app.add_middleware(RequestMetrics, counters=app.state.requests)  # the outermost one
     app.openapi = lambda: _document(app, rules)  # type: ignore[method-assign] # FastAPI's own way to extend it
     return app
 

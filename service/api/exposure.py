@@ -46,8 +46,8 @@ def check_tokens(settings: Settings, tokens: TokenStore) -> None:
         where = "behind a proxy" if settings.proxies else f'on "{settings.host}"'
         raise ConfigError(
             f"control plane {where} needs tokens, and there is none that can be used",
-            hint="Make the first one with sluice tokens create --scope admin, and start again; "
-            "or set SLUICE_AUTH_REQUIRED=true and make it later.",
+            hint="Make the first one with sluice tokens create --name me --scope admin, then start "
+            "again; or set SLUICE_AUTH_REQUIRED=true and make it later.",
         )
 
 

@@ -8,7 +8,7 @@ refusals are audited.
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -24,7 +24,7 @@ from service.api.limits import Flights, Rates
 from service.api.peers import Peers
 from service.audit import AuditEntry, AuditLog
 from service.config import Settings
-from service.errors import BusyError, ForbiddenError, TooManyRequestsError, UnauthorizedError
+from service.errors import UnauthorizedError
 from service.jobs.token_store import TokenStore
 from watermark.errors import SluiceError
 
@@ -40,12 +40,6 @@ _HEADERS = (
 )
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
-_COUNTED = {
-    UnauthorizedError: "unauthorized",
-    ForbiddenError: "forbidden",
-    TooManyRequestsError: "rate_limited",
-    BusyError: "busy",
-}
 _REFUSED = (401, 403, 429)
 _ANONYMOUS = "anonymous"
 _ONE_REFUSAL_S = 1.0
@@ -75,7 +69,6 @@ class Gate:
 
     def __init__(self, settings: Settings, tokens: TokenStore, rules: Rules) -> None:
         self.authenticator = Authenticator(tokens, required=settings.tokens_required)
-        self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED.values(), 0))
         self.body_timeout_s = settings.request_timeout_s
         self.headers = (*_HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else _HEADERS
         self.peers = Peers(settings)
@@ -131,19 +124,6 @@ class Gate:
         caller.require(rule.scope)
         if _declared_bytes(asked.headers) > BODY_LIMIT_BYTES:
             raise HTTPException(413)
-
-    def refusal(self, exc: SluiceError | HTTPException, asked: _Asked) -> Response:
-        """The answer that says no; counted."""
-        kind = _COUNTED.get(type(exc)) if isinstance(exc, SluiceError) else None
-        if kind is not None:
-            self.counts[kind] += 1
-        if isinstance(exc, SluiceError):
-            answer = problems.told(exc, asked.path)
-        else:
-            answer = problems.refused(exc, asked.method, asked.path)
-        if asked.has_body:
-            answer.headers["Connection"] = "close"
-        return answer
 
 
 class Journal:
@@ -213,7 +193,7 @@ class Guard:
                 body = _Body(receive, self._gate.body_timeout_s)
                 await self._app(scope, body.receive, seen.send)
         except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
-            await self._gate.refusal(exc, asked)(scope, receive, seen.send)
+            await _refusal(exc, asked)(scope, receive, seen.send)
         finally:
             seen.end()
 
@@ -275,6 +255,17 @@ class _Body:
         if self._bytes > BODY_LIMIT_BYTES:
             raise HTTPException(413, headers={"Connection": "close"})
         return message
+
+
+def _refusal(exc: SluiceError | HTTPException, asked: _Asked) -> Response:
+    """The answer that says no."""
+    if isinstance(exc, SluiceError):
+        answer = problems.told(exc, asked.path)
+    else:
+        answer = problems.refused(exc, asked.method, asked.path)
+    if asked.has_body:
+        answer.headers["Connection"] = "close"
+    return answer
 
 
 def _unremarkable(asked: _Asked, status: int) -> bool:

@@ -15,6 +15,7 @@ from service.api.inspection_schemas import (
     RowExplanation,
 )
 from service.api.jobs import Injected, JobId, Services
+from service.api.progress_schemas import BatchPage
 
 _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
@@ -51,6 +52,18 @@ def inspect(
     services.store.get(job_id)
     job_dir = services.layout(job_id).job_dir
     return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
+
+
+@router.get("/v1/jobs/{job_id}/batches", summary="List batches")
+def list_batches(
+    job_id: JobId,
+    services: Injected,
+    cursor: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> BatchPage:
+    """Batches below `cursor`, the newest first: offsets, pin, counts and freshness."""
+    arguments = [f"--limit={limit}", *([] if cursor is None else [f"--below={cursor}"])]
+    return BatchPage.model_validate(inspect(services, job_id, ["batches", *arguments]))
 
 
 @router.get("/v1/jobs/{job_id}/batches/{number}", summary="Show a batch")

@@ -1,4 +1,4 @@
-"""`/v1/jobs`: submit, look, stop, start, remove."""
+"""`/v1/jobs`: submit, list, look, remove."""
 
 import os
 import time
@@ -9,23 +9,17 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.access import OPERATOR, VIEWER
-from service.api.schemas import (
-    EventPage,
-    JobDetail,
-    JobPage,
-    Submission,
-    WatermarkReport,
-)
-from service.api.views import event_view, job_detail, job_summary, watermark_report
+from service.api.schemas import JobDetail, JobPage, Submission
+from service.api.views import job_detail, job_summary
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs import submission
 from service.jobs.inspector import Inspector
-from service.jobs.job import DesiredState, Job
+from service.jobs.job import DesiredState, Job, JobState
 from service.jobs.layout import JobLayout
 from service.jobs.reports import read_acknowledgements, read_status
 from service.jobs.requests import RequestBox
-from service.jobs.store import JobStore
+from service.jobs.store import JobFilter, JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
 
@@ -60,9 +54,9 @@ class Services:
         """What is asked of the job's runner."""
         return RequestBox(self.layout(job_id).requests)
 
-    def want(self, job_id: str, desired: DesiredState) -> JobDetail:
+    def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
         """Note what is wanted and let the supervisor see to it."""
-        job = self.store.want(job_id, desired)
+        job = self.store.want(job_id, desired, resume=resume)
         self.supervisor.wake()
         return self.detail(job)
 
@@ -106,14 +100,27 @@ def submit_job(
     return services.detail(job)
 
 
+def _job_filter(
+    state: Annotated[list[JobState] | None, Query(max_length=20)] = None,
+    desired_state: Annotated[list[DesiredState] | None, Query(max_length=8)] = None,
+    name: Annotated[str | None, Query(max_length=100, description="The whole name.")] = None,
+    search: Annotated[
+        str | None,
+        Query(max_length=100, description="Part of the name, or the beginning of the id."),
+    ] = None,
+) -> JobFilter:
+    return JobFilter(tuple(state or ()), tuple(desired_state or ()), name, search)
+
+
 @router.get("", summary="List jobs")
 def list_jobs(
     services: Injected,
+    wanted: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> JobPage:
-    """Jobs, the newest first, a page at a time."""
-    jobs = services.store.page(before=cursor, limit=limit + 1)
+    """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
+    jobs = services.store.page(wanted, before=cursor, limit=limit + 1)
     items = [job_summary(job, read_status(services.layout(job.id).job_dir)) for job in jobs[:limit]]
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 
@@ -152,51 +159,6 @@ def remove_job(
     return JSONResponse(
         services.detail(job).model_dump(mode="json", by_alias=True), status_code=202
     )
-
-
-@router.post("/{job_id}:stop", status_code=202, summary="Stop a job", dependencies=[OPERATOR])
-def stop_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Let the runner end after its batch; the job keeps its place."""
-    return services.want(job_id, DesiredState.STOPPED)
-
-
-@router.post(
-    "/{job_id}:start",
-    status_code=202,
-    summary="Start a stopped or failed job",
-    dependencies=[OPERATOR],
-)
-def start_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Go on where the job stopped."""
-    return services.want(job_id, DesiredState.RUNNING)
-
-
-@router.post(
-    "/{job_id}:resume", status_code=202, summary="The same as start", dependencies=[OPERATOR]
-)
-def resume_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Go on where the job stopped."""
-    return services.want(job_id, DesiredState.RUNNING)
-
-
-@router.get("/{job_id}/watermarks", summary="Show watermarks")
-def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
-    """Each channel's status and watermark, and the combined one that feeds the gate."""
-    return watermark_report(services.detail(services.store.get(job_id)))
-
-
-@router.get("/{job_id}/events", summary="Show transitions")
-def list_events(
-    job_id: JobId,
-    services: Injected,
-    cursor: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> EventPage:
-    """Every transition with its cause, the oldest first; `next_cursor` is where to go on later."""
-    items = [
-        event_view(event) for event in services.store.events(job_id, after=cursor, limit=limit)
-    ]
-    return EventPage(items=items, next_cursor=items[-1].sequence if items else None)
 
 
 @router.get("/{job_id}/log", summary="Show the runner's log", response_class=PlainTextResponse)

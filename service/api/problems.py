@@ -6,6 +6,7 @@
 | 401 | there is no token, or it cannot be used |
 | 403 | the token's scope is too small, another web site asks, or the Host header is not ours |
 | 404, 405 | there is no such address, job, batch, record or method |
+| 406 | the client accepts no form that the address has |
 | 408 | the body does not arrive |
 | 409 | the job's state, an idempotency key of another request, or what a runner has refused |
 | 410 | a record or a version of a table that was there is not kept any more |
@@ -28,6 +29,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from joins.errors import QuestionError
 from joins.stalls import type_name
 from service.errors import (
     AnsweredError,
@@ -41,13 +43,16 @@ from service.errors import (
     TokenNotFoundError,
     TooManyRequestsError,
     UnauthorizedError,
+    VertexNotFoundError,
 )
 from watermark.errors import SluiceError
 
 MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger(__name__)
 _STATUS: dict[type[SluiceError], int] = {
+    QuestionError: 400,
     JobNotFoundError: 404,
+    VertexNotFoundError: 404,
     JobConflictError: 409,
     StoreError: 503,
     BusyError: 503,
@@ -58,26 +63,34 @@ _STATUS: dict[type[SluiceError], int] = {
     TokenLimitError: 409,
     TooManyRequestsError: 429,
 }
-_TITLES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # Python renames them
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _STATUS_OF_ANSWER = {
+    "question": 400,
     **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(("unknown-dimension", "unknown-version"), 404),
     **dict.fromkeys(
         ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
     ),
-    **dict.fromkeys(("pinned-version-expired", "records-expired"), 410),
+    "not-readable": 409,
+    **dict.fromkeys(("pinned-version-expired", "records-expired", "version-expired"), 410),
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
-_EXTENSIONS = ("line", "column", "excerpt")
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",
     405: "Use one of the methods in the Allow header.",
+    406: "Leave the Accept header out, or accept application/json.",
     408: "Send the body without pauses; SLUICE_REQUEST_TIMEOUT_S is the limit.",
     413: "Send at most 1 MiB; a script may have 64 KiB.",
     415: "Send JSON with the header Content-Type: application/json.",
     422: "Correct the request; GET /openapi.json describes every address.",
     500: "Look at the log of the control plane and report the error with it.",
+    503: "Ask again later.",
 }
 
 
@@ -99,7 +112,8 @@ def problem(
         "hint": hint,
         **(more or {}),
     }
-    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE)
+    headers = {"Retry-After": _RETRY_AFTER_S} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def register(app: FastAPI) -> None:
@@ -125,8 +139,6 @@ def told(exc: SluiceError, path: str) -> JSONResponse:
 
 
 def _headers(exc: SluiceError) -> dict[str, str]:
-    if isinstance(exc, BusyError):
-        return {"Retry-After": _RETRY_AFTER_S}
     if isinstance(exc, TooManyRequestsError):
         return {"Retry-After": str(max(1, math.ceil(exc.retry_after_s)))}
     if isinstance(exc, UnauthorizedError):

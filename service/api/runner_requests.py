@@ -30,7 +30,7 @@ def ask_runner(services: Services, job_id: str, asked: Asked) -> dict[str, Any] 
     if not services.supervisor.runner_of(job_id).alive:
         raise RunnerAbsentError(
             f'job "{job_id}" has no runner that could do this',
-            hint="Start the job with sluice start; a STALLED job has a runner soon again.",
+            hint="Start the job with sluice jobs resume; a STALLED job has a runner soon again.",
         )
     box = services.requests(job_id)
     request_id = box.send(asked)

@@ -56,6 +56,7 @@ class SnapshotView(_Model):
     rows_total_is_estimate: bool
     chunks_done: int
     chunks_total: int | None
+    is_copied: Annotated[bool, Field(description="Every part of the copy is read.")] = False
 
 
 class WatermarkView(_Model):
@@ -71,6 +72,17 @@ class ChannelView(_Model):
     channel: str
     status: str
     watermark: WatermarkView
+    aligned: Annotated[bool | None, Field(description="It counts for the combined watermark.")] = (
+        None
+    )
+
+
+class EmittedView(_Model):
+    """The watermark that a source has written last into its changelog topic."""
+
+    watermark: WatermarkView
+    generation: int
+    offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
 
 
 class DimensionView(_Model):
@@ -93,6 +105,9 @@ class DimensionView(_Model):
     streamed_records: int | None = None
     binlog_delay_ms: int | None = None
     evidence: str | None = None
+    emitted: Annotated[
+        EmittedView | None, Field(description="Null before, and while a source is started again.")
+    ] = None
     channels: list[ChannelView] = []
 
 
@@ -131,6 +146,9 @@ class RunnerState(_Model):
     status_age_ms: Annotated[int | None, Field(description="Time since its last report.")]
     crashes: Annotated[int, Field(description="In a row; a healthy minute starts anew.")]
     restarts: int
+    restart_at_ms: Annotated[
+        int | None, Field(description="When a runner that has ended is started again.")
+    ] = None
 
 
 class JobSummary(_Model):
@@ -180,38 +198,6 @@ class JobPage(_Model):
 
     items: list[JobSummary]
     next_cursor: str | None
-
-
-class EventView(_Model):
-    """One transition and its cause."""
-
-    sequence: int
-    at_ms: int
-    origin: Annotated[JobState | None, Field(serialization_alias="from")]
-    target: Annotated[JobState, Field(serialization_alias="to")]
-    cause: str
-
-
-class EventPage(_Model):
-    """Transitions, the oldest first."""
-
-    items: list[EventView]
-    next_cursor: int | None
-
-
-class DimensionChannel(ChannelView):
-    """A channel with the dimension that it belongs to."""
-
-    dimension: str
-
-
-class WatermarkReport(_Model):
-    """Each channel's status and watermark, and what the valve makes of them."""
-
-    job_id: str
-    phase: Literal["LOAD", "JOIN"] | None
-    combined: WatermarkView | None
-    channels: list[DimensionChannel]
 
 
 class Health(_Model):

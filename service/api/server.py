@@ -22,7 +22,7 @@ from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.hooks import Hooks, default_hooks
 from service.jobs.inspector import Inspector
-from service.jobs.job import ENDED, DesiredState
+from service.jobs.job import RESTING, DesiredState
 from service.jobs.store import JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
@@ -124,7 +124,7 @@ class ControlPlane:
             os.close(parts.lock)
 
     def stop_jobs(self, *, timeout_s: float) -> bool:
-        """Stop every job, as after `sluice stop`; also those that come meanwhile.
+        """Stop every job, as after `sluice jobs stop`; also those that come meanwhile.
 
         Returns:
             True if all have stopped in time.
@@ -136,7 +136,7 @@ class ControlPlane:
             for job in jobs:
                 if job.desired_state is DesiredState.RUNNING:
                     services.want(job.id, DesiredState.STOPPED)
-            if all(job.state in ENDED for job in jobs):
+            if all(job.state in RESTING for job in jobs):
                 return True
             time.sleep(_POLL_S)
         return False
@@ -186,8 +186,10 @@ def _store(settings: Settings) -> JobStore:
 
 
 def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
+    servers: list[uvicorn.Server] = []
+    app = create_app(services, closing=lambda: servers[0].should_exit)
     config = uvicorn.Config(
-        create_app(services),
+        app,
         http=patient(services.settings.request_timeout_s),
         ws="none",
         access_log=False,
@@ -199,7 +201,8 @@ def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
     )
-    return uvicorn.Server(config)
+    servers.append(uvicorn.Server(config))
+    return servers[0]
 
 
 def _lock(data_dir: Path) -> int:

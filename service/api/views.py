@@ -6,16 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from service.api.schemas import (
-    DimensionChannel,
-    ErrorView,
-    EventView,
-    JobDetail,
-    JobSummary,
-    RunnerState,
-    WatermarkReport,
-)
-from service.jobs.job import Job, JobError, JobEvent, JobState
+from service.api.schemas import ErrorView, JobDetail, JobSummary, RunnerState
+from service.jobs.job import Job, JobError, JobState
 from service.jobs.liveness import UNRESPONSIVE
 from service.jobs.reports import Status
 from service.jobs.supervisor import RunnerView
@@ -52,7 +44,7 @@ def job_detail(
 ) -> JobDetail:
     """The job with everything that its runner last reported."""
     content = {} if status is None else status.content
-    warnings: list[Any] = [_warning("submission", text) for text in job.warnings]
+    warnings: list[Any] = [submission_warning(text) for text in job.warnings]
     own = {
         **_summary(job, status),
         "sql": job.sql,
@@ -75,6 +67,11 @@ def job_detail(
         return JobDetail.model_validate(own)
 
 
+def submission_warning(text: str) -> dict[str, str]:
+    """A warning of the planner or of the checks before a submission."""
+    return _warning("submission", text)
+
+
 def _warning(kind: str, text: str) -> dict[str, str]:
     return {"type": kind, "message": text, "hint": _WARNING_HINTS[kind]}
 
@@ -83,32 +80,6 @@ def _place(exc: Exception) -> str:
     if not isinstance(exc, ValidationError):
         return ""
     return " at " + ".".join(str(part) for part in exc.errors()[0]["loc"])
-
-
-def watermark_report(detail: JobDetail) -> WatermarkReport:
-    """Each channel's watermark and the combined one."""
-    channels = [
-        DimensionChannel(dimension=dimension.name, **channel.model_dump())
-        for dimension in detail.dimensions
-        for channel in dimension.channels
-    ]
-    return WatermarkReport(
-        job_id=detail.id,
-        phase=detail.phase,
-        combined=detail.combined_watermark,
-        channels=channels,
-    )
-
-
-def event_view(event: JobEvent) -> EventView:
-    """The event as the API shows it."""
-    return EventView(
-        sequence=event.sequence,
-        at_ms=event.at_ms,
-        origin=event.origin,
-        target=event.target,
-        cause=event.cause,
-    )
 
 
 def _summary(job: Job, status: Status | None) -> dict[str, Any]:

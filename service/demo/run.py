@@ -22,13 +22,11 @@ from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
 from service.demo.audit import Audit, NewestRows, Opened, audit_output
+from service.demo.servers import provide, servers
 from service.demo.shop import Clicks, Edits, create_topic, create_users, edit_users, job_sql
 from service.demo.view import render
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
 from service.errors import ServiceError
 from service.jobs.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
 
@@ -161,18 +159,13 @@ def _in_use(directory: Path) -> bool:
 @contextmanager
 def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
     settings = Settings.load()
-    settings.cache_dir.mkdir(parents=True, exist_ok=True)
     remove_stale_directories()
     directory = _own_directory()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         talk.print("starting Kafka and MariaDB …")
-        java = find_java(settings.cache_dir)
-        cache = JarCache(settings.cache_dir, java)
-        cache.jars(JarSet.SPARK)
-        broker = KafkaBroker(directory / "kafka", java, cache.jars(JarSet.BROKER))
-        kafka = stack.enter_context(broker)
-        database = stack.enter_context(MariaDb(directory / "mariadb", cache.database_home()))
+        binaries = provide(settings.cache_dir)
+        kafka, database = stack.enter_context(servers(directory, binaries))
         talk.print(f"loading {options.rows:,} rows into shop.user_info …")
         create_users(database, options.rows)
         create_topic(kafka.bootstrap_servers)

@@ -62,7 +62,7 @@ def _admitted(job_dir: Path, found: list[Patient]) -> Check:
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()
     running = living_runner(job_dir) is not None
-    plan = resolve_secrets(plan, SecretResolver(settings.secrets_dir, job_dir))
+    plan = resolve_secrets(plan, SecretResolver.of(settings, job_dir))
     found.append(Patient(layout, settings, plan, checkpoint, meta, running))
     if meta is None:
         return unknown("job", "plan, settings and secrets can be read; it was never started")

@@ -1,7 +1,8 @@
 """Looks into a job and prints one JSON object; it reads only, with a runner or without one.
 
-`python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `replay`, `explain-row`,
-`doctor`, `dead-letters list|show`. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `batches`, `replay`,
+`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, whose question is
+handed over as secrets are. The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
@@ -9,19 +10,22 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from joins.dead_letters import Coordinates as LetterPlace
 from joins.dead_letters import DeadLetter, DeadLetters
+from joins.errors import UnknownBatchError
 from joins.explain_row import Coordinates
 from joins.history import History
 from joins.letter_replays import LetterReplays
-from joins.pins import pin_json
+from joins.pins import Pin, pin_json
 from joins.stalls import type_name
 from service.jobs.layout import JobLayout
 from service.jobs.past import history_places, open_explainer, open_replayer
 from service.logs import configure_logs
+from service.secret_hand_over import take_over
 from watermark.errors import SluiceError
 
 Result = Mapping[str, Any]
@@ -30,15 +34,34 @@ Result = Mapping[str, Any]
 def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """Pin and commits of one batch."""
     history = History(history_places(job_dir))
-    pin = history.pin(arguments.number)
+    return _batch_json(history, history.pin(arguments.number))
+
+
+def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """A page of batches, the newest first; an empty one before the first batch."""
+    try:
+        history = History(history_places(job_dir))
+    except UnknownBatchError:
+        return {"items": [], "next_cursor": None}
+    pins = list(islice(history.pins_below(arguments.below), arguments.limit + 1))
+    shown = pins[: arguments.limit]
+    more = len(pins) > len(shown)
+    return {
+        "items": [_batch_json(history, pin) for pin in shown],
+        "next_cursor": shown[-1].batch if more else None,
+    }
+
+
+def _batch_json(history: History, pin: Pin) -> dict[str, Any]:
     output = None if history.output is None else history.output.of(pin.batch)
     letters = history.dead_letters.of(pin.batch)
     told = output or letters
+    committed = output is not None if history.output else history.is_committed(pin.batch)
     return {
         "batch": pin.batch,
         "pin": pin_json(pin),
         "records": pin.records(),
-        "committed": history.is_committed(pin.batch),
+        "committed": committed,
         "committed_at_ms": None if told is None else told.committed_at_ms,
         "counts": None if output is None else output.metadata.get("counts"),
         "freshness_ms": pin.freshness_ms(),
@@ -97,6 +120,13 @@ def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     return _letter_json(letter, arguments.value_bytes)
 
 
+def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """Dimensions, their rows and changes, or the output."""
+    from service.jobs.tables import JobTables
+
+    return JobTables(job_dir).answer(arguments.question)
+
+
 # The process
 # --------------------------------------------------------------------------------------------------
 
@@ -114,6 +144,10 @@ def _parser() -> argparse.ArgumentParser:
     batch = commands.add_parser("batch")
     batch.set_defaults(run=show_batch)
     batch.add_argument("--number", type=int, required=True)
+    batches = commands.add_parser("batches")
+    batches.set_defaults(run=list_batches)
+    batches.add_argument("--below", type=int)
+    batches.add_argument("--limit", type=int, default=50)
     replay = commands.add_parser("replay")
     replay.set_defaults(run=replay_batch)
     replay.add_argument("--batch", type=int, required=True)
@@ -124,7 +158,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--partition", type=int, required=True)
     explain.add_argument("--offset", type=int, required=True)
     commands.add_parser("doctor").set_defaults(run=doctor)
-    letters = commands.add_parser("dead-letters").add_subparsers(required=True)
+    commands.add_parser("tables").set_defaults(run=show_tables)
+    _add_letters(commands.add_parser("dead-letters"))
+    return parser
+
+
+def _add_letters(parser: argparse.ArgumentParser) -> None:
+    letters = parser.add_subparsers(required=True)
     listing = letters.add_parser("list")
     listing.set_defaults(run=list_letters)
     listing.add_argument("--cursor", type=_cursor)
@@ -137,7 +177,6 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--offset", type=int, required=True)
     show.add_argument("--batch", type=int)
     show.add_argument("--value-bytes", type=int)
-    return parser
 
 
 def main() -> int:
@@ -146,6 +185,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.job_dir is None and arguments.run is not doctor:
         parser.error("--job-dir is missing")
+    arguments.question = take_over()
     configure_logs("WARNING")
     job_dir = None if arguments.job_dir is None else arguments.job_dir.resolve()
     try:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +24,7 @@ from service.config import PREFIX, Settings
 from service.embedded import launch
 from service.errors import AnsweredError, BusyError, InspectionError
 from service.jobs.runner_process import environment
+from service.secret_hand_over import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
 MOST_AT_ONCE = 2
@@ -53,9 +54,20 @@ class Inspector:
         self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def ask(
-        self, job_dir: Path | None, arguments: Sequence[str], *, timeout_s: float
+        self,
+        job_dir: Path | None,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        question: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The result of one inspection; without a job it looks at the machine.
+
+        Args:
+            job_dir: the job's directory.
+            arguments: command and options; everybody on the machine can see them.
+            timeout_s: when it is ended.
+            question: what it reads from standard input, where nobody sees it.
 
         Raises:
             AnsweredError: the inspection says what is in its way.
@@ -64,15 +76,17 @@ class Inspector:
         """
         with _taken(self._seats, 0.0), _taken(self._free, _PATIENCE_S):
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
-            return _result(self._run([*self._command, *place, *arguments], timeout_s))
+            with handed_over(job_dir, question) as given:
+                command = [*self._command, *place, *arguments]
+                return _result(self._run(command, given, timeout_s))
 
-    def _run(self, command: Sequence[str], timeout_s: float) -> bytes:
+    def _run(self, command: Sequence[str], given: int, timeout_s: float) -> bytes:
         """What `command` printed; its process group is gone when this returns."""
         bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 bound,
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 stdout=printed,
                 stderr=said,
                 env={**environment(), **self._environment},

@@ -7,7 +7,7 @@
 | SNAPSHOT | a dimension's snapshot is being read; probe records are held |
 | CATCHING_UP | the binlog up to HIGH is being read and committed; probe records are held |
 | JOINING | the gate is open |
-| PAUSED | the job keeps its place and processes nothing |
+| PAUSED | paused by a request; it keeps its place and processes nothing until it is resumed |
 | STALLED | something outside is in the way; the job goes on by itself when it is gone |
 | FAILED | the job cannot go on by itself |
 | STOPPED | stopped by a request; it can be started again |
@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 
-from service.errors import JobConflictError
+from service.errors import JobConflictError, JobStateError
 
 
 class JobState(StrEnum):
@@ -41,6 +41,7 @@ class DesiredState(StrEnum):
     """What the operator wants of a job."""
 
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     STOPPED = "STOPPED"
     REMOVED = "REMOVED"
 
@@ -48,8 +49,9 @@ class DesiredState(StrEnum):
 _END = frozenset({JobState.FAILED, JobState.STOPPED})
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
 ENDED = _END | {JobState.FINISHED}
+RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
 TRANSITIONS: dict[JobState, frozenset[JobState]] = {
-    JobState.CREATED: frozenset({JobState.STARTING}) | _END,
+    JobState.CREATED: frozenset({JobState.STARTING, JobState.PAUSED}) | _END,
     JobState.STARTING: frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP, JobState.JOINING})
     | _HALTED,
     JobState.SNAPSHOT: frozenset({JobState.CATCHING_UP, JobState.JOINING}) | _HALTED,
@@ -119,6 +121,35 @@ class Job:
     remove_output: bool
     created_at_ms: int
     updated_at_ms: int
+
+
+def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
+    """Let pass what may be wanted of `job` as it stands; what is wanted already may be again.
+
+    With `resume` RUNNING is wanted because the job is paused, not because it was stopped.
+
+    Raises:
+        JobStateError: the job's state does not allow it.
+    """
+    if desired is DesiredState.REMOVED:
+        return
+    if job.desired_state is DesiredState.REMOVED:
+        raise _wrong_state(
+            job, "is being removed", "Wait until it is gone and submit the script anew."
+        )
+    if desired is DesiredState.STOPPED:
+        return
+    if job.state is JobState.FINISHED:
+        told = "has finished: all up to the end of its stream is joined"
+        raise _wrong_state(job, told, "Submit the script anew to join what has come since.")
+    if job.desired_state is DesiredState.STOPPED and (resume or desired is DesiredState.PAUSED):
+        told = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
+        raise _wrong_state(job, told, "Start it; only a job that runs can be paused and resumed.")
+
+
+def _wrong_state(job: Job, told: str, hint: str) -> JobStateError:
+    found = (job.state.value, job.desired_state.value)
+    return JobStateError(f'job "{job.id}" {told}', hint=hint, found=found)
 
 
 @dataclass(frozen=True, slots=True)

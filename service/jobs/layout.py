@@ -6,6 +6,7 @@ Every file carries a format version; the directory belongs to its owner only (mo
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from joins.checkpoint import read_json, write_json_atomically
+from joins.checkpoint import fsync_directory, read_json, write_json_atomically
 from joins.errors import CheckpointError
 
 CREATE_TIME_TOLERANCE_S = 0.05
@@ -101,12 +102,23 @@ class JobLayout:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write `content` durably to the new file `path`, readable by its owner only."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    """Replace the file `path` by `content`, durably and as a whole, readable by its owner only.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    fsync_directory(path.parent)
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ def history_places(job_dir: Path) -> HistoryPlaces:
         SecretError: a login of Kafka is not provided any more.
     """
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
-    plan = _plan(layout)
+    plan = plan_of(layout)
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()
     if meta is None:
@@ -69,7 +69,7 @@ def history_places(job_dir: Path) -> HistoryPlaces:
             f'job "{job_dir.name}" has no batch yet',
             hint="Its runner has not started; look again when the job is JOINING.",
         )
-    secrets = SecretResolver(settings.secrets_dir, job_dir)
+    secrets = SecretResolver.of(settings, job_dir)
     return HistoryPlaces(
         app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
         checkpoint=checkpoint,
@@ -85,13 +85,18 @@ def history_places(job_dir: Path) -> HistoryPlaces:
     )
 
 
-def _plan(layout: JobLayout) -> JoinPlan:
+def plan_of(layout: JobLayout) -> JoinPlan:
+    """The job's frozen plan.
+
+    Raises:
+        CheckpointError: the directory is none of a job.
+    """
     try:
         return load(layout.plan.read_bytes())
     except FileNotFoundError as exc:
         raise CheckpointError(
             f'directory "{layout.job_dir}" has no plan.json',
-            hint="Name the directory of a job, as in `sluice status JOB`.",
+            hint="Name the directory of a job, as in `sluice jobs get JOB`.",
         ) from exc
 
 

@@ -22,6 +22,7 @@ from joins.plan import (
     SinkWriter,
     StartupMode,
 )
+from service.allowed import check_allowed
 from service.config import Settings
 from service.secrets import SecretResolver
 from service.wiring import (
@@ -43,6 +44,7 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     Raises:
         SluiceError: what is missing or refused.
     """
+    check_allowed(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     KafkaCluster(internal_kafka(resolved, settings)).describe("sluice.preflight")
     for dimension in resolved.dimensions:

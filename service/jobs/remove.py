@@ -44,7 +44,7 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
 
 def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:
     """The cluster of the job's own topics with its login, and no other secret."""
-    secrets = SecretResolver(settings.secrets_dir, job_dir)
+    secrets = SecretResolver.of(settings, job_dir)
     kafka = internal_kafka(plan, settings)
     return replace(
         kafka, properties=tuple((name, secrets.resolve(value)) for name, value in kafka.properties)

@@ -162,7 +162,7 @@ class RequestBox:
         if len(waiting - set(answered)) >= MOST_UNANSWERED:
             raise BusyError(
                 f"{MOST_UNANSWERED} requests wait for the runner",
-                hint="Wait until the runner has answered them; sluice logs shows what it does.",
+                hint="Wait until the runner has answered them; sluice jobs logs says what it does.",
             )
         for request_id in answered[:-_KEPT_ANSWERS]:
             (self._directory / f"{request_id}.json").unlink(missing_ok=True)

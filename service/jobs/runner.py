@@ -26,6 +26,7 @@ from service.config import Settings, control_plane_pid
 from service.jobs.layout import JobLayout, append_event, write_runner_pid
 from service.jobs.plan_codec import load
 from service.logs import configure_logs
+from service.secret_hand_over import take_over
 from service.wiring import OpenJob, open_job
 from watermark.errors import SluiceError
 
@@ -174,6 +175,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="sluice-runner")
     parser.add_argument("--job-dir", type=Path, required=True)
     arguments = parser.parse_args()
+    take_over()
     code = run(arguments.job_dir.resolve())
     sys.stdout.flush()
     sys.stderr.flush()

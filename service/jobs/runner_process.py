@@ -13,11 +13,14 @@ import psutil
 
 import service
 from service.jobs.layout import JobLayout, write_runner_pid
+from service.secret_hand_over import handed_over
+from service.secrets import VARIABLE_PREFIX
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 3
 EXIT_LOCKED = 4
 RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
+_STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 _LOG_LIMIT_BYTES = 16 << 20
 
 
@@ -44,15 +47,16 @@ class RunnerProcess:
             layout.runner_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
         try:
-            child = subprocess.Popen(
-                [*command, "--job-dir", str(job_dir)],
-                stdin=subprocess.DEVNULL,
-                stdout=descriptor,
-                stderr=subprocess.STDOUT,
-                cwd=job_dir,
-                env=environment(),
-                start_new_session=True,
-            )
+            with handed_over(job_dir) as secrets:
+                child = subprocess.Popen(
+                    [*command, "--job-dir", str(job_dir)],
+                    stdin=secrets,
+                    stdout=descriptor,
+                    stderr=subprocess.STDOUT,
+                    cwd=job_dir,
+                    env=environment(),
+                    start_new_session=True,
+                )
         finally:
             os.close(descriptor)
         write_runner_pid(job_dir, child.pid)
@@ -104,12 +108,13 @@ class RunnerProcess:
 def environment() -> dict[str, str]:
     """Ours, with our packages' directory in front: the runner works in another directory.
 
-    The job store is the control plane's: its URL, which may hold a password, stays here.
+    The job store is the control plane's: its URL, which may hold a password, stays here. So do
+    secrets: a runner and all its children would show them to whoever may look at a process.
     """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     paths = dict.fromkeys(str(Path(entry).absolute()) for entry in entries)
-    ours = {name: value for name, value in os.environ.items() if name != "SLUICE_DATABASE_URL"}
+    ours = {n: v for n, v in os.environ.items() if not n.startswith(_STAYS_HERE)}
     return {**ours, "PYTHONPATH": os.pathsep.join(paths)}
 
 

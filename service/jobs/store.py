@@ -18,7 +18,15 @@ from alembic.config import Config
 from alembic.util.exc import CommandError
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
-from service.jobs.job import DesiredState, Job, JobError, JobEvent, JobState, check_transition
+from service.jobs.job import (
+    DesiredState,
+    Job,
+    JobError,
+    JobEvent,
+    JobState,
+    check_transition,
+    check_wanted,
+)
 from service.jobs.token_store import TokenStore
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -101,12 +109,44 @@ class Change:
     at_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are listed; an empty member lets all pass.
+
+    Attributes:
+        name: the whole name.
+        search: part of the name or the beginning of the id, in upper or lower case.
+    """
+
+    states: tuple[JobState, ...] = ()
+    desired_states: tuple[DesiredState, ...] = ()
+    name: str | None = None
+    search: str | None = None
+
+    def conditions(self) -> Iterator[sa.ColumnElement[bool]]:
+        """For the query's WHERE."""
+        if self.states:
+            yield _JOBS.c.state.in_([state.value for state in self.states])
+        if self.desired_states:
+            yield _JOBS.c.desired_state.in_([state.value for state in self.desired_states])
+        if self.name is not None:
+            yield _JOBS.c.name == self.name
+        if self.search:
+            text = self.search.lower()
+            named = sa.func.lower(_JOBS.c.name).contains(text, autoescape=True)
+            yield named | _JOBS.c.id.startswith(text, autoescape=True)
+
+
+_ALL_JOBS = JobFilter()
+
+
 class JobStore:
     """Jobs and their events; safe to use from several threads."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._writes = engine.execution_options(sluice_writes=True)
+        self._order = threading.Lock()  # events are numbered in the order of their commits
         self.tokens = TokenStore(self._reading, self._writing)
 
     @classmethod
@@ -196,9 +236,12 @@ class JobStore:
         with self._reading() as connection:
             return _get(connection, job_id)
 
-    def page(self, *, before: str | None = None, limit: int = 100) -> list[Job]:
-        """Jobs without plan and SQL, the newest first, from the one after `before` on."""
+    def page(
+        self, wanted: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
+    ) -> list[Job]:
+        """Jobs without plan and SQL that are `wanted`, the newest first, from after `before` on."""
         query = sa.select(*_LISTED).order_by(_JOBS.c.id.desc()).limit(limit)
+        query = query.where(*wanted.conditions())
         if before is not None:
             query = query.where(_JOBS.c.id < before)
         with self._reading() as connection:
@@ -210,40 +253,52 @@ class JobStore:
         with self._reading() as connection:
             return [_job(row) for row in connection.execute(query).mappings()]
 
-    def events(self, job_id: str, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
-        """Events of a job, the oldest first, from the one after sequence number `after`.
+    def events(self, job_id: str | None, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
+        """Events of a job (None: of all), the oldest first, from the one after number `after`.
 
         Raises:
             JobNotFoundError: there is no such job.
         """
-        query = (
-            sa.select(_EVENTS)
-            .where(_EVENTS.c.job_id == job_id, _EVENTS.c.sequence > after)
-            .order_by(_EVENTS.c.sequence)
-            .limit(limit)
-        )
+        query = sa.select(_EVENTS).where(_EVENTS.c.sequence > after)
+        query = query.order_by(_EVENTS.c.sequence).limit(limit)
         with self._reading() as connection:
-            _get(connection, job_id)
+            if job_id is not None:
+                _get(connection, job_id)
+                query = query.where(_EVENTS.c.job_id == job_id)
             return [_event(row) for row in connection.execute(query).mappings()]
 
-    def want(self, job_id: str, desired: DesiredState, *, remove_output: bool = False) -> Job:
-        """Keep what the operator wants; a job that is being removed cannot be wanted otherwise.
+    def job_ids(self) -> frozenset[str]:
+        """The ids of all jobs."""
+        with self._reading() as connection:
+            return frozenset(connection.execute(sa.select(_JOBS.c.id)).scalars())
+
+    def count_by_state(self) -> dict[JobState, int]:
+        """How many jobs there are in each state that has any."""
+        query = sa.select(_JOBS.c.state, sa.func.count()).group_by(_JOBS.c.state)
+        with self._reading() as connection:
+            return {JobState(state): number for state, number in connection.execute(query)}
+
+    def newest_event(self) -> int:
+        """The greatest sequence number that there is, 0 without events."""
+        with self._reading() as connection:
+            return connection.execute(sa.select(sa.func.max(_EVENTS.c.sequence))).scalar() or 0
+
+    def want(
+        self,
+        job_id: str,
+        desired: DesiredState,
+        *,
+        remove_output: bool = False,
+        resume: bool = False,
+    ) -> Job:
+        """Keep what the operator wants; see `service.jobs.job.check_wanted` for what may be.
 
         Raises:
             JobNotFoundError: there is no such job.
-            JobConflictError: the job is being removed, or is to run again after its end.
+            JobStateError: the job's state does not allow it.
         """
         with self._changing(job_id) as (connection, job):
-            if job.desired_state is DesiredState.REMOVED and desired is not DesiredState.REMOVED:
-                raise JobConflictError(
-                    f'job "{job_id}" is being removed',
-                    hint="Wait until it is gone and submit the script anew.",
-                )
-            if job.state is JobState.FINISHED and desired is DesiredState.RUNNING:
-                raise JobConflictError(
-                    f'job "{job_id}" has finished: all up to the end of its stream is joined',
-                    hint="Submit the script anew to join what has come since.",
-                )
+            check_wanted(job, desired, resume=resume)
             values: dict[str, Any] = {"desired_state": desired.value}
             if desired is DesiredState.REMOVED:
                 values["remove_output"] = remove_output or job.remove_output
@@ -299,7 +354,7 @@ class JobStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with _our_errors(), self._writes.begin() as connection:
+        with _our_errors(), self._order, self._writes.begin() as connection:
             yield connection
 
     @contextmanager

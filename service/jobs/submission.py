@@ -1,7 +1,9 @@
 """From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
 
 import hashlib
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from joins.plan import JoinPlan
 from service.config import Settings
@@ -11,6 +13,7 @@ from service.jobs.job import Job, new_job_id
 from service.jobs.layout import JobLayout, write_private
 from service.jobs.store import JobStore, NewJob
 from service.secrets import SecretResolver, write_secrets
+from service.sql.planner import PlannedScript
 
 SQL_LIMIT_BYTES = 64 * 1024
 
@@ -34,6 +37,14 @@ class Request:
         return hashlib.sha256(f"{self.name!r}\n{self.sql}".encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A script that could be submitted: its plan, and what its author should know."""
+
+    plan: JoinPlan
+    warnings: tuple[str, ...]
+
+
 class Submissions:
     """Takes scripts in; a job is durable when `submit` returns."""
 
@@ -51,22 +62,54 @@ class Submissions:
         earlier = self._earlier(request)
         if earlier is not None:
             return earlier
-        check_script(request.sql)
-        planned = self._hooks.plan(request.sql, name=request.name)
+        planned = self._planned(request.sql, request.name)
         job_id = new_job_id()
         layout = JobLayout(self._settings.jobs_dir / job_id)
         layout.create()
         try:
-            if planned.inline_secrets:
-                inline = {secret.name: secret.value for secret in planned.inline_secrets}
-                write_secrets(layout.job_dir, inline)
-            secrets = SecretResolver(self._settings.secrets_dir, layout.job_dir)
-            plan = self._hooks.preflight(planned.plan, self._settings, secrets)
-            advice = self._hooks.advise(plan, self._settings)
-            return self._keep(request, job_id, plan, (*planned.warnings, *advice))
+            checked = self._checked(planned, layout.job_dir)
+            return self._keep(request, job_id, checked.plan, checked.warnings)
+        except JobConflictError:  # the same request may have come twice at once
+            layout.discard()
+            earlier = self._earlier(request)
+            if earlier is None:
+                raise
+            return earlier
         except BaseException:
             layout.discard()
             raise
+
+    def draft(self, sql: str, name: str | None, *, outside: bool) -> Draft:
+        """What `submit` would keep of a script; nothing is kept, in the store or on disk.
+
+        What the script names `outside` is checked only on demand; `submit` always does.
+
+        Raises:
+            SluiceError: `submit` would refuse it, too.
+        """
+        planned = self._planned(sql, name)
+        if not outside:
+            return Draft(planned.plan, tuple(planned.warnings))
+        with tempfile.TemporaryDirectory(prefix="sluice-draft-") as directory:
+            return self._checked(planned, Path(directory))
+
+    def dump(self, plan: JoinPlan) -> bytes:
+        """The plan as it would be kept."""
+        return self._hooks.dump(plan)
+
+    def _planned(self, sql: str, name: str | None) -> PlannedScript:
+        check_script(sql)
+        return self._hooks.plan(sql, name=name)
+
+    def _checked(self, planned: PlannedScript, job_dir: Path) -> Draft:
+        """The plan as the outside allows it; inline secrets go into `job_dir`."""
+        if planned.inline_secrets:
+            inline = {secret.name: secret.value for secret in planned.inline_secrets}
+            write_secrets(job_dir, inline)
+        secrets = SecretResolver.of(self._settings, job_dir)
+        plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+        advice = self._hooks.advise(plan, self._settings)
+        return Draft(plan, (*planned.warnings, *advice))
 
     def _keep(
         self, request: Request, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]

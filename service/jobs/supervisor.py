@@ -15,7 +15,7 @@ import structlog
 
 from service.config import Settings
 from service.jobs.hooks import Remover
-from service.jobs.job import ENDED, DesiredState, Job, JobError, JobState
+from service.jobs.job import ENDED, RESTING, DesiredState, Job, JobError, JobState
 from service.jobs.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.liveness import UNRESPONSIVE, Silence, unresponsive
 from service.jobs.removal import Removals, back_off_s
@@ -38,6 +38,7 @@ class _Watch:
 
     runner: RunnerProcess | None = None
     start_at: float = 0.0
+    start_at_ms: int | None = None
     stop_deadline: float | None = None
     killed: bool = False
     waits: int = 0
@@ -50,15 +51,25 @@ class _Watch:
         """Whether its runner counts as one that starts; one that hangs then does not for long."""
         return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
 
+    def start_after(self, wait_s: float) -> None:
+        """Start the next runner in `wait_s`."""
+        self.start_at = time.monotonic() + wait_s
+        self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerView:
-    """A job's runner as operators see it."""
+    """A job's runner as operators see it.
+
+    Attributes:
+        restart_at_ms: when a runner that ended is started again; None if one lives or none is due.
+    """
 
     pid: int | None
     alive: bool
     adopted: bool
     started_at_ms: int | None
+    restart_at_ms: int | None = None
 
 
 class Supervisor:
@@ -110,7 +121,8 @@ class Supervisor:
         watch = self._watches.get(job_id)
         runner = None if watch is None else watch.runner
         if runner is None:
-            return RunnerView(pid=None, alive=False, adopted=False, started_at_ms=None)
+            restart_at_ms = None if watch is None else watch.start_at_ms
+            return RunnerView(None, False, False, None, restart_at_ms)
         return RunnerView(
             pid=runner.pid,
             alive=runner.running(),
@@ -205,9 +217,9 @@ class Supervisor:
     def _without_runner(self, job: Job, watch: _Watch) -> None:
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
-        elif job.desired_state is DesiredState.STOPPED or job.state is JobState.FINISHED:
-            if job.state not in ENDED:
-                self._store.transition(job.id, Change(JobState.STOPPED, "stopped by request"))
+        elif job.desired_state is not DesiredState.RUNNING or job.state is JobState.FINISHED:
+            watch.start_at, watch.start_at_ms = 0.0, None
+            self._rest(job)
         elif time.monotonic() >= watch.start_at:
             self._due.append(job)
 
@@ -226,7 +238,7 @@ class Supervisor:
             self._fail(job, _cannot_start(exc))
             return
         watch.stop_deadline, watch.killed, watch.mismatch_since = None, False, None
-        watch.hung = False
+        watch.hung, watch.start_at_ms = False, None
         watch.silence.begin()
         watch.starting_since = time.monotonic()
         if not first:
@@ -238,7 +250,7 @@ class Supervisor:
             return
         if job.state is not JobState.STARTING:
             watch.starting_since = None
-        if job.desired_state is not DesiredState.RUNNING:
+        if job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
             self._stop(job, watch, watch.runner)
         elif (job.crashes or watch.waits) and _healthy(job, watch.runner):
             watch.waits, watch.silence.hangs = 0, 0
@@ -314,7 +326,7 @@ class Supervisor:
             self._finished(job, status)
         elif failed:
             self._fail(job, error or _failed_silently(runner))
-        elif job.desired_state is not DesiredState.RUNNING:
+        elif job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
             self._stopped(job, watch)
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
@@ -334,19 +346,26 @@ class Supervisor:
         """The runner gave up on something outside that may come back: that is no crash."""
         watch.waits += 1
         wait_s = back_off_s(self._settings, watch.waits)
-        watch.start_at = time.monotonic() + wait_s
+        watch.start_after(wait_s)
         if job.state is not JobState.STOPPED:
             self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
         _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
 
     def _stopped(self, job: Job, watch: _Watch) -> None:
         limit_s = self._settings.stop_timeout_s
-        cause = f"killed after {limit_s:g} s" if watch.killed else "stopped by request"
-        if job.state not in ENDED:
-            self._store.transition(job.id, Change(JobState.STOPPED, cause))
+        cause = f"killed after {limit_s:g} s" if watch.killed else None
+        self._rest(job, cause)
         watch.stop_deadline = None
-        _log.info("runner stopped", job_id=job.id, cause=cause)
+        _log.info("runner stopped", job_id=job.id, killed=watch.killed)
         self.wake()
+
+    def _rest(self, job: Job, cause: str | None = None) -> None:
+        """The job has no runner: STOPPED, or PAUSED where it is to go on, perhaps at once."""
+        ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
+        target = JobState.STOPPED if ends else JobState.PAUSED
+        if job.state not in ENDED | {target}:
+            cause = cause or f"{target.lower()} by request"
+            self._store.transition(job.id, Change(target, cause))
 
     def _locked(self, job: Job, watch: _Watch) -> None:
         """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
@@ -362,7 +381,7 @@ class Supervisor:
             self._fail(job, error or _too_many(crashes, ending))
             return
         wait_s = back_off_s(self._settings, crashes)
-        watch.start_at = time.monotonic() + wait_s
+        watch.start_after(wait_s)
         cause = f"runner ended ({ending}); crash {crashes}, starting again in {wait_s:g} s"
         reported = error or JobError("runner-crashed", cause, "Look at the runner's log.")
         if job.state not in ENDED:
@@ -384,7 +403,7 @@ class Supervisor:
                 layout.discard()
 
 
-_AT_REST = ENDED | {JobState.CREATED}
+_AT_REST = RESTING | {JobState.CREATED}
 _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
 
 

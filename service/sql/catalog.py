@@ -8,7 +8,8 @@ from joins.types import SqlType, TypeName
 from service.sql.connectors import Connector, KafkaTable, build_connector
 from service.sql.errors import suggestion
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.option_values import SECRET, OptionValues, generic_key, read_options
+from service.sql.inline_secrets import InlineSecret, InlineSecrets
+from service.sql.option_values import OptionValues, read_options
 from service.sql.options import LOOKUP_STRATEGY
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
 from service.sql.script import Script
@@ -19,7 +20,6 @@ from service.sql.syntax import (
     MetadataColumn,
     Name,
     Operation,
-    OptionNode,
     PhysicalColumn,
 )
 from service.sql.type_rules import STRING, type_text
@@ -43,24 +43,6 @@ METADATA: dict[str, tuple[SqlType, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class InlineSecret:
-    """A credential that was written into the script; its place is taken by a reference.
-
-    Attributes:
-        name: of the reference `${secret:name}`.
-    """
-
-    name: str
-    value: str
-    node: OptionNode
-
-    @property
-    def reference(self) -> str:
-        """What stands in place of the value."""
-        return f"${{secret:{self.name}}}"
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A declared table.
 
@@ -69,9 +51,11 @@ class Table:
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
         lookup_strategy: that the options name.
+        node: the statement, LIKE and hints worked in.
     """
 
     name: str
+    node: CreateTable
     at: int
     columns: tuple[ColumnNode, ...]
     fields: tuple[Field, ...]
@@ -83,8 +67,8 @@ class Table:
     lookup_strategy: LookupStrategy | None = None
 
 
-def build_table(script: Script, node: CreateTable) -> Table:
-    """Check a CREATE TABLE and build its table.
+def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
+    """Check a CREATE TABLE and build its table; credentials in it are added to `secrets`.
 
     Raises:
         SqlError: columns, key or options are not usable.
@@ -98,21 +82,16 @@ def build_table(script: Script, node: CreateTable) -> Table:
         if isinstance(column, PhysicalColumn)
     )
     _check_key(script, node, [field.name for field in fields])
+    inline = secrets.take(node.name.text, values)
     connector = build_connector(connector_name, values, fields)
     metadata = tuple(
         _metadata(script, column, connector)
         for column in node.columns
         if isinstance(column, MetadataColumn)
     )
-    secrets = tuple(
-        InlineSecret(inline_secret_name(node.name.text, option.key), option.value, option)
-        for option in node.options
-        if option.key != "connector"
-        and values.options[generic_key(option.key)].credential
-        and not SECRET.fullmatch(option.value)
-    )
     table = Table(
         node.name.text,
+        node,
         node.name.at,
         node.columns,
         fields,
@@ -120,7 +99,7 @@ def build_table(script: Script, node: CreateTable) -> Table:
         key,
         connector_name,
         connector,
-        secrets,
+        inline,
         _lookup_strategy(values),
     )
     if isinstance(connector, MysqlCdcSource):
@@ -132,11 +111,6 @@ def build_table(script: Script, node: CreateTable) -> Table:
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
     node = values.nodes.get(LOOKUP_STRATEGY)
     return None if node is None else LookupStrategy(node.value)
-
-
-def inline_secret_name(table: str, key: str) -> str:
-    """The name under which an inline credential of a table is kept."""
-    return f"inline-{table}-{key.rpartition('.')[2]}"
 
 
 def _check_names(script: Script, node: CreateTable) -> None:
@@ -242,7 +216,7 @@ def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Type
     Raises:
         SqlError: an expression names something else or has no type.
     """
-    relation = ScopeRelation(alias, table.name, physical_columns(table))
+    relation = ScopeRelation(alias, table.name, physical_columns(table), alias)
     planner = ExpressionPlanner(Scope(script, (relation,)))
     computed: dict[str, Typed] = {}
     for column in table.columns:
@@ -254,21 +228,14 @@ def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Type
     return computed
 
 
-def relation_of(script: Script, table: Table, alias: str, *, nullable: bool) -> ScopeRelation:
-    """The table as a relation of a query; `nullable` for the right side of a LEFT JOIN."""
+def relation_of(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
+    """The table as a relation of a query; `source` is its alias in the plan."""
     by_name = {column.name: column for column in physical_columns(table)}
     times = {column.name.text for column in table.columns if _is_processing_time(column)}
-    for name, typed in computed_columns(script, table, alias).items():
+    for name, typed in computed_columns(script, table, source).items():
         by_name[name] = ScopeColumn(name, typed.type, typed.nullable, name in times)
-    ordered = [by_name[column.name.text] for column in table.columns]
-    return ScopeRelation(
-        alias,
-        table.name,
-        tuple(
-            ScopeColumn(c.name, c.type, c.nullable or nullable, c.is_processing_time)
-            for c in ordered
-        ),
-    )
+    ordered = tuple(by_name[column.name.text] for column in table.columns)
+    return ScopeRelation(alias, table.name, ordered, source)
 
 
 def _is_processing_time(column: ColumnNode) -> bool:

@@ -1,9 +1,9 @@
 """A position in the tokens of a script, with the small steps that the grammar is made of."""
 
-from service.sql.dialect import Kind, Token
+from service.sql.dialect import HINT_END, HINT_START, Kind, Token
 from service.sql.errors import SqlError
 from service.sql.script import Script
-from service.sql.syntax import Name
+from service.sql.syntax import Name, OptionNode
 
 MAX_NAME_LENGTH = 256
 RESERVED = frozenset(
@@ -89,6 +89,11 @@ class TokenCursor:
         """Where the next token starts."""
         return self.token.start
 
+    @property
+    def end_of_last(self) -> int:
+        """Where the token ends that was taken last."""
+        return self._tokens[self._index - 1].end if self._index else 0
+
     def ahead(self, count: int) -> Token:
         """The token `count` places after the next one."""
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
@@ -159,6 +164,41 @@ class TokenCursor:
             )
         return Name(token.text, token.start)
 
+    def names(self, what: str) -> tuple[Name, ...]:
+        """Take `(a, b, …)`, the column names of `what`."""
+        self.expect_symbol("(", hint=f"Write {what} (a, b).")
+        names = [self.name("a column name")]
+        while self.accept_symbol(","):
+            names.append(self.name("a column name"))
+        self.expect_symbol(")", hint=f"Write {what} (a, b).")
+        return tuple(names)
+
+    def option(self, form: str) -> OptionNode:
+        """Take `'key' = 'value'`."""
+        key = self.string("a key in single quotes", hint=form)
+        self.expect_symbol("=", hint=form)
+        value = self.string("a value in single quotes", hint=form)
+        return OptionNode(key.text, value.text, key.start, value.start, value.end)
+
+    def options(self, form: str) -> tuple[OptionNode, ...]:
+        """Take `('key' = 'value', …)`."""
+        self.expect_symbol("(", hint=form)
+        options = [self.option(form)]
+        while self.accept_symbol(","):
+            options.append(self.option(form))
+        self.expect_symbol(")", hint="Separate options by commas and close the list.")
+        return tuple(options)
+
+    def hint(self) -> tuple[OptionNode, ...]:
+        """Take `/*+ OPTIONS('key' = 'value', …) */` if it is next."""
+        if not self.accept_symbol(HINT_START):
+            return ()
+        form = "Write /*+ OPTIONS('key' = 'value') */."
+        self.expect_words("OPTIONS", hint=form)
+        options = self.options(form)
+        self.expect_symbol(HINT_END, hint=form)
+        return options
+
     def string(self, what: str, *, hint: str) -> Token:
         """Take a string literal."""
         if self.token.kind is not Kind.STRING:
@@ -183,6 +223,8 @@ class TokenCursor:
     def unexpected(self, expected: str, *, hint: str) -> SqlError:
         """The error that `expected` is not what comes next."""
         token = self.token
+        if token.text == HINT_START and token.kind is Kind.SYMBOL:
+            hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
         found = "the end of the script" if token.kind is Kind.END else f'"{_shown(token)}"'
         return self.script.error(token.start, f"expected {expected}, found {found}", hint=hint)
 

@@ -84,6 +84,7 @@ _BETWEEN_TOKENS = re.compile(r"\s+|--[^\n]*|/\*(?P<hint>\+)?.*?\*/", re.DOTALL)
 _SYMBOLS = frozenset(
     ["(", ")", ",", ".", ";", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"]
 )
+HINT_START, HINT_END = "/*+", "*/"
 
 
 def tokenize(script: Script) -> list[Token]:
@@ -93,7 +94,7 @@ def tokenize(script: Script) -> list[Token]:
         SqlError: the script is too large, or has a character, string or comment that is not SQL.
     """
     _check_size(script)
-    result = [_token(script, raw) for raw in _raw_tokens(script)]
+    result = _with_hints(script, _tokens(script, script.text, 0))
     if len(result) > MAX_TOKENS:
         at = result[MAX_TOKENS].start
         raise script.error(
@@ -101,7 +102,6 @@ def tokenize(script: Script) -> list[Token]:
             f"the script has {len(result):,} tokens, more than {MAX_TOKENS:,}",
             hint="Submit one job a script and shorten its lists.",
         )
-    _refuse_hints(script, result)
     result.append(Token(Kind.END, "", len(script.text), len(script.text)))
     return result
 
@@ -122,16 +122,17 @@ def _check_size(script: Script) -> None:
         )
 
 
-def _raw_tokens(script: Script) -> list[RawToken]:
+def _tokens(script: Script, text: str, start: int) -> list[Token]:
+    """The tokens of a part of the script that starts at `start`."""
     try:
-        return Flink().tokenize(script.text)
+        raw_tokens = Flink().tokenize(text)
     except TokenError as exc:
-        at = _unterminated(script.text)
         raise script.error(
-            at,
+            start + _unterminated(text),
             "a string, quoted name, binary literal or comment does not end, or has no valid form",
             hint="Close it: 'text' ('' for a quote inside), `name`, x'0A', /* comment */.",
         ) from exc
+    return [_token(script, raw, start) for raw in raw_tokens]
 
 
 _CLOSED = re.compile(
@@ -147,25 +148,27 @@ def _unterminated(text: str) -> int:
     return min(at, max(len(text) - 1, 0))
 
 
-def _token(script: Script, raw: RawToken) -> Token:
+def _token(script: Script, raw: RawToken, start: int) -> Token:
     kind = _KINDS.get(raw.token_type, Kind.SYMBOL)
-    token = Token(kind, raw.text, raw.start, raw.end + 1)
+    token = Token(kind, raw.text, start + raw.start, start + raw.end + 1)
     if kind is Kind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
-            raw.start,
+            token.start,
             f'unexpected "{raw.text}"',
             hint="Names with other characters go between backticks, strings between single quotes.",
         )
     if kind is Kind.WORD and _WORD.match(raw.text) is None:
         raise script.error(
-            raw.start,
+            token.start,
             f'unexpected "{raw.text}"',
             hint="A name starts with a letter; put other names between backticks.",
         )
     return token
 
 
-def _refuse_hints(script: Script, found: list[Token]) -> None:
+def _with_hints(script: Script, found: list[Token]) -> list[Token]:
+    """The tokens with those of the hints `/*+ … */`, which the tokenizer takes for comments."""
+    result: list[Token] = []
     at = 0
     for token in [*found, Token(Kind.END, "", len(script.text), len(script.text))]:
         while at < token.start:
@@ -173,10 +176,21 @@ def _refuse_hints(script: Script, found: list[Token]) -> None:
             if match is None:
                 break
             if match["hint"]:
-                raise script.error(
-                    at,
-                    "query hints /*+ … */ are not supported",
-                    hint="Put the options into WITH (…) of the table.",
-                )
+                result += _hint(script, at, match.end())
             at = match.end()
         at = token.end
+        result.append(token)
+    return result[:-1]
+
+
+def _hint(script: Script, start: int, end: int) -> list[Token]:
+    inside = slice(start + len(HINT_START), end - len(HINT_END))
+    tokens = _tokens(script, script.text[inside], inside.start)
+    if not tokens or tokens[0].text.upper() != "OPTIONS":
+        raise script.error(
+            start,
+            "query hints other than OPTIONS are not supported",
+            hint="Write /*+ OPTIONS('key' = 'value') */ behind the name of a table.",
+        )
+    opening = Token(Kind.SYMBOL, HINT_START, start, inside.start)
+    return [opening, *tokens, Token(Kind.SYMBOL, HINT_END, inside.stop, end)]

@@ -127,6 +127,8 @@ def _kafka_source(source: KafkaSource) -> str:
         ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
         if source.bounded_timestamp_ms is not None:
             ends.append(f"{source.bounded_timestamp_ms} ms")
+        if source.bounded_records is not None:
+            ends.append(f"or {source.bounded_records} records a partition")
         parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
@@ -208,7 +210,8 @@ def _sink(sink: Sink) -> str:
         key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         return f"kafka({_kafka(sink.kafka)}{key})"
     if isinstance(sink, PrintSink):
-        return f"print({sink.print_identifier})"
+        limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
+        return f"print({sink.print_identifier}{limit})"
     return "blackhole()"
 
 

@@ -368,7 +368,11 @@ _SPECIAL: dict[str, Callable[[ExpressionParser, int], Node]] = {
 }
 _UNITS = {
     "YEAR": "YEAR",
+    "QUARTER": "QUARTER",
     "MONTH": "MONTH",
+    "WEEK": "WEEK",
+    "DOW": "DAYOFWEEK",
+    "DOY": "DAYOFYEAR",
     "DAY": "DAYOFMONTH",
     "HOUR": "HOUR",
     "MINUTE": "MINUTE",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
 from joins.types import SqlType, TypeName
 from service.sql import functions
+from service.sql.argument_rules import check_count, check_pattern, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
@@ -19,6 +20,7 @@ from service.sql.syntax import (
     Reference,
     TypeNode,
 )
+from service.sql.text_limits import check_length, check_padding
 from service.sql.type_rules import (
     BOOLEAN,
     DOUBLE,
@@ -32,7 +34,6 @@ from service.sql.type_rules import (
     common_type,
     is_explicit,
     is_implicit,
-    rounded_type,
     type_text,
 )
 
@@ -159,7 +160,7 @@ class ExpressionPlanner:
         length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
         if not target.fixed:
             return self.call("LEFT", (value, length), STRING, value.at)
-        self._check_padding(length)
+        check_padding(self._script, length)
         blank = Typed(Constant(" ", STRING), nullable=False, at=target.at)
         return self.call("RPAD", (value, length, blank), STRING, value.at)
 
@@ -183,6 +184,11 @@ class ExpressionPlanner:
         otherwise = cast[-1].expression if len(cast) > len(conditions) else None
         nullable = otherwise is None or any(value.nullable for value in cast)
         return self._made(Case(pairs, otherwise, cast[0].type), nullable, at, (*conditions, *cast))
+
+    def if_present(self, row: Typed, value: Typed) -> Typed:
+        """`value` where `row`, a column that is NULL only for a missing row, is there."""
+        present = self.call("IS NOT NULL", (row,), BOOLEAN, value.at)
+        return self.searched([replace(present, nullable=False)], [value], value.at)
 
     def _operation(self, node: Operation) -> Typed:
         if node.name in functions.COMPARISONS:
@@ -208,7 +214,7 @@ class ExpressionPlanner:
         return self._script.error(node.at, message, hint=hint)
 
     def _arithmetic(self, node: Operation) -> Typed:
-        self._check_count(node, 2, 2)
+        check_count(self._script, node, 2, 2)
         name = "%" if node.name == "MOD" else node.name
         left, right = self._numbers(node)
         result = arithmetic_type(name, left.type, right.type)
@@ -255,20 +261,20 @@ class ExpressionPlanner:
         return self.conjunction("AND", bounds, node.at)
 
     def _if(self, node: Operation) -> Typed:
-        self._check_count(node, 3, 3)
+        check_count(self._script, node, 3, 3)
         condition = self.condition(node.arguments[0], "the condition of IF")
         values = [self.plan(argument) for argument in node.arguments[1:]]
         return self.searched([condition], values, node.at)
 
     def _nullif(self, node: Operation) -> Typed:
-        self._check_count(node, 2, 2)
+        check_count(self._script, node, 2, 2)
         left, right = (self.plan(argument) for argument in node.arguments)
         both = self._common((left, right), node.at, "NULLIF")
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
 
     def _now(self, node: Operation) -> Typed:
-        self._check_count(node, 0, 0)
+        check_count(self._script, node, 0, 0)
         now = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
         if node.name == "LOCALTIMESTAMP":
             return self.cast(now, SqlType(TypeName.TIMESTAMP, 3))
@@ -281,7 +287,7 @@ class ExpressionPlanner:
 
     def _function(self, node: Operation, function: Function) -> Typed:
         most = 10_000 if function.repeats else len(function.takes)
-        self._check_count(node, len(function.takes) - function.optional, most)
+        check_count(self._script, node, len(function.takes) - function.optional, most)
         arguments = [self.plan(argument) for argument in node.arguments]
         if function.common:
             arguments = self._common(arguments, node.at, node.name)
@@ -294,9 +300,10 @@ class ExpressionPlanner:
             arguments = [self.cast(argument, DOUBLE) for argument in arguments]
         result = function.result([argument.type for argument in arguments])
         if function.call == "ROUND":
-            result = self._round_type(arguments)
-        if function.call in functions.PADDING:
-            self._check_padding(arguments[1])
+            result = round_type(self._script, arguments)
+        check_length(self._script, node.at, function.call, arguments)
+        if function.call == "DATE_FORMAT":
+            check_pattern(self._script, arguments[1])
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
@@ -315,43 +322,11 @@ class ExpressionPlanner:
             )
         return self.cast(argument, INT) if takes is Takes.WHOLE else argument
 
-    def _round_type(self, arguments: Sequence[Typed]) -> SqlType:
-        if len(arguments) == 1:
-            return rounded_type(arguments[0].type, 0)
-        digits = arguments[1].expression
-        if arguments[0].type.name is not TypeName.DECIMAL:
-            return arguments[0].type
-        if not isinstance(digits, Constant) or digits.value is None:
-            raise self._script.error(
-                arguments[1].at,
-                "ROUND of a DECIMAL takes a literal number of digits",
-                hint="Write ROUND(x, 2).",
-            )
-        return rounded_type(arguments[0].type, int(digits.value))
-
-    def _check_padding(self, length: Typed) -> None:
-        value = length.expression
-        highest = functions.MAX_PADDED_LENGTH
-        if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
-            return
-        raise self._script.error(
-            length.at,
-            f"the length must be a literal up to {highest:,}",
-            hint="Write LPAD(text, 10, '0').",
-        )
-
-    def _check_count(self, node: Operation, least: int, most: int) -> None:
-        count = len(node.arguments)
-        if least <= count <= most:
-            return
-        wanted = str(least) if least == most else f"{least} to {most}"
-        if most == 10_000:
-            wanted = f"at least {least}"
-        raise self._script.error(
-            node.at,
-            f"{node.name} takes {wanted} arguments, not {count}",
-            hint="Add or remove arguments.",
-        )
+    def _instr(self, node: Operation) -> Typed:
+        """INSTR is POSITION with its arguments the other way round."""
+        check_count(self._script, node, 2, 2)
+        swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
+        return self._operation(swapped)
 
     def _common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
         """All values in their common type; bare NULLs take it, text literals become times."""
@@ -385,12 +360,14 @@ _NULL_TYPES = {
     Takes.CONDITION: BOOLEAN,
     Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
+    Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
 _REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,
     "IF": ExpressionPlanner._if,
+    "INSTR": ExpressionPlanner._instr,
     "NULLIF": ExpressionPlanner._nullif,
     "PROCTIME": ExpressionPlanner._now,
     "CURRENT_TIMESTAMP": ExpressionPlanner._now,

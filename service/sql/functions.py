@@ -14,6 +14,7 @@ from service.sql.type_rules import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
+    INSTANTS,
     INT,
     INTEGERS,
     NUMERIC,
@@ -31,6 +32,7 @@ class Takes(Enum):
     CONDITION = auto()
     CALENDAR = auto()
     CLOCK = auto()
+    MOMENT = auto()
     ANYTHING = auto()
 
 
@@ -41,6 +43,7 @@ ACCEPTED: dict[Takes, tuple[frozenset[TypeName], str]] = {
     Takes.CONDITION: (frozenset((TypeName.BOOLEAN,)), "BOOLEAN"),
     Takes.CALENDAR: (TEMPORAL - {TypeName.TIME}, "DATE or TIMESTAMP"),
     Takes.CLOCK: (TEMPORAL - {TypeName.DATE}, "TIME or TIMESTAMP"),
+    Takes.MOMENT: (INSTANTS, "TIMESTAMP"),
     Takes.ANYTHING: (frozenset(TypeName), "a value"),
 }
 
@@ -111,6 +114,7 @@ FUNCTIONS: dict[str, Function] = {
     "IN": Function((_A, _A), _fixed(BOOLEAN), "IN", repeats=True, common=True),
     "NEG": Function((_N,), _first, "NEG"),
     "COALESCE": Function((_A,), _first, "COALESCE", repeats=True, common=True),
+    "IFNULL": Function((_A, _A), _first, "COALESCE", common=True),
     "GREATEST": Function((_A,), _first, "GREATEST", repeats=True, common=True),
     "LEAST": Function((_A,), _first, "LEAST", repeats=True, common=True),
     "UPPER": _text("UPPER", _T),
@@ -146,6 +150,11 @@ FUNCTIONS: dict[str, Function] = {
     "YEAR": Function((Takes.CALENDAR,), _fixed(BIGINT), "YEAR"),
     "MONTH": Function((Takes.CALENDAR,), _fixed(BIGINT), "MONTH"),
     "DAYOFMONTH": Function((Takes.CALENDAR,), _fixed(BIGINT), "DAYOFMONTH"),
+    **{
+        name: Function((Takes.CALENDAR,), _fixed(BIGINT), name)
+        for name in ("QUARTER", "WEEK", "DAYOFWEEK", "DAYOFYEAR")
+    },
+    "DATE_FORMAT": _text("DATE_FORMAT", Takes.MOMENT, _T),
     "HOUR": Function((Takes.CLOCK,), _fixed(BIGINT), "HOUR"),
     "MINUTE": Function((Takes.CLOCK,), _fixed(BIGINT), "MINUTE"),
     "SECOND": Function((Takes.CLOCK,), _fixed(BIGINT), "SECOND"),
@@ -166,7 +175,8 @@ CALLS = (
 NAMES = tuple(
     sorted(
         {name for name in FUNCTIONS if name[0].isalpha() and " " not in name}
-        | {"IF", "NULLIF", "MOD", "PROCTIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"}
+        - {"AND", "OR", "NOT", "IN", "LIKE", "NEG"}
+        | {"IF", "INSTR", "NULLIF", "MOD", "PROCTIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"}
         | {"CASE", "CAST", "TRY_CAST", "EXTRACT"}
     )
 )
@@ -180,7 +190,6 @@ REFUSED: dict[str, str] = {
     "CURRENT_DATE": "Use CAST(CURRENT_TIMESTAMP AS DATE).",
     "CURRENT_TIME": "Use CAST(CURRENT_TIMESTAMP AS TIME).",
     "LOCALTIME": "Use CAST(LOCALTIMESTAMP AS TIME).",
-    "DATE_FORMAT": "Use CAST(x AS STRING) and SUBSTRING.",
     "TO_TIMESTAMP": "Use CAST(x AS TIMESTAMP(3)).",
     "TO_DATE": "Use CAST(x AS DATE).",
     "REGEXP": "Use LIKE, STARTSWITH or POSITION; regular expressions have no bound on their cost.",

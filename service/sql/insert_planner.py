@@ -1,249 +1,168 @@
-"""The one INSERT of a script over its declared tables: probe, joins, filter, output, sink."""
+"""The jobs of a script: an INSERT with its sink, or a bare SELECT, which is a preview."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from joins.expressions import Constant
-from joins.kernels.generate import row_limit
+from joins.expressions import Constant, Expression
 from joins.plan import (
     BlackholeSink,
-    BoundedMode,
-    ChosenBy,
-    ComputedField,
-    DatagenSource,
     DeltaSink,
-    Dimension,
-    DimensionJoin,
-    DimensionSource,
     JoinPlan,
-    JoinType,
-    KafkaSource,
-    Lookup,
-    LookupStrategy,
-    MysqlCdcSource,
     OutputColumn,
     PrintSink,
-    ProbeSource,
     Sink,
 )
-from joins.types import TypeName
-from service.sql.catalog import (
-    Table,
-    check_dimension,
-    computed_columns,
-    relation_of,
-)
+from service.sql.catalog import Table
 from service.sql.connectors import DeltaTable, KafkaTable
-from service.sql.errors import SqlError, suggestion
+from service.sql.errors import suggestion
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.join_planner import JoinPlanner
-from service.sql.options import LOOKUP_STRATEGY
+from service.sql.probe_planner import PREVIEW_RECORDS, Extent, plan_probe
 from service.sql.query_parser import MAX_COLUMNS
-from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeRelation, Typed
-from service.sql.script import Script
-from service.sql.settings import BATCH, RUNTIME_MODE
+from service.sql.query_planner import QueryPlanner, check_no_effect
+from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
+from service.sql.session import Session
+from service.sql.settings import BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.syntax import (
+    CreateView,
     Insert,
+    JobStatement,
     MetadataColumn,
-    Name,
     Select,
-    Star,
+    StatementSet,
 )
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
-MAX_DIMENSIONS = 32
+PREVIEW = "preview"
+PREVIEW_ROWS = 100
 
 
-class InsertPlanner:
-    """Plans the INSERT over the declared tables."""
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """A job of a script.
 
-    def __init__(self, script: Script, tables: dict[str, Table], insert: Insert) -> None:
-        self._script = script
-        self._tables = tables
-        self._insert = insert
-        self._default_lookup = Lookup()
+    Attributes:
+        tables: that the job uses, with their hints.
+        warnings: what the author of the script should know, in full sentences.
+    """
+
+    plan: JoinPlan
+    tables: tuple[Table, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where the rows of a query go."""
+
+    table: str
+    sink: Sink
+    output: tuple[OutputColumn, ...]
+
+
+class JobPlanner:
+    """Plans one INSERT or SELECT over what a session has declared."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._script = session.script
         self._warnings: list[str] = []
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the author of the script should know, in full sentences."""
-        return tuple(self._warnings)
-
-    def plan(self, name: str, sql: str, settings: tuple[tuple[str, str], ...]) -> JoinPlan:
-        """The plan of the INSERT.
+    def plan(self, statement: JobStatement, name: str | None = None) -> PlannedJob:
+        """The plan of a statement; `name` wins over SET 'pipeline.name'.
 
         Raises:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
-        select = self._insert.select
-        if (strategy := dict(settings).get(LOOKUP_STRATEGY)) is not None:
-            self._default_lookup = Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
-        probe_table = self._table(select.probe.table)
-        batch = dict(settings).get(RUNTIME_MODE) == BATCH
-        probe = self._probe(probe_table, select.probe.alias, batch=batch)
-        scope, dimensions, joins = self._joins(probe_table, select)
-        planner = ExpressionPlanner(scope)
-        where = None
-        if select.where is not None:
-            where = planner.condition(select.where, "the WHERE condition").expression
-        sink_table = self._table(self._insert.table)
-        sink = self._sink(sink_table)
-        output = self._output(sink_table, planner, self._selected(planner, scope, select))
-        self._check_size(output)
-        return JoinPlan(
-            name=name,
-            sql=sql,
-            probe=probe,
-            dimensions=dimensions,
-            joins=joins,
-            where=where,
-            output=tuple(column for column, _ in output),
-            sink_table=sink_table.name,
-            sink=sink,
-            settings=settings,
-        )
+        if isinstance(statement, Select):
+            return self._preview(statement, name)
+        if isinstance(statement, StatementSet):
+            statement = self._only(statement)
+        return self._insert(statement, name)
 
-    def _table(self, name: Name) -> Table:
-        table = self._tables.get(name.text)
-        if table is not None:
-            return table
-        known = "Declared tables are " + ", ".join(self._tables) + "."
-        if not self._tables:
-            known = "Declare it by CREATE TABLE."
-        raise self._script.error(
-            name.at,
-            f'unknown table "{name.text}"',
-            hint=suggestion(name.text, self._tables, known),
-        )
-
-    def _probe(self, table: Table, alias: Name, *, batch: bool) -> ProbeSource:
-        source: KafkaSource | DatagenSource
-        if isinstance(table.connector, KafkaTable):
-            source = self._kafka(table, table.connector, batch=batch)
-        elif isinstance(table.connector, DatagenSource):
-            source = table.connector
-            if batch and row_limit(source) is None:
-                raise self._endless(table)
-        else:
+    def _only(self, node: StatementSet) -> Insert:
+        if len(node.inserts) > 1:
             raise self._script.error(
-                self._insert.select.probe.table.at,
-                f'table "{table.name}" is {table.connector_name}, which cannot be a probe',
-                hint="The first table is the stream: kafka or datagen.",
+                node.inserts[1].at,
+                f"a statement set of {len(node.inserts)} INSERTs, but a job runs one",
+                hint="Submit one script for each INSERT INTO; jobs that read one topic do not "
+                "disturb each other.",
             )
-        computed = computed_columns(self._script, table, alias.text)
-        return ProbeSource(
-            alias=alias.text,
-            table=table.name,
-            source=source,
-            fields=table.fields,
-            metadata_fields=table.metadata_fields,
-            computed_fields=tuple(
-                ComputedField(name, typed.expression) for name, typed in computed.items()
-            ),
+        return node.inserts[0]
+
+    def _insert(self, insert: Insert, name: str | None) -> PlannedJob:
+        table = self._written(insert)
+        query = QueryPlanner(self._session, of_job=True, written=table, written_at=insert.table.at)
+        columns = query.query(insert.select)
+        sink = self._sink(insert, table)
+        output = self._output(insert, table, [_value(column) for column in columns])
+        target = _Target(table.name, sink, output)
+        query.tables.append(table)
+        batch = self._session.settings.get(RUNTIME_MODE) == BATCH
+        extent = Extent.BATCH if batch else Extent.STREAMING
+        return self._job(query, insert.select, target, extent, name)
+
+    def _preview(self, select: Select, name: str | None) -> PlannedJob:
+        """The plan of a bare SELECT: it prints some rows and ends by itself."""
+        query = QueryPlanner(self._session, of_job=True)
+        columns = query.query(select)
+        rows = select.limit or PREVIEW_ROWS
+        output = _preview_output(columns)
+        self._check_size(select, [_value(column) for column in columns])
+        target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
+        self._warnings.append(
+            f"This is a preview: it joins {PREVIEW_RECORDS:,} records of each partition at the "
+            f"most, prints {rows:,} rows at the most to the job's log, and ends."
         )
+        return self._job(query, select, target, Extent.PREVIEW, name)
 
-    def _kafka(self, table: Table, found: KafkaTable, *, batch: bool) -> KafkaSource:
-        """The stream; in batch mode it ends where its topic ends at submission, if not before."""
-        source = found.source
-        if batch and source.bounded_mode is BoundedMode.UNBOUNDED:
-            source = replace(source, bounded_mode=BoundedMode.LATEST)
-        if not found.has_startup_mode:
-            lost = source.bounded_mode is BoundedMode.LATEST
-            told = "starts at its end" + (", so that there is nothing to join" if lost else "")
-            self._warnings.append(f'Table "{table.name}" has no scan.startup.mode: it {told}.')
-        return source
-
-    def _endless(self, table: Table) -> SqlError:
-        return self._script.error(
-            self._insert.select.probe.table.at,
-            f'table "{table.name}" never ends, but the job runs in batch mode',
-            hint="Add 'number-of-rows' or a sequence, or remove SET 'execution.runtime-mode'.",
-        )
-
-    def _joins(
-        self, probe: Table, select: Select
-    ) -> tuple[Scope, tuple[Dimension, ...], tuple[DimensionJoin, ...]]:
-        if not select.joins:
+    def _job(
+        self,
+        query: QueryPlanner,
+        select: Select,
+        target: _Target,
+        extent: Extent,
+        name: str | None,
+    ) -> PlannedJob:
+        assert query.base is not None
+        probe, warnings = plan_probe(self._script, query.base, extent)
+        if not query.joins:
             raise self._script.error(
                 select.probe.table.at,
                 "the query joins no dimension",
                 hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k.",
             )
-        relation = relation_of(self._script, probe, select.probe.alias.text, nullable=False)
-        scope = Scope(self._script, (relation,))
-        dimensions: dict[str, Dimension] = {}
-        joins: list[DimensionJoin] = []
-        for node in select.joins:
-            table = self._table(node.relation.table)
-            dimensions[table.name] = self._dimension(table, node.relation.table)
-            alias = self._new_alias(scope, node.relation.alias)
-            strict = relation_of(self._script, table, alias, nullable=False)
-            joined = Scope(self._script, (*scope.relations, strict))
-            joins.append(JoinPlanner(joined, strict).plan(node))
-            seen = relation_of(self._script, table, alias, nullable=node.join_type is JoinType.LEFT)
-            scope = Scope(self._script, (*scope.relations, seen))
-        return scope, tuple(dimensions.values()), tuple(joins)
+        settings = self._session.settings
+        plan = JoinPlan(
+            name=name or settings.get(PIPELINE_NAME) or target.table,
+            sql=self._session.secrets.redacted(self._script),
+            probe=probe,
+            dimensions=tuple(query.dimensions.values()),
+            joins=tuple(query.joins),
+            where=self._where(query.filters),
+            output=target.output,
+            sink_table=target.table,
+            sink=target.sink,
+            settings=tuple(sorted(settings.items())),
+        )
+        return PlannedJob(plan, tuple(query.tables), (*warnings, *self._warnings))
 
-    def _new_alias(self, scope: Scope, alias: Name) -> str:
-        if any(relation.alias == alias.text for relation in scope.relations):
-            raise self._script.error(
-                alias.at,
-                f'alias "{alias.text}" is used twice',
-                hint="Give each role of a table its own alias: … AS OF p.proctime AS other ON ….",
-            )
-        if len(scope.relations) > MAX_DIMENSIONS:
-            raise self._script.error(
-                alias.at, f"more than {MAX_DIMENSIONS} joins", hint="Split the job."
-            )
-        return alias.text
+    def _where(self, filters: Sequence[Typed]) -> Expression | None:
+        if not filters:
+            return None
+        planner = ExpressionPlanner(Scope(self._script, ()))
+        return planner.conjunction("AND", filters, filters[0].at).expression
 
-    def _dimension(self, table: Table, name: Name) -> Dimension:
-        connector = table.connector
-        if isinstance(connector, DeltaTable):
-            self._check_delta_dimension(table, connector)
-            source: DimensionSource = connector.source
-        elif isinstance(connector, MysqlCdcSource):
-            source = connector
-        else:
+    def _written(self, insert: Insert) -> Table:
+        found = self._session.find(insert.table)
+        if isinstance(found, CreateView):
             raise self._script.error(
-                name.at,
-                f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-                hint="Join a mysql-cdc or a delta table.",
+                insert.table.at,
+                f'"{insert.table.text}" is a view, which cannot be written',
+                hint="Write to a table of delta, kafka, print or blackhole.",
             )
-        lookup = self._default_lookup
-        if table.lookup_strategy is not None:
-            lookup = Lookup(table.lookup_strategy, ChosenBy.OPTION)
-        return Dimension(table.name, source, table.fields, table.primary_key, lookup)
+        return self._session.hinted(found, insert.options)
 
-    def _check_delta_dimension(self, table: Table, connector: DeltaTable) -> None:
-        check_dimension(self._script, table)
-        self._check_no_effect(table, connector.sink_options, "a dimension")
-        sink = self._tables.get(self._insert.table.text)
-        written = sink.connector if sink is not None else None
-        if isinstance(written, DeltaTable) and _same_path(written, connector):
-            raise self._script.error(
-                self._insert.table.at,
-                f'table "{table.name}" is joined, and written by the same job',
-                hint="Write to another path; another job may then join that table.",
-            )
-        for field in table.fields:
-            if field.type.name is TypeName.TIME:
-                raise self._script.error(
-                    table.at,
-                    f'column "{field.name}" of delta table "{table.name}" is TIME, which Delta '
-                    "does not have",
-                    hint="Declare it as the table has it; a TIME that this service wrote is BIGINT "
-                    "there, microseconds since midnight.",
-                )
-
-    def _check_no_effect(self, table: Table, options: tuple[str, ...], what: str) -> None:
-        if options:
-            raise self._script.error(
-                table.at,
-                f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
-                hint="Remove the option.",
-            )
-
-    def _sink(self, table: Table) -> Sink:
+    def _sink(self, insert: Insert, table: Table) -> Sink:
         connector = table.connector
         if isinstance(connector, KafkaTable):
             for column in table.columns:
@@ -255,13 +174,13 @@ class InsertPlanner:
                     )
             return connector.sink
         if isinstance(connector, DeltaTable):
-            self._check_no_effect(table, connector.dimension_options, "a sink")
+            check_no_effect(self._script, table, connector.dimension_options, "a sink")
             self._check_row_metadata(table, connector.sink)
             return connector.sink
         if isinstance(connector, PrintSink | BlackholeSink):
             return connector
         raise self._script.error(
-            self._insert.table.at,
+            insert.table.at,
             f'table "{table.name}" is {table.connector_name}, which cannot be written',
             hint="Write to delta, kafka, print or blackhole.",
         )
@@ -277,52 +196,36 @@ class InsertPlanner:
                     hint="Rename the column or write 'row-metadata' = 'false'.",
                 )
 
-    def _selected(self, planner: ExpressionPlanner, scope: Scope, select: Select) -> list[Typed]:
-        values: list[Typed] = []
-        for item in select.items:
-            if not isinstance(item, Star):
-                values.append(planner.plan(item.expression))
-                continue
-            relations = scope.relations
-            if item.relation is not None:
-                relations = (scope.relation(item.relation),)
-            values.extend(self._all_columns(scope, relations, item.at))
-        return values
-
-    def _all_columns(
-        self, scope: Scope, relations: tuple[ScopeRelation, ...], at: int
-    ) -> list[Typed]:
-        return [scope.typed(relation, c, at) for relation in relations for c in relation.columns]
-
-    def _output(
-        self, sink: Table, planner: ExpressionPlanner, values: list[Typed]
-    ) -> list[tuple[OutputColumn, Typed]]:
-        targets = self._targets(sink)
+    def _output(self, insert: Insert, sink: Table, values: list[Typed]) -> tuple[OutputColumn, ...]:
+        planner = ExpressionPlanner(Scope(self._script, ()))
+        targets = self._targets(insert, sink)
         if len(values) != len(targets) or len(values) > MAX_COLUMNS:
             raise self._script.error(
-                self._insert.select.at,
+                insert.select.at,
                 f'the query has {len(values)} columns, "{sink.name}" takes {len(targets)}: '
                 + ", ".join(targets[:20]),
                 hint="Columns are matched by position; add, remove or name them.",
             )
         by_name = dict(zip(targets, values, strict=True))
-        output: list[tuple[OutputColumn, Typed]] = []
+        output: list[OutputColumn] = []
+        written: list[Typed] = []
         for field in sink.fields:
             value = by_name.get(field.name)
             if value is None:
-                value = Typed(Constant(None, field.type), nullable=True, at=self._insert.table.at)
+                value = Typed(Constant(None, field.type), nullable=True, at=insert.table.at)
             what = f'the value of column "{field.name}" of "{sink.name}"'
             typed = planner.implicit_cast(value, field.type, what)
             if typed.nullable and not field.nullable:
-                self._warn_not_null(sink, field.name, given=field.name in by_name)
-            column = OutputColumn(field.name, typed.expression, field.nullable)
-            output.append((column, typed))
-        return output
+                self._warn_not_null(insert, sink, field.name, given=field.name in by_name)
+            output.append(OutputColumn(field.name, typed.expression, field.nullable))
+            written.append(typed)
+        self._check_size(insert.select, written)
+        return tuple(output)
 
-    def _warn_not_null(self, sink: Table, column: str, *, given: bool) -> None:
+    def _warn_not_null(self, insert: Insert, sink: Table, column: str, *, given: bool) -> None:
         if not given:
             raise self._script.error(
-                self._insert.table.at,
+                insert.table.at,
                 f'column "{column}" of "{sink.name}" is NOT NULL and gets no value',
                 hint="Name it in the column list and select a value for it.",
             )
@@ -331,12 +234,12 @@ class InsertPlanner:
             "a record that gives it NULL goes to the dead letters."
         )
 
-    def _targets(self, sink: Table) -> list[str]:
+    def _targets(self, insert: Insert, sink: Table) -> list[str]:
         known = [field.name for field in sink.fields]
-        if self._insert.columns is None:
+        if insert.columns is None:
             return known
-        names = [name.text for name in self._insert.columns]
-        for name in self._insert.columns:
+        names = [name.text for name in insert.columns]
+        for name in insert.columns:
             if name.text not in known or names.count(name.text) > 1:
                 raise self._script.error(
                     name.at,
@@ -345,15 +248,27 @@ class InsertPlanner:
                 )
         return names
 
-    def _check_size(self, output: list[tuple[OutputColumn, Typed]]) -> None:
-        if sum(typed.size for _, typed in output) > 5 * MAX_PLAN_NODES:
+    def _check_size(self, select: Select, values: Sequence[Typed]) -> None:
+        if sum(value.size for value in values) > 5 * MAX_PLAN_NODES or len(values) > MAX_COLUMNS:
             raise self._script.error(
-                self._insert.select.at,
+                select.at,
                 "the select list is too large once it is written out",
                 hint="Move repeated parts into computed columns of the probe.",
             )
 
 
-def _same_path(one: DeltaTable, other: DeltaTable) -> bool:
-    paths = [table.sink.path.removeprefix("file://").rstrip("/") for table in (one, other)]
-    return paths[0] == paths[1]
+def _value(column: ScopeColumn) -> Typed:
+    assert column.value is not None
+    return column.value
+
+
+def _preview_output(columns: Sequence[ScopeColumn]) -> tuple[OutputColumn, ...]:
+    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    names: dict[str, Typed] = {}
+    for at, column in enumerate(columns):
+        plain = column.name or f"EXPR${at}"
+        name, number = plain, 0
+        while name in names:
+            name, number = f"{plain}{number}", number + 1
+        names[name] = _value(column)
+    return tuple(OutputColumn(name, value.expression) for name, value in names.items())

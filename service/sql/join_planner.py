@@ -1,14 +1,15 @@
 """Temporal joins: the time attribute, the key pairs of ON and what is beyond them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joins.expressions import Call, Case, Cast, Column, Expression
 from joins.plan import DimensionJoin, KeyPair
 from joins.types import SqlType, TypeName
+from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
-from service.sql.syntax import Node, Operation, Reference, TemporalJoin
+from service.sql.syntax import CaseNode, CastNode, Node, Operation, Reference, TemporalJoin
 from service.sql.type_rules import (
     APPROXIMATE,
     INTEGERS,
@@ -21,6 +22,7 @@ from service.sql.type_rules import (
 )
 
 _NULL_SAFE = "IS NOT DISTINCT FROM"
+_KEY_OPERATORS = ("=", _NULL_SAFE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,17 @@ class JoinPlanner:
 
     scope: Scope
     dimension: ScopeRelation
+    dimension_name: str
 
-    def plan(self, node: TemporalJoin) -> DimensionJoin:
+    def plan(
+        self, node: TemporalJoin, conditions: Sequence[Node], filters: Sequence[Typed]
+    ) -> DimensionJoin:
         """The join's keys and further condition.
+
+        Args:
+            node: the join.
+            conditions: what must hold for a match: the conjuncts of ON or of WHERE.
+            filters: conditions that the dimension's rows must meet to be there at all.
 
         Raises:
             SqlError: the time is not the probe's processing time, or no equality can be a key.
@@ -40,27 +50,32 @@ class JoinPlanner:
         planner = ExpressionPlanner(self.scope)
         keys: list[KeyPair] = []
         rest: list[Typed] = []
-        for part in _conjuncts(node.condition):
+        for part in conditions:
             key = self._key(planner, part)
             if key is not None:
                 keys.append(key)
             else:
                 rest.append(planner.condition(part, "an ON condition"))
         if not keys:
-            column = self.dimension.columns[0].name
-            raise self.scope.script.error(
-                node.condition.at,
-                f'ON has no equality between "{self.dimension.alias}" and the tables before it',
-                hint=f"Add one such as {self.scope.relations[0].alias}.key = "
-                f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
-            )
-        condition = planner.conjunction("AND", rest, node.condition.at).expression if rest else None
+            raise self._no_key(node)
+        rest += filters
+        condition = planner.conjunction("AND", rest, node.at).expression if rest else None
         return DimensionJoin(
-            alias=self.dimension.alias,
-            dimension=self.dimension.table,
+            alias=self.dimension.source,
+            dimension=self.dimension_name,
             join_type=node.join_type,
             keys=tuple(keys),
             condition=condition,
+        )
+
+    def _no_key(self, node: TemporalJoin) -> SqlError:
+        column = self.dimension.columns[0].name
+        clause = "WHERE" if node.condition is None else "ON"
+        return self.scope.script.error(
+            node.at if node.condition is None else node.condition.at,
+            f'{clause} has no equality between "{self.dimension.alias}" and the tables before it',
+            hint=f"Add one such as {self.scope.relations[0].alias}.key = "
+            f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
         )
 
     def _check_time(self, node: TemporalJoin) -> None:
@@ -79,7 +94,7 @@ class JoinPlanner:
         )
 
     def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
-        if not isinstance(node, Operation) or node.name not in ("=", _NULL_SAFE):
+        if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
             column = self._own_column(own)
@@ -87,7 +102,7 @@ class JoinPlanner:
                 continue
             probe = planner.plan(other)
             used = set(relations_of(probe.expression))
-            if used and self.dimension.alias not in used:
+            if used and self.dimension.source not in used:
                 return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
         return None
 
@@ -95,7 +110,7 @@ class JoinPlanner:
         if not isinstance(node, Reference):
             return None
         relation, column = self.scope.resolve(node)
-        return column if relation is self.dimension else None
+        return table_column(column) if relation is self.dimension else None
 
     def _pair(
         self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn, *, null_safe: bool
@@ -130,6 +145,43 @@ class JoinPlanner:
         )
 
 
+def is_key(scope: Scope, node: Node) -> bool:
+    """Whether a condition compares a column of the last relation with those before it."""
+    if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+        return False
+    *before, dimension = scope.relations
+    for own, other in (node.arguments, node.arguments[::-1]):
+        if isinstance(own, Reference) and _owner(scope, own) is dimension:
+            owners = [_owner(scope, reference) for reference in _references(other)]
+            return bool(owners) and all(any(o is r for r in before) for o in owners)
+    return False
+
+
+def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
+    """The one relation that a reference can mean, if there is one."""
+    *qualifier, name = reference.parts
+    if qualifier:
+        found = [r for r in scope.relations if r.alias == qualifier[0].text]
+    else:
+        found = [r for r in scope.relations if r.column(name.text) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _references(node: Node) -> Iterator[Reference]:
+    pending: list[Node | None] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Reference):
+            yield current
+        elif isinstance(current, Operation):
+            pending.extend(current.arguments)
+        elif isinstance(current, CastNode):
+            pending.append(current.operand)
+        elif isinstance(current, CaseNode):
+            pending += [current.operand, current.otherwise]
+            pending.extend(part for branch in current.branches for part in branch)
+
+
 def _if_unchanged(planner: ExpressionPlanner, probe: Typed, narrowed: Typed) -> Typed:
     """`narrowed` where it still equals `probe`, else NULL: no value matches by being cut."""
     same = planner.comparison("=", probe, planner.cast(narrowed, probe.type), probe.at)
@@ -140,7 +192,16 @@ def _is_exact(sql_type: SqlType) -> bool:
     return sql_type.name in INTEGERS or sql_type.name is TypeName.DECIMAL
 
 
-def _conjuncts(node: Node) -> Iterator[Node]:
+def table_column(column: ScopeColumn) -> ScopeColumn | None:
+    """The table's own column that `column` is, also behind a view; None for an expression."""
+    if column.value is None:
+        return column
+    own = column.value.expression
+    return replace(column, name=own.name, value=None) if isinstance(own, Column) else None
+
+
+def conjuncts(node: Node) -> Iterator[Node]:
+    """The conditions that AND joins, from left to right."""
     pending = [node]
     while pending:
         current = pending.pop()

@@ -57,6 +57,7 @@ _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
+_SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 _MYSQL = (
     Option(
         "hostname",
@@ -84,10 +85,10 @@ _MYSQL = (
     ),
     Option(
         "database-name",
-        "Database of the table.",
+        "Database of the table; none of the server's own.",
         required=True,
-        pattern=_IDENTIFIER,
-        form=_IDENTIFIER_FORM,
+        pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
+        form=_IDENTIFIER_FORM + ", outside the server's own databases",
     ),
     Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
     Option(

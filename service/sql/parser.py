@@ -1,37 +1,33 @@
-"""Statements: CREATE TABLE, SET and INSERT INTO … SELECT. Everything else is refused by name."""
+"""Statements: what a script declares, the job that it is, and what it asks."""
+
+from collections.abc import Callable
 
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import Kind, tokenize
 from service.sql.errors import suggestion
 from service.sql.expression_parser import ExpressionParser
-from service.sql.query_parser import QueryParser, limit_columns, refuse_qualified
+from service.sql.query_parser import QueryParser, refuse_qualified
+from service.sql.question_parser import QuestionParser
 from service.sql.script import Script
 from service.sql.syntax import (
-    ColumnNode,
-    ComputedColumn,
     CreateTable,
+    CreateView,
+    Drop,
     Insert,
-    MetadataColumn,
-    Name,
-    OptionNode,
-    PhysicalColumn,
+    JobStatement,
+    Reset,
+    Select,
     SetOption,
+    ShowSettings,
     Statement,
-    TypeNode,
+    StatementSet,
 )
-from service.sql.type_parser import parse_type
+from service.sql.table_parser import TableParser
 
-_STATEMENTS = "CREATE TABLE, SET and INSERT INTO"
 _OTHER_STATEMENTS: dict[str, str] = {
-    "EXECUTE": "Write the INSERT INTO alone, one job a script.",
-    "BEGIN": "Write the INSERT INTO alone, one job a script.",
-    "EXPLAIN": "Submit the INSERT INTO without EXPLAIN; the job shows its plan.",
-    "SELECT": "Put INSERT INTO a table in front of the query.",
     "WITH": "Put INSERT INTO a table in front and write the query without WITH.",
-    "DROP": "A script starts with no tables, so nothing needs to be dropped.",
     "ALTER": "Change the CREATE TABLE statement itself.",
     "USE": "Remove it: a script has one catalog and one database.",
-    "RESET": "Remove the SET statement instead.",
     "UPDATE": "A job inserts only; change the table in its own database.",
     "DELETE": "A job inserts only; change the table in its own database.",
     "MERGE": "A job inserts only; change the table in its own database.",
@@ -40,12 +36,11 @@ _OTHER_STATEMENTS: dict[str, str] = {
     "CALL": "Procedures cannot be called from a script.",
 }
 _OTHER_CREATES: dict[str, str] = {
-    "VIEW": "Write the view's expressions into the INSERT INTO.",
     "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
     "CATALOG": "Remove it: a script has one catalog and one database.",
     "DATABASE": "Remove it: a script has one catalog and one database.",
     "MODEL": "Models are not supported.",
-    "OR": "Write CREATE TABLE; a script starts with no tables.",
+    "OR": "Write CREATE; a script starts with no tables and no views.",
 }
 
 
@@ -72,6 +67,23 @@ class _StatementParser:
     def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
         self._expressions = ExpressionParser(cursor)
+        self._queries = QueryParser(cursor, self._expressions)
+        questions = QuestionParser(cursor, self._job)
+        self._readers: dict[str, Callable[[], Statement]] = {
+            "CREATE": self._create,
+            "DROP": self._drop,
+            "SET": self._set,
+            "RESET": self._reset,
+            "INSERT": self._insert,
+            "SELECT": self._queries.select,
+            "EXECUTE": self._execute,
+            "BEGIN": self._statement_set,
+            "EXPLAIN": questions.explain,
+            "DESCRIBE": questions.describe,
+            "DESC": questions.describe,
+            "SHOW": questions.show,
+            "STOP": questions.stop,
+        }
 
     def statements(self) -> tuple[Statement, ...]:
         cursor = self._cursor
@@ -86,33 +98,34 @@ class _StatementParser:
 
     def _statement(self) -> Statement:
         cursor = self._cursor
-        if cursor.at_words("CREATE"):
-            return self._create()
-        if cursor.at_words("SET"):
-            return self._set()
-        if cursor.at_words("INSERT"):
-            return self._insert()
+        if cursor.token.kind is Kind.WORD:
+            read = self._readers.get(cursor.token.text.upper())
+            if read is not None:
+                return read()
         word = cursor.token.text.upper() if cursor.token.kind is Kind.WORD else ""
         if word in _OTHER_STATEMENTS:
             raise cursor.script.error(
                 cursor.at, f"{word} statements are not supported", hint=_OTHER_STATEMENTS[word]
             )
-        hint = suggestion(word, ("CREATE", "SET", "INSERT"), f"Statements are {_STATEMENTS}.")
-        raise cursor.unexpected("a statement", hint=hint)
+        otherwise = "Statements start with " + ", ".join(sorted(self._readers)) + "."
+        raise cursor.unexpected("a statement", hint=suggestion(word, self._readers, otherwise))
 
-    def _set(self) -> SetOption:
+    def _set(self) -> SetOption | ShowSettings:
         cursor = self._cursor
         at = cursor.advance().start
-        return SetOption(self._option("Write SET 'key' = 'value'."), at)
+        if cursor.at_end() or cursor.at_symbol(";"):
+            return ShowSettings(at)
+        return SetOption(cursor.option("Write SET 'key' = 'value'."), at)
 
-    def _option(self, form: str) -> OptionNode:
+    def _reset(self) -> Reset:
         cursor = self._cursor
-        key = cursor.string("a key in single quotes", hint=form)
-        cursor.expect_symbol("=", hint=form)
-        value = cursor.string("a value in single quotes", hint=form)
-        return OptionNode(key.text, value.text, key.start, value.start, value.end)
+        at = cursor.advance().start
+        if cursor.at_end() or cursor.at_symbol(";"):
+            return Reset(None, at)
+        key = cursor.string("a key in single quotes", hint="Write RESET 'key' or RESET.")
+        return Reset(key.text, key.start)
 
-    def _create(self) -> CreateTable:
+    def _create(self) -> CreateTable | CreateView:
         cursor = self._cursor
         at = cursor.advance().start
         cursor.accept_words("TEMPORARY")
@@ -120,136 +133,75 @@ class _StatementParser:
             if cursor.at_words(word) or cursor.at_words("SYSTEM", word):
                 shown = "OR REPLACE" if word == "OR" else word
                 raise cursor.script.error(at, f"CREATE {shown} is not supported", hint=hint)
-        cursor.expect_words("TABLE", hint="Write CREATE TABLE name (columns) WITH (options).")
+        if cursor.accept_words("VIEW"):
+            return self._view(at)
+        return TableParser(cursor, self._expressions).create(at)
+
+    def _view(self, at: int) -> CreateView:
+        cursor = self._cursor
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.name("a table name")
+        name = cursor.name("a view name")
         refuse_qualified(cursor, name)
-        columns, primary_key = self._columns()
-        self._table_clauses()
-        return CreateTable(name, if_not_exists, columns, primary_key, self._options(), at)
+        columns = cursor.names("CREATE VIEW name") if cursor.at_symbol("(") else None
+        if cursor.accept_words("COMMENT"):
+            cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+        cursor.expect_words("AS", hint="Write CREATE VIEW name AS SELECT … FROM ….")
+        start = cursor.at
+        select = self._query_without_limit()
+        return CreateView(name, if_not_exists, columns, select, at, start, cursor.end_of_last)
 
-    def _columns(self) -> tuple[tuple[ColumnNode, ...], tuple[Name, ...]]:
+    def _drop(self) -> Drop:
         cursor = self._cursor
-        if cursor.at_words("AS") or cursor.at_words("LIKE"):
-            raise cursor.script.error(
-                cursor.at,
-                f"CREATE TABLE … {cursor.token.text.upper()} is not supported",
-                hint="List the columns: CREATE TABLE name (id BIGINT, …) WITH (…).",
-            )
-        cursor.expect_symbol("(", hint="List the columns: CREATE TABLE name (id BIGINT, …).")
-        columns: list[ColumnNode] = []
-        keys: list[tuple[Name, ...]] = []
-        while True:
-            at = cursor.at
-            if not self._constraint(keys):
-                columns.append(self._column(keys))
-            limit_columns(cursor, len(columns), at)
-            if len(keys) > 1:
-                raise cursor.script.error(
-                    at, "a second primary key", hint="Write PRIMARY KEY (a, b) NOT ENFORCED once."
-                )
-            if not cursor.accept_symbol(","):
-                break
-        cursor.expect_symbol(")", hint="Separate columns by commas and close the list.")
-        return tuple(columns), keys[0] if keys else ()
+        at = cursor.advance().start
+        cursor.accept_words("TEMPORARY")
+        form = "Write DROP TABLE [IF EXISTS] name or DROP VIEW [IF EXISTS] name."
+        what = cursor.token.text.upper()
+        if not cursor.accept_words("TABLE") and not cursor.accept_words("VIEW"):
+            raise cursor.unexpected("TABLE or VIEW", hint=form)
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name(f"a {what.lower()} name", hint=form)
+        refuse_qualified(cursor, name)
+        return Drop(what, name, if_exists, at)
 
-    def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
-        """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
+    def _execute(self) -> Insert | StatementSet:
+        if not self._cursor.at_words("EXECUTE", "INSERT"):
+            return self._statement_set()
+        self._cursor.advance()
+        return self._insert()
+
+    def _statement_set(self) -> StatementSet:
+        """EXECUTE STATEMENT SET BEGIN … END, or the older BEGIN STATEMENT SET; … END."""
         cursor = self._cursor
-        if cursor.at_words("WATERMARK", "FOR"):
-            raise cursor.script.error(
-                cursor.at,
-                "WATERMARK FOR is not supported",
-                hint="Declare a processing-time column instead: proctime AS PROCTIME().",
-            )
-        if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (Kind.WORD, Kind.QUOTED_NAME):
-            cursor.advance()
-            cursor.name("a constraint name")
-        elif not cursor.at_words("PRIMARY", "KEY"):
-            return False
-        cursor.expect_words("PRIMARY", "KEY", hint="Write PRIMARY KEY (id) NOT ENFORCED.")
-        keys.append(self._names("PRIMARY KEY"))
-        self._not_enforced()
-        return True
+        form = "Write EXECUTE STATEMENT SET BEGIN INSERT INTO …; END."
+        at = cursor.at
+        if cursor.accept_words("BEGIN"):
+            cursor.expect_words("STATEMENT", "SET", hint=form)
+            cursor.expect_symbol(";", hint=form)
+        else:
+            cursor.accept_words("EXECUTE")
+            cursor.expect_words("STATEMENT", "SET", "BEGIN", hint=form)
+        inserts: list[Insert] = []
+        while not cursor.accept_words("END"):
+            if not cursor.at_words("INSERT"):
+                raise cursor.unexpected("INSERT INTO or END", hint=form)
+            inserts.append(self._insert())
+            cursor.expect_symbol(";", hint='Put ";" behind each INSERT INTO of the set.')
+        if not inserts:
+            raise cursor.script.error(at, "the statement set has no INSERT INTO", hint=form)
+        return StatementSet(tuple(inserts), at)
 
-    def _not_enforced(self) -> None:
-        hint = "Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key."
-        self._cursor.expect_words("NOT", "ENFORCED", hint=hint)
-
-    def _names(self, what: str) -> tuple[Name, ...]:
+    def _job(self) -> JobStatement:
+        """What EXPLAIN explains."""
         cursor = self._cursor
-        cursor.expect_symbol("(", hint=f"Write {what} (a, b).")
-        names = [cursor.name("a column name")]
-        while cursor.accept_symbol(","):
-            names.append(cursor.name("a column name"))
-        cursor.expect_symbol(")", hint=f"Write {what} (a, b).")
-        return tuple(names)
-
-    def _column(self, keys: list[tuple[Name, ...]]) -> ColumnNode:
-        cursor = self._cursor
-        name = cursor.name("a column name")
-        if cursor.accept_words("AS"):
-            computed = ComputedColumn(name, self._expressions.parse())
-            self._comment()
-            return computed
-        column_type = parse_type(cursor)
-        if cursor.at_words("METADATA"):
-            return self._metadata(name, column_type)
-        nullable = self._nullability()
-        if cursor.accept_words("PRIMARY", "KEY"):
-            self._not_enforced()
-            keys.append((name,))
-            nullable = self._nullability() and nullable
-        self._comment()
-        return PhysicalColumn(name, column_type, nullable)
-
-    def _nullability(self) -> bool:
-        if self._cursor.at_words("NOT", "NULL"):
-            return not self._cursor.accept_words("NOT", "NULL")
-        self._cursor.accept_words("NULL")
-        return True
-
-    def _metadata(self, name: Name, column_type: TypeNode) -> MetadataColumn:
-        cursor = self._cursor
-        cursor.advance()
-        key = name.text
-        if cursor.accept_words("FROM"):
-            key = cursor.string("a metadata key in single quotes", hint="Write FROM 'offset'.").text
-        virtual = cursor.accept_words("VIRTUAL")
-        self._comment()
-        return MetadataColumn(name, column_type, key, virtual)
-
-    def _comment(self) -> None:
-        if self._cursor.accept_words("COMMENT"):
-            self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
-
-    def _table_clauses(self) -> None:
-        cursor = self._cursor
-        self._comment()
-        for word in ("PARTITIONED", "DISTRIBUTED", "USING", "LOCATION", "TBLPROPERTIES", "OPTIONS"):
-            if cursor.at_words(word):
-                raise cursor.script.error(
-                    cursor.at,
-                    f"{word} is not supported",
-                    hint="Write CREATE TABLE name (columns) WITH ('connector' = …).",
-                )
-
-    def _options(self) -> tuple[OptionNode, ...]:
-        cursor = self._cursor
-        form = "Write WITH ('connector' = 'kafka', …)."
-        cursor.expect_words("WITH", hint=form)
-        cursor.expect_symbol("(", hint=form)
-        options = [self._option(form)]
-        while cursor.accept_symbol(","):
-            options.append(self._option(form))
-        cursor.expect_symbol(")", hint="Separate options by commas and close the list.")
-        if cursor.at_words("AS") or cursor.at_words("LIKE"):
-            raise cursor.script.error(
-                cursor.at,
-                f"CREATE TABLE … {cursor.token.text.upper()} is not supported",
-                hint="List the columns and fill the table by INSERT INTO.",
-            )
-        return tuple(options)
+        if cursor.at_words("INSERT"):
+            return self._insert()
+        if cursor.at_words("SELECT"):
+            return self._queries.select()
+        if cursor.at_words("EXECUTE") or cursor.at_words("STATEMENT", "SET"):
+            return self._statement_set()
+        raise cursor.unexpected(
+            "INSERT INTO, SELECT or a statement set", hint="Write EXPLAIN INSERT INTO … SELECT …."
+        )
 
     def _insert(self) -> Insert:
         cursor = self._cursor
@@ -265,12 +217,23 @@ class _StatementParser:
             raise cursor.script.error(
                 cursor.at, "PARTITION is not supported", hint="Write INSERT INTO table SELECT …."
             )
-        columns = self._names("INSERT INTO table") if cursor.at_symbol("(") else None
+        options = cursor.hint()
+        columns = cursor.names("INSERT INTO table") if cursor.at_symbol("(") else None
         if cursor.at_words("VALUES") or cursor.at_words("WITH") or cursor.at_words("TABLE"):
             raise cursor.script.error(
                 cursor.at,
                 f"INSERT INTO … {cursor.token.text.upper()} is not supported",
                 hint="Write INSERT INTO table SELECT … FROM probe JOIN dimension ….",
             )
-        query = QueryParser(cursor, self._expressions).select()
-        return Insert(table, columns, query, at)
+        return Insert(table, columns, self._query_without_limit(), at, options)
+
+    def _query_without_limit(self) -> Select:
+        query = self._queries.select()
+        if query.limit is not None:
+            raise self._cursor.script.error(
+                query.limit_at,
+                "LIMIT is not supported here",
+                hint="A job runs until it is stopped: use WHERE to keep fewer rows, or run the "
+                "SELECT alone, which is a preview that ends.",
+            )
+        return query

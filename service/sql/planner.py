@@ -1,30 +1,20 @@
-"""From a script to the frozen plan of its one INSERT."""
+"""From a script to the frozen plan of its one job."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from joins.plan import (
-    Dimension,
-    JoinPlan,
-    KafkaOptions,
-    KafkaSource,
-    MysqlCdcSource,
-)
-from service.sql.catalog import (
-    InlineSecret,
-    Table,
-    build_table,
-    inline_secret_name,
-)
+from joins.plan import JoinPlan
 from service.sql.errors import SqlError
-from service.sql.insert_planner import InsertPlanner
+from service.sql.inline_secrets import InlineSecret
+from service.sql.insert_planner import JobPlanner
 from service.sql.parser import parse
 from service.sql.script import Script
-from service.sql.settings import PIPELINE_NAME, read_setting
+from service.sql.session import Session
 from service.sql.syntax import (
-    CreateTable,
-    Insert,
-    SetOption,
+    Explain,
+    JobStatement,
+    Question,
     Statement,
+    StopJob,
 )
 
 
@@ -53,7 +43,7 @@ def plan(script: str, *, name: str | None = None) -> JoinPlan:
     Raises:
         SqlError: the script cannot be planned; the error points at the place.
     """
-    return _guarded(script, name)[0]
+    return _guarded(script, name, keep_secrets=True).plan
 
 
 def plan_script(script: str, *, name: str | None = None) -> PlannedScript:
@@ -62,129 +52,67 @@ def plan_script(script: str, *, name: str | None = None) -> PlannedScript:
     Raises:
         SqlError: as `plan`.
     """
-    planned, context = _guarded(script, name)
-    return PlannedScript(
-        plan=_with_references(planned, context.secrets),
-        inline_secrets=context.secrets,
-        warnings=context.warnings,
-    )
+    return _guarded(script, name, keep_secrets=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What planning found besides the plan."""
-
-    secrets: tuple[InlineSecret, ...]
-    warnings: tuple[str, ...]
-
-
-def _guarded(text: str, name: str | None) -> tuple[JoinPlan, _Context]:
+def _guarded(text: str, name: str | None, *, keep_secrets: bool) -> PlannedScript:
     try:
-        return _plan(Script(text), name)
+        return _plan(Session(Script(text), keep_secrets=keep_secrets), name)
     except RecursionError as exc:
         raise SqlError(
             "the script is nested too deeply", hint="Split the expression or flatten it."
         ) from exc
 
 
-def _plan(script: Script, name: str | None) -> tuple[JoinPlan, _Context]:
-    declared = _declare(script, parse(script))
-    planner = InsertPlanner(script, declared.tables, declared.insert)
-    settings = tuple(sorted(declared.settings.items()))
-    job_name = name or declared.settings.get(PIPELINE_NAME) or declared.insert.table.text
-    secrets = tuple(s for table in declared.tables.values() for s in table.inline_secrets)
-    result = planner.plan(job_name, _redacted(script, secrets), settings)
-    used = {result.probe.table, result.sink_table, *(d.name for d in result.dimensions)}
-    secrets = tuple(
-        s for name in declared.tables if name in used for s in declared.tables[name].inline_secrets
-    )
-    warnings = tuple(
+def _plan(session: Session, name: str | None) -> PlannedScript:
+    statement, ignored = _job_statement(session, parse(session.script))
+    job = JobPlanner(session).plan(statement, name)
+    secrets = {secret.name: secret for table in job.tables for secret in table.inline_secrets}
+    told = (
         f'The inline secret of table option "{secret.node.key}" is kept as {secret.reference}; '
         "write such a reference yourself."
-        for secret in secrets
+        for secret in secrets.values()
     )
-    return result, _Context(secrets, warnings + planner.warnings)
+    return PlannedScript(job.plan, tuple(secrets.values()), (*told, *job.warnings, *ignored))
 
 
-@dataclass(slots=True)
-class _Declared:
-    """What the statements before the INSERT declare, and the INSERT itself."""
-
-    tables: dict[str, Table]
-    settings: dict[str, str]
-    insert: Insert
-
-
-def _declare(script: Script, statements: tuple[Statement, ...]) -> _Declared:
-    tables: dict[str, Table] = {}
-    settings: dict[str, str] = {}
-    insert: Insert | None = None
+def _job_statement(
+    session: Session, statements: tuple[Statement, ...]
+) -> tuple[JobStatement, tuple[str, ...]]:
+    """Carry out what comes before the one statement that is the job; what is ignored is told."""
+    script = session.script
+    found: JobStatement | None = None
+    ignored: list[str] = []
     for statement in statements:
-        if insert is not None:
+        if found is not None:
             raise script.error(
                 statement.at,
                 "a statement after the INSERT INTO",
                 hint="Put it in front; a script has exactly one INSERT INTO, at its end.",
             )
-        if isinstance(statement, CreateTable):
-            _declare_table(script, tables, statement)
-        elif isinstance(statement, SetOption):
-            key, value = read_setting(script, statement)
-            settings[key] = value
+        if isinstance(statement, JobStatement):
+            found = statement
+        elif isinstance(statement, StopJob):
+            raise script.error(
+                statement.at,
+                "STOP JOB is no part of a job",
+                hint="Send it to POST /v1/statements, or use `sluice stop`.",
+            )
+        elif isinstance(statement, Question):
+            if isinstance(statement, Explain):
+                JobPlanner(session).plan(statement.statement)
+            line, _ = script.line_and_column(statement.at)
+            ignored.append(
+                f"Line {line} asks something, which is no part of the job: "
+                "POST /v1/statements answers it."
+            )
         else:
-            insert = statement
-    if insert is None:
+            session.apply(statement)
+    if found is None:
         raise script.error(
             max(len(script.text.rstrip()) - 1, 0),
             "the script has no INSERT INTO",
-            hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension ….",
+            hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
+            "questions such as SHOW TABLES are for POST /v1/statements.",
         )
-    return _Declared(tables, settings, insert)
-
-
-def _declare_table(script: Script, tables: dict[str, Table], node: CreateTable) -> None:
-    table = build_table(script, node)
-    if node.name.text not in tables:
-        tables[node.name.text] = table
-    elif not node.if_not_exists:
-        raise script.error(
-            node.name.at,
-            f'table "{node.name.text}" is declared twice',
-            hint="Rename one of the two.",
-        )
-
-
-def _redacted(script: Script, secrets: tuple[InlineSecret, ...]) -> str:
-    """The script with inline secrets replaced by their references."""
-    text = script.text
-    for secret in sorted(secrets, key=lambda s: s.node.value_at, reverse=True):
-        text = f"{text[: secret.node.value_at]}'{secret.reference}'{text[secret.node.end :]}"
-    return text
-
-
-def _with_references(result: JoinPlan, secrets: tuple[InlineSecret, ...]) -> JoinPlan:
-    names = {secret.name: secret for secret in secrets}
-
-    def replaced(table: str, key: str, value: str) -> str:
-        secret = names.get(inline_secret_name(table, key))
-        return value if secret is None else secret.reference
-
-    def kafka(table: str, options: KafkaOptions) -> KafkaOptions:
-        properties = tuple((k, replaced(table, k, v)) for k, v in options.properties)
-        return replace(options, properties=properties)
-
-    def dimension(found: Dimension) -> Dimension:
-        source = found.source
-        if not isinstance(source, MysqlCdcSource):
-            return found
-        password = replaced(found.name, "password", source.password)
-        return replace(found, source=replace(source, password=password))
-
-    dimensions = tuple(dimension(d) for d in result.dimensions)
-    probe, sink = result.probe, result.sink
-    if isinstance(probe.source, KafkaSource):
-        source = replace(probe.source, kafka=kafka(probe.table, probe.source.kafka))
-        probe = replace(probe, source=source)
-    if sink.kind == "kafka":
-        sink = replace(sink, kafka=kafka(result.sink_table, sink.kafka))
-    return replace(result, dimensions=dimensions, probe=probe, sink=sink)
+    return found, tuple(ignored)

@@ -3,15 +3,27 @@
 from joins.plan import JoinType
 from service.sql.cursor import TokenCursor
 from service.sql.expression_parser import ExpressionParser
-from service.sql.syntax import Name, Reference, Relation, Select, SelectItem, Star, TemporalJoin
+from service.sql.syntax import (
+    Literal,
+    LiteralKind,
+    Name,
+    Node,
+    OptionNode,
+    Reference,
+    Relation,
+    Select,
+    SelectItem,
+    Star,
+    TemporalJoin,
+)
 
 MAX_COLUMNS = 1_000
+MAX_LIMIT = 10_000
 _AFTER_SELECT: dict[str, str] = {
     "GROUP": "A temporal join emits one row per record; aggregate downstream.",
     "HAVING": "A temporal join emits one row per record; aggregate downstream.",
     "WINDOW": "A temporal join emits one row per record; aggregate downstream.",
     "ORDER": "Records keep their order within a partition; sort downstream.",
-    "LIMIT": "A job runs until it is stopped; use WHERE to keep fewer rows.",
     "OFFSET": "A job runs until it is stopped; use scan.startup.mode to start later.",
     "FETCH": "A job runs until it is stopped; use WHERE to keep fewer rows.",
     "UNION": "Submit one job for each query, with the same sink.",
@@ -23,6 +35,8 @@ _AFTER_SELECT: dict[str, str] = {
 _JOIN_FORM = (
     "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
 )
+
+_LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
 
 
 def refuse_qualified(cursor: TokenCursor, name: Name) -> None:
@@ -74,8 +88,12 @@ class QueryParser:
         probe = self._probe()
         joins = self._joins()
         where = self._expressions.parse() if cursor.accept_words("WHERE") else None
+        limit_at = cursor.at
+        limit = None
+        if cursor.accept_words("LIMIT"):
+            limit = cursor.whole_number("a number of rows", 1, MAX_LIMIT)
         self._end_of_select()
-        return Select(tuple(items), probe, joins, where, at)
+        return Select(tuple(items), probe, joins, where, at, limit, limit_at)
 
     def _item(self) -> SelectItem | Star:
         cursor = self._cursor
@@ -104,18 +122,25 @@ class QueryParser:
             )
         table = cursor.name("a table name")
         refuse_qualified(cursor, table)
+        options = cursor.hint()
         if cursor.at_words("FOR"):
             raise cursor.script.error(
                 cursor.at,
                 "the first table is the probe and has no FOR SYSTEM_TIME",
                 hint=_JOIN_FORM,
             )
-        return Relation(table, self._alias(table))
+        return self._relation(table, options)
+
+    def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:
+        """The relation with its alias; the hint may stand on either side of it."""
+        alias = self._alias(table)
+        return Relation(table, alias, options or self._cursor.hint())
 
     def _alias(self, table: Name) -> Name:
         cursor = self._cursor
         if cursor.accept_words("AS") or (
-            cursor.at_name() and not any(cursor.at_words(word) for word in _AFTER_SELECT)
+            cursor.at_name()
+            and not any(cursor.at_words(word) for word in (*_AFTER_SELECT, "LIMIT"))
         ):
             alias = cursor.name("an alias")
         else:
@@ -140,6 +165,8 @@ class QueryParser:
                 joins.append(self._join(JoinType.LEFT, at))
             elif cursor.accept_words("INNER", "JOIN") or cursor.accept_words("JOIN"):
                 joins.append(self._join(JoinType.INNER, at))
+            elif cursor.at_symbol(","):
+                joins.append(self._comma(at))
             else:
                 return tuple(joins)
 
@@ -150,26 +177,60 @@ class QueryParser:
                 raise cursor.script.error(
                     cursor.at, f"{word} JOIN is not supported", hint=_JOIN_FORM
                 )
-        if cursor.at_symbol(","):
-            raise cursor.script.error(
-                cursor.at, "a join by comma is not supported", hint=_JOIN_FORM
-            )
         if cursor.at_words("TABLESAMPLE") or cursor.at_words("MATCH_RECOGNIZE"):
             word = cursor.token.text.upper()
             raise cursor.script.error(cursor.at, f"{word} is not supported", hint=_JOIN_FORM)
 
+    def _comma(self, at: int) -> TemporalJoin:
+        """`, LATERAL TABLE(dimension(time))`: its condition is in WHERE."""
+        cursor = self._cursor
+        cursor.advance()
+        if not cursor.at_words("LATERAL"):
+            raise cursor.script.error(
+                at,
+                "a join by comma is not supported, but for LATERAL TABLE(…)",
+                hint=_JOIN_FORM,
+            )
+        relation, time = self._lateral()
+        return TemporalJoin(relation, JoinType.INNER, time, None, at)
+
     def _join(self, join_type: JoinType, at: int) -> TemporalJoin:
         cursor = self._cursor
-        if cursor.at_symbol("(") or cursor.at_words("LATERAL") or cursor.at_words("TABLE"):
+        if cursor.at_words("LATERAL"):
+            relation, time = self._lateral()
+            condition = self._condition()
+            if join_type is JoinType.INNER and _is_true(condition):
+                return TemporalJoin(relation, join_type, time, None, at)
+            return TemporalJoin(relation, join_type, time, condition, at)
+        if cursor.at_symbol("(") or cursor.at_words("TABLE"):
             raise cursor.script.error(cursor.at, "only a table can be joined with", hint=_JOIN_FORM)
         table = cursor.name("a table name")
         refuse_qualified(cursor, table)
+        options = cursor.hint()
         time = self._system_time(table)
-        relation = Relation(table, self._alias(table))
+        relation = self._relation(table, options)
+        return TemporalJoin(relation, join_type, time, self._condition(), at)
+
+    def _condition(self) -> Node:
+        cursor = self._cursor
         if cursor.at_words("USING"):
             raise cursor.script.error(cursor.at, "USING is not supported", hint=_JOIN_FORM)
         cursor.expect_words("ON", hint=_JOIN_FORM)
-        return TemporalJoin(relation, join_type, time, self._expressions.parse(), at)
+        return self._expressions.parse()
+
+    def _lateral(self) -> tuple[Relation, Reference]:
+        """LATERAL TABLE(dimension(time)) [AS alias]: a temporal table function."""
+        cursor = self._cursor
+        cursor.expect_words("LATERAL", "TABLE", hint=_LATERAL_FORM)
+        cursor.expect_symbol("(", hint=_LATERAL_FORM)
+        table = cursor.name("a table name", hint=_LATERAL_FORM)
+        refuse_qualified(cursor, table)
+        options = cursor.hint()
+        cursor.expect_symbol("(", hint=_LATERAL_FORM)
+        time = self._time(f"{table.text}(…)")
+        cursor.expect_symbol(")", hint=_LATERAL_FORM)
+        cursor.expect_symbol(")", hint=_LATERAL_FORM)
+        return self._relation(table, options), time
 
     def _system_time(self, table: Name) -> Reference:
         cursor = self._cursor
@@ -182,13 +243,16 @@ class QueryParser:
                 f'table "{table.text}" is joined without FOR SYSTEM_TIME AS OF',
                 hint=_JOIN_FORM,
             )
-        at = cursor.at
+        return self._time("FOR SYSTEM_TIME AS OF")
+
+    def _time(self, what: str) -> Reference:
+        at = self._cursor.at
         time = self._expressions.parse(level=5)
         if not isinstance(time, Reference):
-            raise cursor.script.error(
+            raise self._cursor.script.error(
                 at,
-                "FOR SYSTEM_TIME AS OF takes a column of the probe",
-                hint="Declare proctime AS PROCTIME() in the probe and write AS OF probe.proctime.",
+                f"{what} takes a column of the probe",
+                hint="Declare proctime AS PROCTIME() in the probe and write probe.proctime.",
             )
         return time
 
@@ -197,5 +261,9 @@ class QueryParser:
         for word, hint in _AFTER_SELECT.items():
             if cursor.at_words(word):
                 raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)
-        if not cursor.at_end() and not cursor.at_symbol(";"):
+        if not (cursor.at_end() or cursor.at_symbol(";")):
             raise cursor.unexpected('JOIN, WHERE, ";" or the end', hint=_JOIN_FORM)
+
+
+def _is_true(node: Node) -> bool:
+    return isinstance(node, Literal) and node.kind is LiteralKind.BOOLEAN and node.text == "true"

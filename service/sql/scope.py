@@ -1,6 +1,6 @@
 """Which columns an expression can see, and the typed expressions made of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.expressions import Column as PlanColumn
 from joins.expressions import Expression
@@ -44,21 +44,28 @@ class ScopeColumn:
 
     Attributes:
         is_processing_time: it is the probe's PROCTIME() column.
+        value: of a view's column, what it is over the tables below; None for a table's own.
     """
 
     name: str
     type: SqlType
     nullable: bool
     is_processing_time: bool = False
+    value: Typed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeRelation:
-    """A relation under its alias, with its columns in the order of the DDL."""
+    """A relation under its alias, with its columns in the order of the DDL.
+
+    Attributes:
+        source: its alias in the plan, which differs where a view has taken the alias before.
+    """
 
     alias: str
     table: str
     columns: tuple[ScopeColumn, ...]
+    source: str
 
     def column(self, name: str) -> ScopeColumn | None:
         """The column of this name; case matters, as in Flink."""
@@ -74,7 +81,9 @@ class Scope:
 
     def typed(self, relation: ScopeRelation, column: ScopeColumn, at: int) -> Typed:
         """The reference to a column that was found."""
-        return Typed(PlanColumn(relation.alias, column.name, column.type), column.nullable, at)
+        if column.value is not None:
+            return replace(column.value, nullable=column.nullable, at=at)
+        return Typed(PlanColumn(relation.source, column.name, column.type), column.nullable, at)
 
     def resolve(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn]:
         """The column that a reference means.

@@ -94,14 +94,7 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
         SqlError: the setting is unknown or its value not accepted.
     """
     node = statement.option
-    setting = SETTINGS.get(node.key)
-    if setting is None:
-        known = "Settings are " + ", ".join(SETTINGS) + "."
-        raise script.error(
-            node.at,
-            f'unknown setting "{node.key[:100]}"',
-            hint=suggestion(node.key, SETTINGS, known),
-        )
+    setting = check_setting_name(script, node.key, node.at)
     value = setting.normal(node.value)
     if value is None or "${" in value:
         raise script.error(
@@ -110,6 +103,21 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
             hint=f"Give {setting.accepts}.",
         )
     return node.key, value
+
+
+def check_setting_name(script: Script, key: str, at: int) -> Setting:
+    """The setting of this name.
+
+    Raises:
+        SqlError: there is none.
+    """
+    setting = SETTINGS.get(key)
+    if setting is None:
+        known = "Settings are " + ", ".join(SETTINGS) + "."
+        raise script.error(
+            at, f'unknown setting "{key[:100]}"', hint=suggestion(key, SETTINGS, known)
+        )
+    return setting
 
 
 def trigger_interval_ms(plan: JoinPlan) -> int | None:

@@ -120,10 +120,12 @@ class MetadataColumn:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """`name AS expression`."""
+    """`name AS expression`; the expression stands from `start` to `end` in the script."""
 
     name: Name
     expression: Node
+    start: int
+    end: int
 
 
 ColumnNode = PhysicalColumn | MetadataColumn | ComputedColumn
@@ -140,6 +142,31 @@ class OptionNode:
     end: int
 
 
+class Feature(Enum):
+    """What of a table CREATE TABLE … LIKE takes over, beyond the physical columns."""
+
+    CONSTRAINTS = auto()
+    GENERATED = auto()
+    METADATA = auto()
+    OPTIONS = auto()
+
+
+class Merging(Enum):
+    """How CREATE TABLE … LIKE treats a feature of the other table."""
+
+    INCLUDING = auto()
+    EXCLUDING = auto()
+    OVERWRITING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`LIKE table [(INCLUDING …)]`, complete: each feature with its merging."""
+
+    table: Name
+    merging: dict[Feature, Merging]
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE with its connector options."""
@@ -150,6 +177,7 @@ class CreateTable:
     primary_key: tuple[Name, ...]
     options: tuple[OptionNode, ...]
     at: int
+    like: Like | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +185,24 @@ class SetOption:
     """SET 'key' = 'value'."""
 
     option: OptionNode
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET ['key']: one setting, or all without a key."""
+
+    key: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE or VIEW, which `what` says."""
+
+    what: str
+    name: Name
+    if_exists: bool
     at: int
 
 
@@ -178,32 +224,56 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table in FROM or JOIN under its alias."""
+    """A table or view in FROM or JOIN under its alias, with its OPTIONS hint."""
 
     table: Name
     alias: Name
+    options: tuple[OptionNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalJoin:
-    """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`."""
+    """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
+
+    Attributes:
+        condition: None if it is in WHERE: after a comma, and behind ON TRUE.
+    """
 
     relation: Relation
     join_type: JoinType
     time: Reference
-    condition: Node
+    condition: Node | None
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query over one probe and its dimensions."""
+    """A query over one probe and its dimensions.
+
+    Attributes:
+        limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
+    """
 
     items: tuple[SelectItem | Star, ...]
     probe: Relation
     joins: tuple[TemporalJoin, ...]
     where: Node | None
     at: int
+    limit: int | None = None
+    limit_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW; the query stands from `start` to `end` in the script."""
+
+    name: Name
+    if_not_exists: bool
+    columns: tuple[Name, ...] | None
+    select: Select
+    at: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +284,58 @@ class Insert:
     columns: tuple[Name, ...] | None
     select: Select
     at: int
+    options: tuple[OptionNode, ...] = ()
 
 
-Statement = CreateTable | SetOption | Insert
+@dataclass(frozen=True, slots=True)
+class StatementSet:
+    """EXECUTE STATEMENT SET BEGIN … END."""
+
+    inserts: tuple[Insert, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of what a job would run."""
+
+    statement: JobStatement
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE of a table or view."""
+
+    name: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW of a list of things, or of the CREATE statement of `name`."""
+
+    what: str
+    at: int
+    name: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSettings:
+    """SET without a key."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """STOP JOB 'id'."""
+
+    job_id: str
+    at: int
+
+
+JobStatement = Insert | Select | StatementSet
+Declaration = CreateTable | CreateView | Drop | SetOption | Reset
+Question = Explain | Describe | Show | ShowSettings
+Statement = Declaration | JobStatement | Question | StopJob

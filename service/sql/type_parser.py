@@ -30,6 +30,11 @@ _SIZED = {
 }
 _LATER = ("ARRAY", "MAP", "MULTISET", "ROW", "RAW", "INTERVAL", "VARIANT", "STRUCTURED")
 
+_NESTED = dict.fromkeys(
+    ("ROW", "ARRAY", "MAP", "MULTISET"),
+    "Use flat columns; nested data is read as STRING only where the producer writes it as text.",
+)
+
 
 def parse_type(cursor: TokenCursor) -> TypeNode:
     """Read a type.
@@ -54,7 +59,7 @@ def parse_type(cursor: TokenCursor) -> TypeNode:
         raise cursor.script.error(
             token.start,
             f"type {word} is not supported",
-            hint="Use scalar columns; nested data can be declared as STRING.",
+            hint=_NESTED.get(word, "Use scalar columns."),
         )
     known = (*_SIMPLE, *_SIZED, *_PARSERS)
     raise cursor.unexpected(

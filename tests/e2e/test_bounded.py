@@ -89,7 +89,7 @@ def assert_finished_for_good(job: RunningJob, finished: dict[str, Any]) -> None:
     assert job.rig.client.post(f"/v1/jobs/{job.id}:start").status_code == 409
     assert job.status()["state"] == "FINISHED"
     assert (job.directory / "tables").is_dir()
-    shown = sluice(job.rig, "status", job.id)
+    shown = sluice(job.rig, "jobs", "get", job.id)
     assert "FINISHED" in shown.stdout, shown
 
 

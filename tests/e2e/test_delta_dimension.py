@@ -56,7 +56,7 @@ def titles(rows: list[dict[str, Any]]) -> dict[int, tuple[str | None, str | None
     return {row["item_id"]: (row["name"], row["title"]) for row in rows}
 
 
-def test_a_delta_table_is_joined_beside_a_database_and_followed_over_a_restart(rig: Rig) -> None:
+def test_a_delta_table_is_joined_beside_a_database_and_followed_over_a_pause(rig: Rig) -> None:
     path, product = unique_name("chained"), unique_name("product")
     table = rig.output(product)
     write_deltalake(table, products((1, "one"), (2, "two"), (3, "three")))
@@ -80,14 +80,35 @@ def test_a_delta_table_is_joined_beside_a_database_and_followed_over_a_restart(r
             }
             assert all(version_of_product(row) > seen for row in found)
 
-            job.stop()
+            pause(rig, job)
+            produce(rig.kafka.bootstrap_servers, topic, [click(9, 4)])
             write_deltalake(table, products((1, "uno"), (9, "nine")), mode="overwrite")
-            rig.client.post(f"/v1/jobs/{job.id}:start").raise_for_status()
+            rig.client.post(f"/v1/jobs/{job.id}:resume").raise_for_status()
             followed = wait_followed(job, DeltaTable(table).version(), changes=4)
             assert dimension(followed, "product")["generation"] == 1
             produce(rig.kafka.bootstrap_servers, topic, [click(7, 1), click(7, 3), click(7, 9)])
-            found = [r for r in job.wait_output(path, 9) if r["_offset"] >= 6]
-            assert titles(found) == {1: ("x", "uno"), 3: ("x", None), 9: ("x", "nine")}
+            rows = job.wait_output(path, 10)
+            assert len(rows) == 10
+            assert titles([row for row in rows if row["_offset"] >= 6]) == {
+                4: ("user 9", None),
+                1: ("x", "uno"),
+                3: ("x", None),
+                9: ("x", "nine"),
+            }
+
+
+def pause(rig: Rig, job: RunningJob) -> None:
+    """Pause the job, whose records are all joined, and see what it says of itself."""
+    newest = rig.get(f"/v1/jobs/{job.id}/batches?limit=1")["items"][0]
+    assert (newest["committed"], newest["pin"]["end_offsets"]) == (True, {"0": 6})
+    job.wait_for(lambda s: s["probe"]["next_offsets"] == {"0": 6}, "all is joined")
+    wait = rig.get(f"/v1/jobs/{job.id}/explain-wait")
+    assert wait["sentence"].startswith("Every record of topic"), wait
+    rig.client.post(f"/v1/jobs/{job.id}:pause").raise_for_status()
+    job.wait_state("PAUSED")
+    assert job.runner() is None
+    wait = rig.get(f"/v1/jobs/{job.id}/explain-wait")
+    assert wait["sentence"] == "The job is paused by request."
 
 
 def assert_opened(job: RunningJob, path: str) -> int:
@@ -97,6 +118,8 @@ def assert_opened(job: RunningJob, path: str) -> int:
     assert (copied["source"], copied["source_version"]) == ("delta", 0)
     assert copied["evidence"] == "in_band_watermark"
     assert (copied["snapshot"]["rows_done"], copied["snapshot"]["rows_total"]) == (3, 3)
+    assert copied["emitted"]["watermark"]["use_processing_time"] is True
+    assert copied["emitted"]["offsets"].keys() == {"0", "1"}
     rows = job.wait_output(path, 3)
     assert titles(rows) == {1: ("user 7", "one"), 2: ("user 8", "two"), 4: ("user 9", None)}
     seen = version_of_product(rows[0])

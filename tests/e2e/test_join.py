@@ -245,6 +245,38 @@ def test_the_example_of_flip_326_runs_as_it_is_written(rig: Rig) -> None:
         assert not job.directory.exists()
 
 
+def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
+    """A bare SELECT over a view of the stream: no sink, and nobody stops it."""
+    statements = [
+        "CREATE TABLE user_info (user_id INT PRIMARY KEY, gender VARCHAR(8) NOT NULL)",
+        "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M') FROM seq_0_to_9",
+    ]
+    with new_schema(rig.mariadb, *statements) as schema:
+        sql = f"""
+        CREATE TABLE user_info (user_id INTEGER PRIMARY KEY NOT ENFORCED, gender STRING)
+        WITH ('connector' = 'mysql-cdc', 'database-name' = '{schema}', 'hostname' = 'localhost',
+            'port' = '{rig.mariadb.port}', 'username' = '{rig.mariadb.cdc_user}',
+            'password' = '{rig.mariadb.cdc_password}', 'table-name' = 'user_info');
+        CREATE TABLE click_event (user_id INTEGER, proctime AS PROCTIME())
+        WITH ('connector' = 'datagen', 'rows-per-second' = '200', 'number-of-rows' = '100',
+            'fields.user_id.min' = '0', 'fields.user_id.max' = '9');
+        CREATE VIEW odd AS SELECT * FROM click_event WHERE MOD(user_id, 2) = 1;
+        SELECT odd.user_id, gender FROM odd, LATERAL TABLE(user_info(odd.proctime)) AS u
+        WHERE odd.user_id = u.user_id LIMIT 5;
+        """
+        with rig.job(sql) as job:
+            status = job.wait_for(
+                lambda s: s["state"] == "FINISHED", "the preview ends", deadline_s=300
+            )
+            assert status["name"] == "preview"
+            told = " ".join(warning["message"] for warning in status["warnings"])
+            assert "This is a preview" in told
+            log = (job.directory / "runner.log").read_text()
+            rows = [line[3:-1].split(", ") for line in log.splitlines() if line.startswith("+I[")]
+            assert len(rows) == 5
+            assert all(int(user) % 2 and gender == "F" for user, gender in rows)
+
+
 def second_runner(job: RunningJob) -> int:
     """The exit code of another runner on the checkpoint of a running job."""
     command = [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(job.directory)]

@@ -12,6 +12,8 @@ from kafka.errors import TopicAlreadyExistsError
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.jobs.layout import JobLayout
+from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import ROOT
 from tests.support.rig import Rig, RunningJob, cdc_table, is_alive, kafka_table, running_rig
 from tests.support.sql import new_schema
@@ -66,6 +68,14 @@ def look_back(rig: Rig, job: RunningJob, topic: str, path: str) -> None:
     assert found["identical"] is True
     batch = rig.get(f"/v1/jobs/{job.id}/batches/{row['_batch']}")
     assert batch["committed"] is True
+    version = str(batch["pin"]["versions"]["users"])
+    code, found = sluice(rig, "dim", "get", job.id, "users", "2", "9", "--version", version)
+    assert code == 1  # there is no user 9
+    assert [row["values"] for row in found["items"]] == [{"user_id": 2, "name": "two"}]
+    assert [(a["key"], a["reason"]) for a in found["absent"]] == [({"user_id": 9}, "no-record")]
+    code, found = sluice(rig, "preview", job.id, "--limit", "3")
+    assert code == 0
+    assert {r["values"]["name"] for r in found["items"]} == {"one", "two", None}
     missing = rig.client.get(f"/v1/jobs/{job.id}/batches/999999")
     assert (missing.status_code, missing.json()["type"]) == (
         404,
@@ -107,6 +117,18 @@ def lose_the_topic(rig: Rig, job: RunningJob, topic: str, path: str) -> None:
     assert listed == status["acknowledgements"]
 
 
+def nothing_shows_the_password(rig: Rig, job: RunningJob) -> None:
+    """It was written into the script: it is in one file, and no process shows it."""
+    password, runner = rig.mariadb.cdc_password, job.runner()
+    assert runner is not None
+    assert processes_with(password, [runner.pid]) == []
+    assert files_with(password, job.directory, rig.settings.warehouse_dir) == [
+        JobLayout(job.directory).secrets
+    ]
+    assert files_with(password, *rig.settings.data_dir.glob("jobs.db*")) == []
+    assert password not in f"{job.status()}{job.events()}"
+
+
 def test_an_operator_looks_back_and_decides_about_a_topic_that_was_made_anew(rig: Rig) -> None:
     topic, path = create_topic(rig.kafka.bootstrap_servers), unique_name("operator")
     clicks(rig, topic, 1, 2, 3)
@@ -117,6 +139,7 @@ def test_an_operator_looks_back_and_decides_about_a_topic_that_was_made_anew(rig
         job.wait_joining()
         job.wait_output(path, 3)
         look_back(rig, job, topic, path)
+        nothing_shows_the_password(rig, job)
         lose_the_topic(rig, job, topic, path)
 
 

@@ -20,6 +20,7 @@ SECRETS = {
     "spark.credentials.x": "hidden three",
 }
 PLAIN = {"spark.sql.shuffle.partitions": "3"}
+JAVA = {"spark.driver.extraJavaOptions": "-Dours=theirs"}
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -46,7 +47,7 @@ def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, sp
     unfit = tmp_path / "unfit.jsa"
     unfit.write_bytes(b"no archive of this JVM")
     jars = [str(j) for j in spark_jars]
-    given = [str(tmp_path), jars, str(java.home), str(unfit), {**SECRETS, **PLAIN}]
+    given = [str(tmp_path), jars, str(java.home), str(unfit), {**SECRETS, **PLAIN, **JAVA}]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(given),
@@ -59,9 +60,13 @@ def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, sp
     assert "jsa" not in done.stdout + done.stderr
     shown, known, hadoop = json.loads((tmp_path / "told.json").read_text())
     words = [word for line in shown for word in line]
+    options = known.pop("spark.driver.extraJavaOptions")
     assert known == {**SECRETS, **PLAIN}
     assert hadoop == "open sesame"
     assert "spark.sql.shuffle.partitions=3" in words
+    for option in ("-Dours=theirs", "-Dorg.apache.kafka.disallowed.login.modules=com.sun."):
+        assert option in options, "what the user adds keeps Kafka's limits"
+        assert any(word.startswith(option) for word in words)
     assert not [word for word in words if any(value in word for value in SECRETS.values())]
 
 

@@ -30,6 +30,19 @@ ENDS = {
         {"bounded_mode": BoundedMode.SPECIFIC, "bounded_offsets": ((1, 2),)},
         {0: 0, 1: 2},
     ),
+    "a_preview_reads_some_records_of_each_partition": (
+        {**LATEST, "bounded_records": 5},
+        {0: 5, 1: 4},
+    ),
+    "a_preview_counts_from_its_start": (
+        {
+            **LATEST,
+            "startup_mode": StartupMode.SPECIFIC,
+            "startup_offsets": ((0, 7), (1, 1)),
+            "bounded_records": 2,
+        },
+        {0: 9, 1: 3},
+    ),
     "an_end_before_the_start_is_an_empty_range": (
         {
             "startup_mode": StartupMode.SPECIFIC,

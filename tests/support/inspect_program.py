@@ -33,12 +33,16 @@ def parse():
     parser.add_argument("--job-dir", type=Path)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("batch").add_argument("--number", type=int)
+    batches = commands.add_parser("batches")
+    for name in ("below", "limit"):
+        batches.add_argument(f"--{name}", type=int)
     replay = commands.add_parser("replay")
     replay.add_argument("--batch", type=int)
     replay.add_argument("--diff", action="store_true")
     explain = commands.add_parser("explain-row")
     for name, kind in (("topic", str), ("partition", int), ("offset", int)):
         explain.add_argument(f"--{name}", type=kind)
+    commands.add_parser("tables")
     commands.add_parser("doctor")
     letters = commands.add_parser("dead-letters").add_subparsers(dest="what", required=True)
     listing = letters.add_parser("list")
@@ -56,6 +60,14 @@ def parse():
 def batch(found):
     pin = {"batch": found.number, "versions": {"users": 3}}
     return {"batch": found.number, "pin": pin, "committed": True, "records": 5}
+
+
+def batches(found):
+    newest = 4 if found.below is None else min(4, found.below - 1)
+    numbers = list(range(newest, -1, -1))
+    shown = numbers[: found.limit]
+    pins = [{"batch": n, "pin": {"batch": n}, "committed": True, "records": 5} for n in shown]
+    return {"items": pins, "next_cursor": shown[-1] if len(numbers) > len(shown) else None}
 
 
 def replay(found):
@@ -125,8 +137,36 @@ def dead_letters(found):
     return {"items": items, "next_cursor": f"4.0.{last}" if last < 6 else None}
 
 
+def tables(found):
+    question = json.load(sys.stdin)["question"]
+    if question["what"] == "preview":
+        column = {"name": HOSTILE, "type": "STRING", "nullable": True}
+        row = {"batch": 4, "output_version": 5, "values": {HOSTILE: HOSTILE}}
+        return {
+            "table": "o",
+            "columns": [column],
+            "batches": [],
+            "items": [row],
+            "truncated": False,
+        }
+    told = {"table": "users", "source": "mysql-cdc", "primary_key": ["id"], "complete": True}
+    told |= {"columns": [{"name": "id", "type": "STRING", "nullable": False}]}
+    if question["what"] == "dimensions":
+        return {"items": [{**told, "version": 3, "oldest_version": 1, "pinned_version": None}]}
+    place = {"position": {"epoch": 0, "file": 1, "pos": 2, "row": 0}, "source_ts_ms": 0}
+    row = {"key": {"id": HOSTILE}, "values": {"id": HOSTILE}, **place}
+    if question["what"] == "rows":
+        versions = {"version": 3, "newest_version": 3}
+        return {**told, **versions, "items": [row], "absent": [], "next_cursor": None}
+    change = {**row, "change": "insert", "before": None, "after": row["values"]}
+    versions = {"from_version": 1, "to_version": 3}
+    return {**told, **versions, "items": [change], "next_cursor": None}
+
+
 COMMANDS = {
+    "tables": tables,
     "batch": batch,
+    "batches": batches,
     "replay": replay,
     "explain-row": explain_row,
     "doctor": doctor,

@@ -43,3 +43,15 @@ def test_a_blackhole_counts_and_prints_nothing(tmp_path, frame):
     report = writer.run(frame, probe_task(tmp_path, BlackholeSink()), PIN)
     writer.commit(report, PIN, 2)
     assert (report.counts["joined"], out.getvalue()) == (3, "")
+
+
+def test_a_preview_prints_its_first_rows_over_all_batches(tmp_path, frame):
+    out = io.StringIO()
+    writer = ConsoleSinkWriter(out, "", row_limit=4)
+    task = probe_task(tmp_path, PrintSink(row_limit=4))
+    for _ in range(2):
+        report = writer.run(frame, task, PIN)
+        assert report.counts["joined"] == 3
+        writer.commit(report, PIN, 2)
+    rows = ["+I[1, r5]", "+I[3, null]", "+I[2, r5]"]
+    assert out.getvalue().splitlines() == [*rows, rows[0]]

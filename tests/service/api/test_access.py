@@ -267,11 +267,11 @@ def test_no_other_site_gets_anything_and_answers_are_hardened(http, tokens):
 
 def test_changes_and_refusals_are_audited_without_secrets(plane, http, tokens):
     job = {"sql": script(password="open sesame"), "name": "audited"}
-    made = http.post("/v1/jobs?x=hidden", json=job, headers=bearer(tokens[Scope.OPERATOR]))
+    made = http.post("/v1/jobs", json=job, headers=bearer(tokens[Scope.OPERATOR]))
     assert made.status_code == 201
     assert http.get("/v1/jobs", headers=bearer(tokens[Scope.ADMIN])).status_code == 200
     time.sleep(1.1)  # refusals of an address are written once a second
-    http.post("/v1/jobs", json=job, headers=bearer(tokens[Scope.VIEWER]))
+    http.post("/v1/jobs?x=hidden", json=job, headers=bearer(tokens[Scope.VIEWER]))
     path = plane.services.settings.data_dir / "audit.jsonl"
     text = path.read_text()
     lines = [json.loads(line) for line in text.splitlines()]

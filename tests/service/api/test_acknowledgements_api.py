@@ -109,7 +109,7 @@ def test_without_a_runner_nothing_is_asked(plane, http, submitted):
     answer = http.post(f"/v1/jobs/{job_id}:acknowledge", json=DECISION)
     assert answer.status_code == 409
     assert answer.json()["type"] == "urn:sluice:problem:runner-absent"
-    assert "sluice start" in answer.json()["hint"]
+    assert "sluice jobs resume" in answer.json()["hint"]
     assert not JobLayout(plane.services.settings.jobs_dir / job_id).requests.exists()
 
 

@@ -54,6 +54,15 @@ def test_a_batch_is_shown_and_repeated(http, job_of):
     assert http.post(f"{path}/13:replay").json()["differences"] == []
 
 
+def test_batches_are_listed_in_pages_the_newest_first(http, job_of):
+    path = f"/v1/jobs/{job_of('good')}/batches"
+    first = http.get(path, params={"limit": 3}).json()
+    assert [batch["batch"] for batch in first["items"]] == [4, 3, 2]
+    second = http.get(path, params={"limit": 3, "cursor": first["next_cursor"]}).json()
+    assert [batch["batch"] for batch in second["items"]] == [1, 0]
+    assert second["next_cursor"] is None
+
+
 def test_a_record_is_explained(http, job_of):
     found = http.get(f"/v1/jobs/{job_of('good')}/rows/shop.clicks-1/2/33").json()
     assert found["coordinates"] == {"topic": "shop.clicks-1", "partition": 2, "offset": 33}
@@ -123,6 +132,8 @@ def test_a_replay_that_makes_no_sense_is_a_problem(http, job_of, body, detail):
 
 ADDRESSES = {
     "batch_no_number": "batches/x",
+    "batch_list_too_long": "batches?limit=201",
+    "batch_cursor_negative": "batches?cursor=-1",
     "batch_negative": "batches/-1",
     "batch_beyond_int64": f"batches/{2**63}",
     "topic_with_slash": "rows/a%2Fb/0/0",

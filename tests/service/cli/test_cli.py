@@ -43,27 +43,25 @@ def sluice(plane):
 def test_a_job_is_driven_from_the_command_line(plane, sluice, tmp_path):
     file = tmp_path / "job.sql"
     file.write_text(script())
-    submitted = sluice("submit", str(file), "--name", "driven", "--wait", "joining")
+    submitted = sluice("submit", str(file), "--name", "driven", "--wait", "join")
     assert submitted.returncode == 0, submitted.stderr
     job_id = submitted.stdout.strip()
     assert len(job_id) == 36
-    shown = sluice("status", "driven")
+    shown = sluice("jobs", "get", "driven")
     assert "JOINING" in shown.stdout
     assert "MIN + processing time" in shown.stdout
     assert "\x1b" not in shown.stdout
-    assert json.loads(sluice("status", job_id, "--output", "json").stdout)["id"] == job_id
-    listed = sluice("status")
-    assert job_id in listed.stdout
-    assert listed.stdout.startswith("ID")
-    log = sluice("logs", "driven")
+    log = sluice("jobs", "logs", "driven")
     assert "runner runs" in log.stdout
     assert "\x1b" not in log.stdout
-    assert sluice("stop", "driven").returncode == 0
-    assert json.loads(sluice("status", job_id, "--output", "json").stdout)["state"] == "STOPPED"
-    assert sluice("start", "driven").returncode == 0
+    assert sluice("jobs", "stop", "driven").returncode == 0
     with Client(plane.url) as client:
-        wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=20)
-    removed = sluice("rm", "driven", "--output")
+        assert client.job(job_id)["state"] == "STOPPED"
+    again = sluice("jobs", "resume", "driven", "--wait", "--timeout", "60")
+    assert again.returncode == 0, again.stderr
+    with Client(plane.url) as client:
+        assert client.job(job_id)["state"] == "JOINING"
+    removed = sluice("jobs", "rm", "driven", "--with-output")
     assert removed.returncode == 0
     assert removed.stdout == ""
     assert "removed with its output" in removed.stderr
@@ -76,7 +74,7 @@ def test_a_script_comes_from_standard_input(sluice):
 
 
 def test_a_job_that_fails_while_waiting_is_an_error(sluice):
-    failed = sluice("submit", "-", "--name", "fail", "--wait", "joining", text=script())
+    failed = sluice("submit", "-", "--name", "fail", "--wait", "join", text=script())
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
 
@@ -93,23 +91,27 @@ def test_a_bounded_job_is_waited_for(plane, sluice):
         assert waited.returncode == 0, waited.stderr
     with Client(plane.url) as client:
         wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
-    assert "FINISHED" in sluice("status", job_id).stdout
+    assert "FINISHED" in sluice("jobs", "get", job_id).stdout
 
 
 def test_validate_needs_no_control_plane(sluice):
     good = sluice("validate", "-", text=script(), SLUICE_SERVER="http://127.0.0.1:1")
     assert good.returncode == 0
-    assert "users" in good.stdout
+    assert good.stdout == "valid: job enriched\n"
     bad = sluice("validate", "-", text="SELECT 1", SLUICE_SERVER="http://127.0.0.1:1")
     assert bad.returncode == 1
-    assert bad.stderr.startswith("error: line 1")
+    error, line, caret, hint = bad.stderr.splitlines()
+    assert error.startswith("error: line 1")
+    assert line == "  SELECT 1"
+    assert caret.strip() == "^"
+    assert hint.startswith("hint: ")
 
 
-def test_validate_says_who_would_append_to_the_output_and_why(sluice, tmp_path):
+def test_explain_says_who_would_append_to_the_output_and_why(sluice, tmp_path):
     sql = script().replace("'blackhole'", "'delta', 'path'='out', 'row-metadata'='false'")
 
     def writer():
-        told = sluice("validate", "-", text=sql, SLUICE_WAREHOUSE_DIR=str(tmp_path))
+        told = sluice("explain", "-", text=sql, SLUICE_WAREHOUSE_DIR=str(tmp_path))
         assert told.returncode == 0, told.stderr
         return told.stdout.splitlines()[-1], told.stderr
 
@@ -126,13 +128,15 @@ def test_validate_says_who_would_append_to_the_output_and_why(sluice, tmp_path):
 
 
 WRONG = {
-    "unknown_job": (["status", "nobody"], 1, 'job "nobody" does not exist'),
+    "unknown_job": (["jobs", "get", "nobody"], 1, 'job "nobody" does not exist'),
     "no_such_file": (["submit", "/nowhere/job.sql"], 1, "cannot be read"),
-    "no_server": (["status", "--server", "http://127.0.0.1:1"], 1, "connection refused"),
-    "no_address": (["status", "--server", "nonsense"], 1, "cannot be reached"),
+    "no_server": (["jobs", "ls", "--server", "http://127.0.0.1:1"], 3, "connection refused"),
+    "no_address": (["jobs", "ls", "--server", "nonsense"], 3, "cannot be reached"),
     "unknown_command": (["frobnicate"], 2, "No such command"),
-    "unknown_option": (["status", "--frobnicate"], 2, "No such option"),
-    "missing_argument": (["stop"], 2, "Missing argument"),
+    "unknown_option": (["jobs", "ls", "--frobnicate"], 2, "No such option"),
+    "missing_argument": (["jobs", "stop"], 2, "Missing argument"),
+    "unknown_phase": (["wait", "driven", "heaven"], 2, '"heaven" is no phase'),
+    "verb_without_its_group": (["stop", "driven"], 2, "No such command"),
 }
 
 

@@ -55,10 +55,13 @@ COMMANDS = {
     "row": (["explain-row", "good", "clicks/0/7"], 0, "equal to version 2 of current"),
     "letters": (["dlq", "ls", "good"], 0, "0/6"),
     "letter": (["dlq", "show", "good", "0/7"], 0, "reason"),
+    "table_rows": (["dim", "get", "good", "users"], 0, "owned"),
+    "table_changes": (["dim", "diff", "good", "users", "--from", "1"], 0, "owned"),
+    "output": (["preview", "good"], 0, "owned"),
     "machine": (["doctor"], 0, "unknown"),
     "healthy_job": (["doctor", "good"], 0, "9 GiB"),
     "sick_job": (["doctor", "sick"], 1, "FAILED"),
-    "status_with_warning": (["status", "near"], 0, "Raise retention.ms."),
+    "job_with_warning": (["jobs", "get", "near"], 0, "Raise retention.ms."),
 }
 
 
@@ -137,7 +140,7 @@ def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
     with Client(plane.url) as client:
         job_id = client.submit(script(), "lost")["id"]
         wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
-    shown = sluice("status", "lost").text
+    shown = sluice("jobs", "get", "lost").text
     assert f"sluice acknowledge {job_id} records-lost --choice continue" in shown
     done = sluice("acknowledge", "lost", "records-lost", "--reason", "old clicks")
     assert done.returncode == 0, done.said
@@ -146,7 +149,7 @@ def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
     again = sluice("acknowledge", "lost", "records-lost", "--reason", "old clicks")
     assert again.returncode == 1
     assert again.said.startswith("error: no such stall")
-    shown = sluice("status", "lost").text
+    shown = sluice("jobs", "get", "lost").text
     assert "records-lost (continue)" in shown
     assert "old clicks; not joined: partition 0: 5 to 9" in shown
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from service.cli import app
 from service.credentials import Credentials
 from service.errors import ConfigError
+from service.jobs.runner_process import environment
 from tests.support.control_plane import ROOT, control_plane
 
 
@@ -38,8 +39,8 @@ def test_the_first_token_opens_the_way_for_others(tmp_path):
     file = tmp_path / "token"
     file.write_text(token + "\n")
     with control_plane(data_dir, auth_required=True) as plane:
-        without = sluice("status", SLUICE_SERVER=plane.url)
-        assert without.returncode == 1
+        without = sluice("jobs", "ls", SLUICE_SERVER=plane.url)
+        assert without.returncode == 4
         assert without.stderr.startswith("error: request has no token\nhint: ")
         admin = {"SLUICE_SERVER": plane.url, "SLUICE_TOKEN_FILE": str(file), "SLUICE_TOKEN": None}
 
@@ -73,3 +74,8 @@ def test_a_token_file_has_one_token(tmp_path, monkeypatch, content):
     assert "slc_" not in caught.value.message
     monkeypatch.setenv("SLUICE_TOKEN", "slc_c")
     assert Credentials.of_environment().token == "slc_c"
+
+
+def test_runners_do_not_inherit_the_operators_token(monkeypatch):
+    monkeypatch.setenv("SLUICE_TOKEN", "slc_c")
+    assert "SLUICE_TOKEN" not in environment()

@@ -44,6 +44,12 @@ def test_a_batch_is_shown_with_pin_and_commits(job):
     assert found["life"]["first_batch"] == 0
 
 
+def test_batches_are_listed_with_what_each_has_committed(job):
+    found = inspect("batches", "--limit", "5", job=job)
+    assert found == {"items": [inspect("batch", "--number", "0", job=job)], "next_cursor": None}
+    assert inspect("batches", "--below", "0", job=job)["items"] == []
+
+
 def test_a_replay_reads_only(job):
     def files():
         return {p: p.stat().st_mtime_ns for p in job.data_dir.rglob("*") if p.is_file()}

@@ -12,8 +12,9 @@ from joins.expressions import Column
 from joins.kernels.evaluate import FUNCTIONS as EVALUATED
 from joins.kernels.evaluate import Scope, evaluate_rows
 from joins.types import TypeName, arrow_type
-from service.sql.functions import CALLS, FUNCTIONS, REFUSED
+from service.sql.functions import CALLS, FUNCTIONS, NAMES, REFUSED
 from service.sql.planner import plan
+from tests.service.sql.scripts import selecting
 
 CASES = {
     path.stem: text
@@ -67,3 +68,74 @@ def test_planned_expression_evaluates_to_its_type(text, row):
         assert result.values.type == arrow_type(root.type)
         assert len(result.values) == 1
         assert row is None or TEXT_CASTS.search(text) or result.errors == {}
+
+
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+RESULTS = {
+    "CONCAT_WS('~', 'AA', CAST(NULL AS STRING), 'BB', '', 'CC')": "AA~BB~~CC",
+    "SUBSTRING('Apache Flink' FROM 8 FOR 3)": "Fli",
+    "SUBSTRING('Apache Flink' FROM -5)": "Flink",
+    "SUBSTR('abc', 2)": "bc",
+    "TRIM('  a ')": "a",
+    "TRIM(LEADING 'x' FROM 'xxax')": "ax",
+    "TRIM(TRAILING 'x' FROM 'xxax')": "xxa",
+    "POSITION('in' IN 'Flink')": "3",
+    "INSTR('Flink', 'in')": "3",
+    "INSTR('Flink', 'x')": "0",
+    "LOCATE('in', 'Flink')": "3",
+    "CHAR_LENGTH('äö')": "2",
+    "COALESCE(CAST(NULL AS STRING), 'x')": "x",
+    "NULLIF(5, 5)": None,
+    "NULLIF(5, 0)": "5",
+    "IFNULL(CAST(NULL AS INT), 5)": "5",
+    "IFNULL(1, 5)": "1",
+    "IF(1 > 2, 'yes', 'no')": "no",
+    "GREATEST(1, 3, 2)": "3",
+    "GREATEST(1, CAST(NULL AS INT))": None,
+    "LEAST(1, 3, 2)": "1",
+    "LPAD('hi', 4, '??')": "??hi",
+    "LPAD('hi', 1, '??')": "h",
+    "RPAD('hi', 4, '?')": "hi??",
+    "REPLACE('hello world', 'world', 'flink')": "hello flink",
+    "REVERSE('abc')": "cba",
+    "LEFT('abc', 2)": "ab",
+    "RIGHT('abc', 2)": "bc",
+    "MOD(-7, 2)": "-1",
+    "ROUND(CAST(2.5 AS DECIMAL(3, 1)), 0)": "3",
+    "CEIL(CAST(2.1 AS DECIMAL(3, 1)))": "3",
+    "FLOOR(CAST(-2.1 AS DECIMAL(3, 1)))": "-3",
+    "YEAR(DATE '1994-09-27')": "1994",
+    "QUARTER(DATE '1994-09-27')": "3",
+    "MONTH(DATE '1994-09-27')": "9",
+    "WEEK(DATE '1994-09-27')": "39",
+    "WEEK(DATE '2021-01-03')": "53",
+    "DAYOFYEAR(DATE '1994-09-27')": "270",
+    "DAYOFMONTH(DATE '1994-09-27')": "27",
+    "DAYOFWEEK(DATE '1994-09-27')": "3",
+    "DAYOFWEEK(DATE '2021-01-03')": "1",
+    "EXTRACT(DOW FROM DATE '2021-01-02')": "7",
+    "EXTRACT(DOY FROM TIMESTAMP '2024-12-31 23:00:00')": "366",
+    "HOUR(TIMESTAMP '1994-09-27 13:14:15')": "13",
+    "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05.999', 'yyyy-MM-dd HH:mm:ss')": (
+        "2024-02-29 13:04:05"
+    ),
+    "DATE_FORMAT(TIMESTAMP '0007-02-09 00:00:00', 'yyyy/MM/dd')": "0007/02/09",
+    "DATE_FORMAT(TIMESTAMP '1969-12-31 23:59:59.5', 'ss')": "59",
+    "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05', 'HH''h''mm 100%')": "13h04 100%",
+    "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'yyyy')": None,
+    "DATE_FORMAT(CURRENT_TIMESTAMP, 'yyyyMMdd')": "20231114",
+}
+
+
+@pytest.mark.parametrize(("expression", "expected"), RESULTS.items(), ids=RESULTS)
+def test_result_is_that_of_flink(expression, expected):
+    (column,) = plan(selecting(f"CAST({expression} AS STRING)")).output
+    result = evaluate_rows(column.expression, Scope(column_of(None), 1, 1_700_000_000_123))
+    assert result.errors == {}
+    assert result.values.to_pylist() == [expected]
+
+
+def test_the_readme_lists_the_functions_and_no_other():
+    section = README.partition("### Functions")[2].partition("\n#")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert sorted(re.findall(r"`([A-Z_]+)`", " ".join(rows))) == sorted(NAMES)

@@ -12,7 +12,8 @@ GOOD = selecting("CASE WHEN n > 1 THEN UPPER(t) ELSE COALESCE(name, 'x') || CAST
 TOKENS = re.findall(r"'[^']*'|\w+|\s+|\S", GOOD)
 EXTRA = (
     "WITH FOR NOT NULL ( ) BETWEEN IN LIKE IS DISTINCT EXTRACT TRIM 1e5 .5 x'0a' ` ' -- /* */ "
-    "${env:X} DATE INTERVAL *"
+    "${env:X} DATE INTERVAL * CREATE DROP VIEW LATERAL /*+ OPTIONS */ EXPLAIN DESCRIBE SHOW LIMIT "
+    "7 EXECUTE STATEMENT SET BEGIN END; RESET STOP JOB INCLUDING ALL"
 )
 WORDS = sorted({token for token in TOKENS if not token.isspace()} | set(EXTRA.split()))
 

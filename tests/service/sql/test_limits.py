@@ -6,7 +6,20 @@ from service.sql.errors import SqlError
 from service.sql.planner import plan
 from tests.service.sql.scripts import selecting
 
+WIDE = "CREATE TABLE w ({}) WITH ('connector' = 'print');\n".format(
+    ", ".join(f"c{at} INT" for at in range(900))
+)
+VIEWS = "".join(f"CREATE VIEW v{at} AS SELECT * FROM v{at - 1};\n" for at in range(1, 20))
 TOO_MUCH = {
+    "columns_of_views": (
+        f"{WIDE} CREATE VIEW v0 AS SELECT * FROM w;\n{VIEWS}",
+        "views are expanded to more than 100,000 columns",
+    ),
+    "views_that_double_an_expression": (
+        "CREATE TABLE w (a STRING) WITH ('connector' = 'print');\n"
+        "CREATE VIEW v0 AS SELECT a || a AS a FROM w;\n" + VIEWS.replace("*", "a || a AS a"),
+        "too large once it is written out",
+    ),
     "64_kib": ("-- " + "x" * MAX_BYTES, "more than 65,536"),
     "64_kib_of_wide_characters": ("-- " + "\N{PILE OF POO}" * (MAX_BYTES // 4), "more than 65,536"),
     "ten_thousand_tokens": (";" * 10_001, "more than 10,000"),

@@ -1,4 +1,7 @@
+import pytest
+
 from service.jobs import plan_codec
+from service.sql.errors import SqlError
 from service.sql.explain import explain
 from service.sql.planner import plan, plan_script
 from tests.service.sql.scripts import TABLES, selecting
@@ -46,3 +49,132 @@ def test_script_is_shown_without_secrets_and_plans_alike():
 
 def test_explanation_never_shows_a_password():
     assert CANARY not in "\n".join(explain(plan(KAFKA)))
+
+
+AGAIN = (
+    TABLES.split(";")[0]
+    .replace("${secret:shop}", CANARY)
+    .replace("TABLE d", "TABLE IF NOT EXISTS d")
+)
+STORED = {
+    "a_table_that_was_there": selecting("t").replace("INSERT", f"{AGAIN};\nINSERT"),
+    "a_line_comment": f"-- 'password' = '{CANARY}',\n" + selecting("t"),
+    "a_block_comment": f"/* user: cdc\n password: {CANARY} */" + selecting("t"),
+    "a_comment_in_words": f"-- don't tell: pwd={CANARY}\n" + selecting("t"),
+    "the_value_in_a_comment": f"-- was {CANARY} before\n{INLINE}",
+    "a_quote_in_a_comment": f"-- it's\n-- 'password' = '{CANARY}'\n" + selecting("t"),
+}
+
+
+@pytest.mark.parametrize("script", STORED.values(), ids=STORED)
+def test_what_is_stored_has_no_password_from_where_nothing_reads_it(script):
+    stored = plan_script(script).plan
+    assert CANARY not in plan_codec.dump(stored).decode()
+    assert stored.sql.count("\n") == script.count("\n")
+    assert plan_script(stored.sql).plan == stored
+
+
+PASSWORD = "'password' = '${secret:shop}'"
+MISPLACED = {
+    "without_quotes": f"'password' = {CANARY}",
+    "in_double_quotes": f"'password' = \"{CANARY}\"",
+    "in_backticks": f"'password' = `{CANARY}`",
+    "behind_a_colon": f"'password': '{CANARY}'",
+    "behind_two_equal_signs": f"'password' == '{CANARY}'",
+    "behind_nothing": f"'password' '{CANARY}'",
+    "key_without_quotes": f"password = '{CANARY}'",
+    "key_in_double_quotes": f'"password" = "{CANARY}"',
+    "key_misspelt": f"'passwort-x' = 'x', 'pwd' = '{CANARY}'",
+    "in_a_cast": f"'password' = CAST('{CANARY}' AS STRING)",
+    "put_together": f"'password' = 'x' || '{CANARY}'",
+    "in_two_strings": f"'password' = 'x' '{CANARY}'",
+    "on_another_line": f"'password' =\n  '{CANARY}'\n  x",
+    "with_a_line_in_it": f"'password' = '{CANARY}\n'",
+    "with_a_dollar": f"'password' = '{CANARY}${{x'",
+    "as_a_bad_reference": f"'password' = '${{secret:{CANARY} x}}'",
+    "in_the_host": f"'hostname' = 'cdc:{CANARY}@db'",
+    "in_a_url": f"'url' = 'jdbc:mysql://cdc:{CANARY}@db'",
+    "in_a_query": f"'url' = 'jdbc:mysql://db/?user=cdc&password={CANARY}'",
+    "as_jaas_text": f"'jaas' = 'x required password=\"{CANARY}\";'",
+    "in_a_hint": f"/*+ 'password' = '{CANARY}' */ 'password' = 'x'",
+    "as_an_unknown_setting": f"'x' = 'y'); SET 'my.token' = '{CANARY}'; SELECT (",
+}
+
+
+@pytest.mark.parametrize("written", MISPLACED.values(), ids=MISPLACED)
+def test_a_password_in_the_wrong_place_is_not_shown(written):
+    script = selecting("t").replace("'hostname' = 'db', ", "").replace(PASSWORD, written)
+    with pytest.raises(SqlError) as caught:
+        plan_script(script)
+    error = caught.value
+    assert CANARY not in f"{error.message} {error.hint} {error.excerpt}"
+    assert error.excerpt.splitlines()[-1].strip() == "^"
+
+
+def test_masking_takes_time_in_proportion_to_the_script():
+    for part in ("password", "passw.", "a:", "-- ", "/*", "'", '"', "token=", ":" * 4 + "@", "(`"):
+        with pytest.raises(SqlError):
+            plan_script(part * (60_000 // len(part)) + ";")
+
+
+HINT = INLINE.replace("FROM s", f"FROM s /*+ OPTIONS('topic'='{CANARY}') */").replace(
+    "JOIN d", f"JOIN d /*+ OPTIONS('password'='{CANARY}-2') */"
+)
+UNUSED = {
+    "a_dropped_table": INLINE.replace(
+        "CREATE TABLE s",
+        "DROP TABLE d;\n" + TABLES.partition("CREATE TABLE s")[0] + "CREATE TABLE s",
+    ),
+    "a_table_that_is_there": INLINE.replace(
+        "CREATE TABLE s",
+        TABLES.partition("CREATE TABLE s")[0]
+        .replace("CREATE TABLE d", "CREATE TABLE IF NOT EXISTS d")
+        .replace("${secret:shop}", CANARY)
+        + "CREATE TABLE s",
+    ),
+    "like": INLINE.replace("CREATE TABLE s", "CREATE TABLE e LIKE d;\nCREATE TABLE s"),
+    "a_view": INLINE.replace(
+        "CREATE TABLE s",
+        f"CREATE VIEW v AS SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
+    ),
+    "a_view_that_is_there": INLINE.replace(
+        "CREATE TABLE s",
+        "CREATE VIEW v AS SELECT id FROM d;\nCREATE VIEW IF NOT EXISTS v AS "
+        f"SELECT id FROM d /*+ OPTIONS('password'='{CANARY}') */;\nCREATE TABLE s",
+    ),
+    "an_explained_statement": INLINE.replace(
+        "INSERT",
+        f"EXPLAIN SELECT t FROM s JOIN d /*+ OPTIONS('password'='{CANARY}') */ "
+        "FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;\nINSERT",
+    ),
+}
+
+
+@pytest.mark.parametrize("script", UNUSED.values(), ids=UNUSED)
+def test_credentials_of_what_is_not_used_are_not_stored(script):
+    planned = plan_script(script)
+    assert CANARY not in planned.plan.sql
+    assert CANARY not in plan_codec.dump(planned.plan).decode()
+
+
+def test_a_hint_has_a_secret_of_its_own():
+    planned = plan_script(HINT.replace(f"'topic'='{CANARY}'", "'topic'='x'"))
+    (secret,) = planned.inline_secrets
+    assert secret.value == f"{CANARY}-2"
+    assert planned.plan.dimensions[0].source.password == secret.reference
+    assert CANARY not in planned.plan.sql
+
+
+def test_a_table_made_by_like_shares_the_secret():
+    script = INLINE.replace("CREATE TABLE s", "CREATE TABLE e LIKE d;\nCREATE TABLE s")
+    planned = plan_script(script.replace("JOIN d", "JOIN e").replace("d.id", "e.id"))
+    (secret,) = planned.inline_secrets
+    assert secret.name == "inline-d-password"
+    assert planned.plan.dimensions[0].source.password == secret.reference
+
+
+def test_an_error_beside_a_hint_does_not_show_its_secret():
+    with pytest.raises(SqlError) as caught:
+        plan(HINT.replace("'topic'", "'topik'"))
+    assert "topik" in caught.value.message
+    assert CANARY + "-2" not in caught.value.excerpt

@@ -1,0 +1,108 @@
+"""What of the outside a job may reach: the operator's lists of brokers, databases, directories.
+
+Whoever may submit a script chooses where a password is sent and which files are read and written.
+These lists are the limit: they are looked at when a job is submitted and when its runner starts.
+"""
+
+import re
+from pathlib import Path
+
+from joins.plan import (
+    DeltaSink,
+    DeltaTableSource,
+    JoinPlan,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+)
+from service.config import Settings
+from service.errors import NotAllowedError
+
+
+def check_allowed(plan: JoinPlan, settings: Settings) -> None:
+    """See that everything that `plan` reaches is on the operator's lists.
+
+    Raises:
+        NotAllowedError: something is not; the hint names the setting.
+    """
+    ends = ((plan.probe.table, plan.probe.source), (plan.sink_table, plan.sink))
+    for table, end in ends:
+        if isinstance(end, KafkaSource | KafkaSink):
+            _check_brokers(table, end.kafka.bootstrap_servers, settings)
+    for dimension in plan.dimensions:
+        if isinstance(dimension.source, MysqlCdcSource):
+            _check_database(dimension.name, dimension.source, settings)
+        else:
+            confined_path(dimension.source, settings)
+    if isinstance(plan.sink, DeltaSink):
+        confined_path(plan.sink, settings)
+
+
+def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
+    """Where a table of the delta connector is; symbolic links are followed before it is compared.
+
+    Raises:
+        NotAllowedError: it is neither in the warehouse nor in an allowed directory, or it is an
+            output among Sluice's own files.
+    """
+    path = settings.warehouse_dir / table.path.removeprefix("file://")
+    real = _real(path)
+    roots = (settings.warehouse_dir, *settings.allowed_directories)
+    if not any(real.is_relative_to(_real(root)) for root in roots):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{real}", outside the warehouse '
+            f'"{settings.warehouse_dir}"',
+            hint="Give a path relative to the warehouse, or have the operator add the directory to "
+            "SLUICE_ALLOWED_PATHS.",
+        )
+    own = (settings.jobs_dir, settings.kept_secrets_dir, settings.cache_dir)
+    if isinstance(table, DeltaSink) and any(_overlap(real, _real(place)) for place in own):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{real}", where Sluice keeps its own files',
+            hint="Give the output a path of its own in the warehouse.",
+        )
+    return path
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as exc:  # a loop of links
+        raise NotAllowedError(
+            f'path "{path}" cannot be followed: {exc}', hint="Remove the symbolic links."
+        ) from exc
+
+
+def _check_brokers(table: str, servers: str, settings: Settings) -> None:
+    if settings.allowed_brokers is None:
+        return
+    known = ",".join(filter(None, (settings.allowed_brokers, settings.kafka_bootstrap_servers)))
+    for server in servers.split(","):
+        if not _listed(server, known):
+            raise NotAllowedError(
+                f'table "{table}" names broker "{server}", which is not allowed',
+                hint="Use an allowed broker, or have the operator add it to "
+                "SLUICE_ALLOWED_BROKERS.",
+            )
+
+
+def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> None:
+    server = f"{source.hostname}:{source.port}"
+    if settings.allowed_databases is None or _listed(server, settings.allowed_databases):
+        return
+    raise NotAllowedError(
+        f'table "{table}" names database server "{server}", which is not allowed',
+        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_DATABASES.",
+    )
+
+
+def _listed(server: str, patterns: str) -> bool:
+    """Whether one of the patterns is the server's; `*` stands for any characters but a colon."""
+    return any(
+        re.fullmatch("[^:]*".join(map(re.escape, pattern.split("*"))), server, re.IGNORECASE)
+        for pattern in patterns.split(",")
+    )

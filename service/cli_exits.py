@@ -1,0 +1,44 @@
+"""Exit codes of the command line; scripts may rely on them.
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | it could not be done, or what was examined is not as it should be |
+| 2 | the command line is wrong |
+| 3 | no control plane can be reached |
+| 4 | the control plane refuses whoever asks: no token, or one that may not do this |
+| 5 | what was waited for has not happened in time; it goes on |
+| 130 | interrupted; 143 by SIGTERM |
+"""
+
+from enum import IntEnum
+
+from service.client import RefusedError
+from service.errors import UnreachableError, WaitTimeoutError
+from watermark.errors import SluiceError
+
+_DENIALS = (401, 403)
+
+
+class ExitCode(IntEnum):
+    """How a command ended; see the table of this module."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    DENIED = 4
+    TIMED_OUT = 5
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+def exit_code(error: SluiceError) -> ExitCode:
+    """The code of a command that ends with `error`."""
+    if isinstance(error, UnreachableError):
+        return ExitCode.UNREACHABLE
+    if isinstance(error, WaitTimeoutError):
+        return ExitCode.TIMED_OUT
+    if isinstance(error, RefusedError) and error.problem.get("status") in _DENIALS:
+        return ExitCode.DENIED
+    return ExitCode.FAILED

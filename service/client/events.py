@@ -1,0 +1,95 @@
+"""Server-sent events of a job: transitions in order, none twice, over lost connections.
+
+Source: WHATWG HTML, "Server-sent events".
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from service.client.models import Event, JobStatus, Removed, StatusChanged, Transition
+from service.client.transport import Transport, is_passing
+from service.errors import ControlPlaneError
+
+_SHORTEST_S = 0.2
+_LONGEST_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event as it came."""
+
+    name: str
+    data: str
+    id: str | None
+
+
+def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
+    """The events in the lines of a stream; what its end cuts off is dropped, as in browsers."""
+    fields: dict[str, str] = {}
+    data: list[str] = []
+    for line in lines:
+        if line:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "data":
+                data.append(value)
+            elif name in ("event", "id"):
+                fields[name] = value
+            continue
+        if data:
+            yield ServerEvent(fields.get("event", "message"), "\n".join(data), fields.get("id"))
+        fields, data = {}, []
+
+
+class EventStream:
+    """Follows one job; an iterator that ends when the job is gone.
+
+    A connection that is lost is opened again behind the last transition that came.
+
+    Attributes:
+        last_id: number of the last transition that was given; to go on later.
+    """
+
+    def __init__(self, transport: Transport, job_id: str, after: int | None) -> None:
+        self._transport = transport
+        self._path = f"/v1/jobs/{job_id}/events"
+        self.last_id = after
+
+    def __iter__(self) -> Iterator[Event]:
+        pause_s = _SHORTEST_S
+        while True:
+            try:
+                for event in self._connected():
+                    pause_s = _SHORTEST_S
+                    yield event
+                    if isinstance(event, Removed):
+                        return
+            except ControlPlaneError as exc:
+                if not is_passing(exc):
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_S)
+
+    def _connected(self) -> Iterator[Event]:
+        headers = {"Accept": "text/event-stream"}
+        if self.last_id is not None:
+            headers["Last-Event-ID"] = str(self.last_id)
+        with self._transport.stream(self._path, headers) as answer:
+            for found in parse(answer.iter_lines()):
+                event = _event(found)
+                if isinstance(event, Transition):
+                    self.last_id = event.sequence
+                if event is not None:
+                    yield event
+
+
+def _event(found: ServerEvent) -> Event | None:
+    """The event; None for a kind that only newer clients know."""
+    told = json.loads(found.data)
+    if found.name == "transition":
+        return Transition.model_validate(told)
+    if found.name == "status":
+        return StatusChanged(status=JobStatus.model_validate(told))
+    return Removed.model_validate(told) if found.name == "removed" else None

@@ -1,0 +1,92 @@
+"""The typed client of one control plane."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from service.client.models import JobStatus
+from service.client.remote_job import RemoteJob
+from service.client.transport import Transport
+from service.client.wire import Client
+from service.credentials import Credentials
+
+
+class Sluice:
+    """Speaks with one control plane; a context manager.
+
+    What is safe to repeat is sent again while the control plane cannot be reached: everything that
+    only reads, stop and start and the like, and submissions, which carry an idempotency key.
+
+    Args:
+        control_plane: its address.
+        token: sent with each request; a control plane on loopback may need none.
+        ca_file: PEM of the authorities whose certificates are trusted; the machine's own without.
+
+    Example:
+        >>> with Sluice(url) as sluice:
+        ...     job = sluice.submit(script, name="enriched", idempotency_key="my-deployment-7")
+        ...     again = sluice.submit(script, name="enriched", idempotency_key="my-deployment-7")
+        ...     again.id == job.id
+        True
+    """
+
+    def __init__(
+        self, control_plane: str, *, token: str | None = None, ca_file: Path | None = None
+    ) -> None:
+        self._client = Client(control_plane, Credentials(token, ca_file))
+        self._transport = Transport(self._client)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def submit(
+        self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
+    ) -> RemoteJob:
+        """Submit a script; the job is durable when this returns, and there once.
+
+        Args:
+            sql: the script.
+            name: for people; the sink's name when left out.
+            idempotency_key: the same key is the same job, also for another process; a new one if
+                left out.
+
+        Raises:
+            InvalidRequestError: the script cannot be planned, or what it names cannot be used.
+            ConflictError: the key belongs to another submission.
+        """
+        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
+        found = self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
+        return RemoteJob(self._transport, str(found["id"]))
+
+    def job(self, reference: str) -> RemoteJob:
+        """The job of this id, unique beginning of an id, or name.
+
+        Raises:
+            JobNotFoundError: no job, or several, could be meant.
+        """
+        return RemoteJob(self._transport, self._client.find(reference))
+
+    def jobs(self) -> Iterator[JobStatus]:
+        """All jobs, the newest first."""
+        cursor = None
+        while True:
+            page = self._transport.get("/v1/jobs", cursor=cursor)
+            yield from (JobStatus.model_validate(item) for item in page["items"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return

@@ -1,0 +1,136 @@
+"""`sluice up`: a control plane with a broker and a database of its own, for a first hour."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.api.server import ControlPlane
+from service.config import Settings
+from service.demo.servers import Binaries, servers
+from service.demo.shop import create_users
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from service.errors import ServiceError
+from service.jobs.layout import write_private
+
+USERS = 1000
+_STOP_TIMEOUT_S = 15.0
+_POLL_S = 0.5
+_SCRIPT = """\
+-- A first job: five clicks a second of a generator, joined with the table shop.user_info.
+-- Change a row of the table, and the clicks from then on show it.
+SET 'pipeline.name' = 'first';
+CREATE TABLE user_info (
+  user_id BIGINT, gender STRING, name STRING, PRIMARY KEY (user_id) NOT ENFORCED
+) WITH (
+  'connector' = 'mysql-cdc', 'hostname' = '{host}', 'port' = '{port}',
+  'username' = '{user}', 'password' = '${{secret:mariadb}}',
+  'database-name' = 'shop', 'table-name' = 'user_info'
+);
+CREATE TABLE clicks (user_id BIGINT, item_id BIGINT, proctime AS PROCTIME()) WITH (
+  'connector' = 'datagen', 'rows-per-second' = '5',
+  'fields.user_id.min' = '1', 'fields.user_id.max' = '{users}',
+  'fields.item_id.min' = '1', 'fields.item_id.max' = '1000000'
+);
+CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING)
+WITH ('connector' = 'print');
+INSERT INTO enriched
+SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
+LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
+"""
+_CLIENT_FILE = """\
+[client]
+host={host}
+port={port}
+user=root
+password={password}
+"""
+
+
+class EmbeddedServerLostError(ServiceError):
+    """The broker or the database of `sluice up` has ended by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """What runs, and where.
+
+    Attributes:
+        script: a job that can be submitted at once.
+        client_file: options of a MySQL client, with the password of `root`; of its owner only.
+    """
+
+    url: str
+    kafka: KafkaBroker
+    database: MariaDb
+    directory: Path
+    script: Path
+    client_file: Path
+
+    def wait(self) -> None:
+        """Return never; SIGINT and SIGTERM interrupt it.
+
+        Raises:
+            EmbeddedServerLostError: a server is gone.
+        """
+        while True:
+            for server in (self.kafka, self.database):
+                if not server.running:
+                    raise EmbeddedServerLostError(
+                        f"{server.name} on {server.host}:{server.port} has ended by itself",
+                        hint=f'Read "{server.log}", then run sluice up again: nothing is lost.',
+                    )
+            time.sleep(_POLL_S)
+
+
+@contextmanager
+def everything(directory: Path, port: int | None, binaries: Binaries) -> Iterator[Up]:
+    """Start all of it on the data below `directory`; at the end of the block all is stopped.
+
+    Raises:
+        SluiceError: a part does not start.
+    """
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with servers(directory, binaries) as (kafka, database):
+        os.environ["SLUICE_SECRET_MARIADB"] = database.cdc_password
+        _create_shop(database)
+        client_file = directory / "mariadb.cnf"
+        client_file.unlink(missing_ok=True)
+        write_private(client_file, _client_options(database).encode())
+        settings = Settings.load(
+            data_dir=directory / "data",
+            warehouse_dir=directory / "warehouse",
+            port=port,
+            kafka_bootstrap_servers=kafka.bootstrap_servers,
+            stop_with_parent=True,
+            stop_timeout_s=_STOP_TIMEOUT_S,
+        )
+        with ControlPlane(settings) as plane:
+            script = _write_script(directory, database)
+            yield Up(plane.url, kafka, database, directory, script, client_file)
+
+
+def _create_shop(database: MariaDb) -> None:
+    with database.connect() as connection, connection.cursor() as cursor:
+        there = cursor.execute("SHOW DATABASES LIKE 'shop'")
+    if not there:
+        create_users(database, USERS)
+
+
+def _write_script(directory: Path, database: MariaDb) -> Path:
+    """The first job's script; one that is there may have been edited and stays."""
+    path = directory / "first.sql"
+    if not path.exists():
+        user = {"user": database.cdc_user, "users": USERS}
+        text = _SCRIPT.format(host=database.host, port=database.port, **user)
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _client_options(database: MariaDb) -> str:
+    return _CLIENT_FILE.format(
+        host=database.host, port=database.port, password=database.root_password
+    )

@@ -1,0 +1,338 @@
+"""Why nothing comes out of a job: what must come true, in order, and what of it has not.
+
+`explain_wait` is a pure function over the job as `GET /v1/jobs/{id}` shows it. A condition that
+cannot be judged yet, because one before it is not met, is neither met nor unmet.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from service.jobs.liveness import UNRESPONSIVE
+
+_TOLD_TABLES = 3
+_TOLD_CHANNELS = 5
+_SOURCE = "source "
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that must be so before rows come out.
+
+    Attributes:
+        name: stable, in kebab case, such as `gate-open`.
+        about: the table, channel, topic or part that it is about; None for the whole job.
+        met: None if it is not known yet.
+        evidence: what was seen, with numbers, as a sentence without a full stop.
+        hint: what an operator can do; None where waiting is all there is.
+    """
+
+    name: str
+    about: str | None
+    met: bool | None
+    evidence: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExplanation:
+    """The answer to "why is nothing coming out?".
+
+    Attributes:
+        waiting: a condition is unmet.
+        sentence: what is told of the first unmet conditions.
+    """
+
+    waiting: bool
+    sentence: str
+    hint: str | None
+    conditions: tuple[Condition, ...]
+
+
+def explain_wait(job: Document) -> WaitExplanation:
+    """Why no row comes out of `job`, or that nothing is in its way."""
+    if job["state"] == "FINISHED":
+        told = "The job has finished: all up to the end of its stream is joined"
+        return WaitExplanation(False, f"{told}.", None, (Condition("finished", None, True, told),))
+    conditions = tuple(_conditions(job))
+    unmet = [found for found in conditions if found.met is False]
+    if not unmet:
+        return WaitExplanation(False, _flowing(job), None, conditions)
+    leading = [found for found in unmet if found.name == unmet[0].name]
+    told = "; ".join(found.evidence for found in leading[:_TOLD_TABLES])
+    more = len(leading) - _TOLD_TABLES
+    told += f"; and {more} more" if more > 0 else ""
+    hint = next((found.hint for found in leading if found.hint), None)
+    return WaitExplanation(True, f"{told[:1].upper()}{told[1:]}{_held(job)}.", hint, conditions)
+
+
+def _conditions(job: Document) -> Iterator[Condition]:
+    yield _wanted(job)
+    yield _alive(job)
+    yield _reports(job)
+    reported = bool(job["runner"]["alive"])
+    yield from _stalls(job)
+    for dimension in job["dimensions"]:
+        for found in _of_dimension(dimension, job, reported=reported):
+            yield _after_opening(found) if job["phase"] == "JOIN" else found
+    yield _gate(job)
+    yield _index(job)
+    if job["probe"] is not None:
+        yield _records(job, job["probe"])
+        yield _rows(job, job["probe"])
+
+
+# The runner
+# --------------------------------------------------------------------------------------------------
+
+_NOT_WANTED = {
+    "PAUSED": ("the job is paused by request", "Go on with sluice jobs resume."),
+    "STOPPED": ("the job is stopped by request", "Go on with sluice jobs resume."),
+    "REMOVED": ("the job is being removed", None),
+}
+
+
+def _wanted(job: Document) -> Condition:
+    name, desired = "wanted-running", job["desired_state"]
+    if job["state"] == "FAILED":
+        error = job["error"] or {"message": job["reason"], "hint": "Look at the runner's log."}
+        return Condition(
+            name, None, False, f"the job has failed: {error['message']}", error["hint"]
+        )
+    if desired in _NOT_WANTED:
+        told, hint = _NOT_WANTED[desired]
+        if desired == "PAUSED" and job["state"] != "PAUSED":
+            told = "the job is being paused: its runner ends after the batch"
+        if desired == "REMOVED" and job["reason"].startswith("removal failed"):
+            told, hint = f"the job is being removed: {job['reason']}", _hint(job)
+        return Condition(name, None, False, told, hint)
+    return Condition(name, None, True, "the job is wanted to run")
+
+
+def _alive(job: Document) -> Condition:
+    name, runner = "runner-alive", job["runner"]
+    if runner["alive"]:
+        return Condition(name, None, True, f"runner {runner['pid']} lives")
+    if job["desired_state"] != "RUNNING":
+        return Condition(name, None, None, "no runner is needed")
+    if runner["restart_at_ms"] is None:
+        return Condition(name, None, False, "the runner has not been started yet")
+    at = f"it is started again at {_instant(runner['restart_at_ms'])}"
+    why = job["error"]["message"] if job["error"] else job["reason"]
+    crashes = runner["crashes"]
+    if crashes:
+        often = "once" if crashes == 1 else f"{crashes} times in a row"
+        told = f"the runner has crashed {often} ({why}); {at}"
+        return Condition(name, None, False, told, _hint(job) or "Look at the runner's log.")
+    return Condition(
+        name, None, False, f"the runner has given up for now ({why}); {at}", _hint(job)
+    )
+
+
+def _reports(job: Document) -> Condition:
+    name, runner, error = "runner-reports", job["runner"], job["error"]
+    if not runner["alive"]:
+        return Condition(name, None, None, "there is no runner that could report")
+    if error and error["type"] == UNRESPONSIVE:
+        return Condition(name, None, False, error["message"], error["hint"])
+    if job["state"] == "STARTING":
+        told = "the runner starts Spark and looks at its sources"
+        return Condition(name, None, False, told)
+    return Condition(name, None, True, f"its last report is {runner['status_age_ms']} ms old")
+
+
+def _stalls(job: Document) -> Iterator[Condition]:
+    """One for each part that is stalled; sources have conditions of their own."""
+    found = [stall for stall in job["stalls"] if not stall["part"].startswith(_SOURCE)]
+    for stall in found:
+        told = f"{stall['part']} is stalled: {stall['message']}"
+        yield Condition("not-stalled", stall["part"], False, told, stall["hint"])
+    if found:
+        return
+    error, alive = job["error"], job["runner"]["alive"]
+    silent = bool(error) and error["type"] == UNRESPONSIVE
+    if job["state"] == "STALLED" and alive and error and not silent and not job["stalls"]:
+        yield Condition(
+            "not-stalled", None, False, f"the job is stalled: {error['message']}", error["hint"]
+        )
+    else:
+        met = True if alive else None
+        yield Condition("not-stalled", None, met, "no part of the job reports a fault")
+
+
+def _hint(job: Document) -> str | None:
+    return job["error"]["hint"] if job["error"] else None
+
+
+# Build side and gate
+# --------------------------------------------------------------------------------------------------
+
+
+def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iterator[Condition]:
+    yield _source(dimension, job, reported=reported)
+    yield _snapshot(dimension)
+    yield _committed(dimension)
+    for channel in dimension["channels"]:
+        place, time = channel["channel"], channel["watermark"]
+        done = time["use_processing_time"]
+        shown = "in processing time" if done else f"{_watermark(time)} and not in processing time"
+        told = f'channel "{place}" is {channel["status"]}, its watermark is {shown}'
+        yield Condition("channel-in-processing-time", place, done, told)
+
+
+def _after_opening(found: Condition) -> Condition:
+    """Opening is final: what is missing of a table then keeps no row from coming out."""
+    if found.met is not False:
+        return found
+    if found.name == "source-reached":
+        told = f"{found.evidence}; records are joined with the rows that are there"
+        return replace(found, evidence=told)
+    return replace(found, met=True, evidence=f"{found.evidence}; the gate is open all the same")
+
+
+def _source(dimension: Document, job: Document, *, reported: bool) -> Condition:
+    name, table = "source-reached", dimension["name"]
+    part = f"{_SOURCE}{table}"
+    stall = next((s for s in job["stalls"] if s["part"] == part), None)
+    if stall is not None:
+        told = f'the source of table "{table}" is stalled ({stall["type"]}): {stall["message"]}'
+        return Condition(name, table, False, told, stall["hint"])
+    if dimension["low"] is None and not dimension["generation"]:
+        return Condition(name, table, None, f'the source of table "{table}" is being checked')
+    told = f'the source of table "{table}" was reached, generation {dimension["generation"]}'
+    return Condition(name, table, True if reported else None, told)
+
+
+def _is_complete(dimension: Document) -> bool:
+    return dimension["evidence"] is not None
+
+
+def _snapshot(dimension: Document) -> Condition:
+    name, table, copy = "snapshot-complete", dimension["name"], dimension["snapshot"]
+    total = copy["rows_total"]
+    about = "about " if copy["rows_total_is_estimate"] else ""
+    of = "an unknown number of" if total is None else f"{about}{total:,}"
+    told = f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
+    if copy["chunks_total"]:
+        told += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
+    if _is_complete(dimension) or copy["is_copied"]:
+        return Condition(name, table, True, f'the copy of table "{table}" is read')
+    return Condition(name, table, False, told)
+
+
+def _committed(dimension: Document) -> Condition:
+    name, table = "build-committed", dimension["name"]
+    if _is_complete(dimension):
+        told = f'the copy of table "{table}" is committed ({dimension["evidence"]}), '
+        return Condition(name, table, True, f"{told}version {dimension['changelog_version']}")
+    lag = dimension["lag_records"]
+    behind = "" if lag is None else f"; {lag:,} records of its changelog are not committed"
+    if not dimension["snapshot"]["is_copied"]:
+        told = f'table "{table}" is not copied yet{behind}'
+    elif dimension["emitted"] is None:
+        told = f'table "{table}" is read, its source has not reached HIGH'
+        told += f"{_places(dimension)}{behind}"
+    else:
+        told = f'the watermark of table "{table}" is written, its commit is not made{behind}'
+    return Condition(name, table, False, told)
+
+
+def _places(dimension: Document) -> str:
+    high, at = dimension["high"], dimension["position"]
+    if high is None:
+        return ", which is being taken"
+    reached = "unknown" if at is None else f"{at['file']}/{at['pos']}"
+    return f" {high['file']}/{high['pos']} (it is at {reached})"
+
+
+def _gate(job: Document) -> Condition:
+    name = "gate-open"
+    if job["phase"] == "JOIN":
+        held = job["held_at_open"]
+        told = "" if held is None else f" with {held:,} held records"
+        return Condition(name, None, True, f"the gate is open{told}")
+    channels = [channel for table in job["dimensions"] for channel in table["channels"]]
+    closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
+    if not channels:
+        return Condition(name, None, None, "no channel is known yet")
+    if not closed:
+        return Condition(name, None, None, "every channel is in processing time")
+    shown = ", ".join(closed[:_TOLD_CHANNELS]) + (", …" if len(closed) > _TOLD_CHANNELS else "")
+    told = f"the gate is closed: {len(closed)} of {len(channels)} channels wait: {shown}"
+    return Condition(name, None, False, told)
+
+
+def _index(job: Document) -> Condition:
+    name = "lookups-ready"
+    if job["phase"] == "JOIN":
+        return Condition(name, None, True, "the opening versions can be looked up")
+    channels = [channel for table in job["dimensions"] for channel in table["channels"]]
+    if channels and all(c["watermark"]["use_processing_time"] for c in channels):
+        told = "every table is complete; the index of the opening version is being built"
+        return Condition(name, None, False, told)
+    return Condition(name, None, None, "the tables are not complete yet")
+
+
+# Probe side
+# --------------------------------------------------------------------------------------------------
+
+
+def _records(job: Document, probe: Document) -> Condition:
+    name, topic = "records-available", probe["topic"]
+    waiting = max(probe["lag_records"] or 0, probe["held_records"] or 0)
+    if waiting:
+        what = "are not joined yet" if job["phase"] == "JOIN" else "are held"
+        return Condition(name, topic, True, f'{waiting:,} records of topic "{topic}" {what}')
+    if not probe["end_offsets"]:
+        return Condition(name, topic, None, f'the offsets of topic "{topic}" are not known yet')
+    start, end = probe["start_offsets"], probe["end_offsets"]
+    if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
+        told = f'topic "{topic}" has no record behind its start offsets'
+        hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
+        return Condition(name, topic, False, told, hint)
+    told = f'every record of topic "{topic}" is joined; new ones are joined as they come'
+    return Condition(name, topic, False, told)
+
+
+def _rows(job: Document, probe: Document) -> Condition:
+    name = "rows-written"
+    batch, rows, letters = probe["batch"], probe["joined_records"], probe["dead_letters"]
+    if job["phase"] != "JOIN":
+        return Condition(name, None, None, "no batch runs before the gate opens")
+    if batch is None:
+        return Condition(name, None, False, "no batch is committed yet")
+    if rows:
+        told = f"batch {batch} is committed, {rows:,} rows so far, {letters:,} dead letters"
+        return Condition(name, None, True, told)
+    if letters:
+        told = f"all {letters:,} records so far are dead letters"
+        return Condition(name, None, False, told, "Look at their reasons with sluice dlq ls.")
+    told = f"batches up to {batch} are committed and have no row: no record met a row or the filter"
+    return Condition(name, None, False, told, "Look at one with sluice explain-row.")
+
+
+def _flowing(job: Document) -> str:
+    probe = job["probe"]
+    if probe is None:
+        return "Nothing waits."
+    return f"Nothing waits: batch {probe['batch']} is committed, {probe['lag_records'] or 0:,} " + (
+        "records are being joined."
+    )
+
+
+def _held(job: Document) -> str:
+    """What waits meanwhile in the stream."""
+    probe = job["probe"]
+    if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
+        return ""
+    return f'; {probe["held_records"]:,} records of "{probe["topic"]}" are held meanwhile'
+
+
+def _watermark(time: Document) -> str:
+    return "MIN" if time["timestamp_ms"] == -(2**63) else f"{time['timestamp_ms']} ms"
+
+
+def _instant(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,61 @@
+// The REST API as the page asks it. The token is kept for this tab only and sent as a header, never
+// in an address and never in a cookie.
+
+const TOKEN = "sluice.token";
+const TIMEOUT_MS = 15_000;
+
+/** The control plane has answered, and it was an error; `problem` is its document. */
+export class Refused extends Error {
+  constructor(status, problem, retryAfterMs) {
+    super(problem.detail);
+    this.status = status;
+    this.problem = problem;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Whether asking again would only be answered the same. */
+  get isFinal() {
+    return this.status >= 400 && this.status < 500 && ![408, 425, 429].includes(this.status);
+  }
+}
+
+/** A token is missing, unknown or expired. */
+export class Unauthorised extends Refused {}
+
+export function keepToken(token) {
+  if (token) sessionStorage.setItem(TOKEN, token);
+  else sessionStorage.removeItem(TOKEN);
+}
+
+export function hasToken() {
+  return Boolean(sessionStorage.getItem(TOKEN));
+}
+
+/** `more`, with the token if there is one. */
+export function headers(more) {
+  const token = sessionStorage.getItem(TOKEN);
+  return token ? { ...more, Authorization: `Bearer ${token}` } : { ...more };
+}
+
+/** The JSON document at `path`; throws Refused, or what fetch throws if nobody answers. */
+export async function get(path) {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const given = headers({ Accept: "application/json" });
+  const answer = await fetch(path, { headers: given, cache: "no-store", signal });
+  if (!answer.ok) throw await refused(answer);
+  return answer.json();
+}
+
+/** What an answer with an error means; also one that is not ours, as of a proxy between us. */
+export async function refused(answer) {
+  const told = await answer.json().catch(() => null);
+  const problem = {
+    title: answer.statusText || `status ${answer.status}`,
+    detail: `the answer was status ${answer.status}`,
+    hint: "Look at the log of the control plane, or of the proxy in front of it.",
+    ...(told && typeof told === "object" ? told : {}),
+  };
+  const seconds = Number(answer.headers.get("Retry-After"));
+  const kind = answer.status === 401 ? Unauthorised : Refused;
+  return new kind(answer.status, problem, seconds > 0 ? 1000 * Math.min(seconds, 60) : undefined);
+}

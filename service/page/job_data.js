@@ -1,0 +1,166 @@
+// What the view of one job is made of: its stream of transitions and reports, what it waits for,
+// and now and then its newest batches.
+
+import { get } from "./api.js";
+import { Pace } from "./pace.js";
+import { Stream } from "./stream.js";
+
+const WAIT_SETTLE_MS = 200;
+const WAIT_REFRESH_MS = 5_000;
+const BATCHES = 10;
+const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
+
+/** One job, followed from `start` to `stop`; `told.changed()` is called after each change. */
+export class JobWatch {
+  job = null;
+  sql = null;
+  history = [];
+  wait = null;
+  batches = null;
+  batchesAtMs = null;
+  batchesError = null;
+  isAskingBatches = false;
+  isRemoved = false;
+  error = null;
+  statusAtMs = null;
+  #path;
+  #told;
+  #stream;
+  #paces = new Map();
+  #timers = {};
+  #isStopped = true;
+
+  constructor(id, told) {
+    this.#path = `/v1/jobs/${encodeURIComponent(id)}`;
+    this.#told = told;
+  }
+
+  /** Begin, or go on behind the newest transition that is known. */
+  start() {
+    this.#stream?.stop();
+    this.#isStopped = false;
+    const stream = {
+      event: (event) => this.#event(event),
+      live: () => this.#told.live(),
+      lost: (sinceMs, error) => this.#lost(sinceMs, error),
+    };
+    this.#stream = new Stream(`${this.#path}/events`, stream, this.history.at(-1)?.sequence);
+    if (this.sql === null) this.#askScript();
+    this.#askWait();
+    this.askBatches();
+  }
+
+  /** Until when what is shown is known to be so. */
+  get nowMs() {
+    return this.#told.nowMs();
+  }
+
+  stop() {
+    this.#isStopped = true;
+    this.#stream?.stop();
+    for (const timer of Object.values(this.#timers)) clearTimeout(timer);
+  }
+
+  hurry() {
+    this.#stream.hurry();
+    this.#askWait();
+  }
+
+  /** How fast the snapshot of a table goes. */
+  pace(name) {
+    return this.#paces.get(name)?.view() ?? {};
+  }
+
+  /** Look the newest batches up again. */
+  async askBatches() {
+    clearTimeout(this.#timers.batches);
+    this.isAskingBatches = true;
+    const before = this.job?.probe?.batch;
+    try {
+      const page = await get(`${this.#path}/batches?limit=${BATCHES}`);
+      Object.assign(this, { batches: page.items, batchesAtMs: Date.now(), batchesError: null });
+    } catch (error) {
+      this.#failed(error, () => (this.batchesError = error));
+    }
+    this.isAskingBatches = false;
+    this.#changed();
+    this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
+  }
+
+  #askBatchesIfNew(before) {
+    if (this.job?.probe?.batch !== before) this.askBatches();
+    else this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
+  }
+
+  #event({ event, data }) {
+    if (event === "removed") {
+      this.isRemoved = true;
+      this.stop();
+      this.#told.ended();
+    } else if (event === "transition") {
+      const told = JSON.parse(data);
+      const isNew = told.sequence > (this.history.at(-1)?.sequence ?? 0);
+      if (isNew) this.history.push(told);
+    } else if (event === "status") {
+      this.#take(JSON.parse(data));
+    }
+    this.#told.changed();
+  }
+
+  #take(job) {
+    this.job = job;
+    this.statusAtMs = Date.now();
+    for (const { name, snapshot } of job.dimensions ?? []) {
+      if (!this.#paces.has(name)) this.#paces.set(name, new Pace());
+      this.#paces.get(name).note(snapshot, this.statusAtMs);
+    }
+    if (!this.#timers.soon) {
+      this.#later("soon", WAIT_SETTLE_MS, () => {
+        this.#timers.soon = null;
+        this.#askWait();
+      });
+    }
+  }
+
+  async #askWait() {
+    clearTimeout(this.#timers.wait);
+    try {
+      this.wait = await get(`${this.#path}/explain-wait`);
+    } catch (error) {
+      this.#failed(error, () => (this.wait = null)); // the job's own reason is shown instead
+    }
+    this.#changed();
+    this.#later("wait", WAIT_REFRESH_MS, () => this.#askWait());
+  }
+
+  async #askScript() {
+    try {
+      const found = await get(this.#path);
+      this.sql = found.sql;
+      if (this.job === null) this.#take(found);
+    } catch (error) {
+      this.#failed(error, () => this.#later("script", WAIT_REFRESH_MS, () => this.#askScript()));
+    }
+    this.#changed();
+  }
+
+  #failed(error, otherwise) {
+    if (this.#isStopped) return;
+    this.#told.failed(error);
+    if (error.problem) otherwise();
+  }
+
+  #lost(sinceMs, error) {
+    if (error?.isFinal) this.error = error;
+    this.#told.lost(sinceMs, error);
+  }
+
+  #changed() {
+    if (!this.#isStopped) this.#told.changed();
+  }
+
+  #later(name, ms, task) {
+    clearTimeout(this.#timers[name]);
+    if (!this.#isStopped) this.#timers[name] = setTimeout(task, ms);
+  }
+}

@@ -1,0 +1,229 @@
+// The page: which view is shown, whether what it shows is live, and the token that may be needed.
+
+import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
+import { h, show } from "./dom.js";
+import { clock, duration, plain } from "./format.js";
+import { jobView } from "./job.js";
+import { JobWatch } from "./job_data.js";
+import { jobsView } from "./jobs.js";
+import { JobList } from "./jobs_data.js";
+import { refusal, said } from "./parts.js";
+
+const IDS = ["content", "notice", "connection", "spoken", "foot"];
+const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
+const JOB = /^#\/jobs\/([0-9a-f-]{36})$/;
+const WANTED = "This control plane asks for a token.";
+const PATTERN = "\\s*[!-~]+\\s*"; // what a header can carry
+const CREATE = () => h("code", {}, "sluice tokens create");
+const MAY_BLINK_MS = 1_500; // a connection that is back within this was never worth a word
+
+/** Whether what is shown is as the control plane says now. */
+const link = { isLive: false, isEnded: false, staleSinceMs: null, unauthorised: null, error: null };
+let shown = { kind: "unknown", source: null }; // or "job" or "jobs" with its source
+let lastSpoken = "";
+let isScheduled = false;
+let isFocusWanted = false;
+
+const told = {
+  changed: schedule,
+  nowMs: () => link.staleSinceMs ?? Date.now(),
+  live() {
+    Object.assign(link, { isLive: true, staleSinceMs: null, error: null });
+    schedule();
+  },
+  lost(sinceMs, error) {
+    link.isEnded = Boolean(error?.isFinal);
+    if (link.isEnded) return told.failed(error);
+    link.staleSinceMs ??= sinceMs;
+    Object.assign(link, { isLive: false, error });
+    schedule();
+  },
+  failed(error) {
+    if (error instanceof Unauthorised) {
+      link.unauthorised = error;
+      shown.source?.stop();
+    }
+    schedule();
+  },
+  ended() {
+    Object.assign(link, { isLive: false, isEnded: true });
+    schedule();
+  },
+};
+
+function route() {
+  shown?.source?.stop();
+  Object.assign(link, { isLive: false, isEnded: false, staleSinceMs: null, error: null });
+  const job = JOB.exec(location.hash);
+  if (job) shown = { kind: "job", source: new JobWatch(job[1], told) };
+  else if (["", "#", "#/"].includes(location.hash)) shown = { kind: "jobs", source: new JobList(told) };
+  else shown = { kind: "unknown", source: null };
+  if (!link.unauthorised) shown.source?.start();
+  schedule();
+}
+
+/** Ask once whether a token is good before all the rest asks: each failure makes the next one wait. */
+async function enter() {
+  try {
+    if (hasToken()) await get("/v1/version");
+    link.unauthorised = null;
+  } catch (error) {
+    link.unauthorised = error instanceof Refused ? error : null;
+  }
+  route();
+}
+
+/** Go to another view: who does not see it must hear where it is. */
+function go() {
+  route();
+  window.scrollTo(0, 0);
+  isFocusWanted = true;
+}
+
+/** A hidden tab must not hold one of the few connections that a browser has. */
+function hideOrShow() {
+  link.isLive = false;
+  if (document.hidden) shown.source?.stop();
+  else if (!link.unauthorised) shown.source?.start();
+}
+
+function schedule() {
+  if (isScheduled) return;
+  isScheduled = true;
+  requestAnimationFrame(() => {
+    isScheduled = false;
+    try {
+      render();
+    } catch (error) {
+      show(notice, refusal("This view cannot be drawn", error));
+      throw error;
+    }
+  });
+}
+
+function render() {
+  const isStale = link.staleSinceMs !== null && Date.now() - link.staleSinceMs > MAY_BLINK_MS;
+  document.body.classList.toggle("stale", isStale);
+  show(connection, status(isStale));
+  show(notice, isStale && !link.unauthorised && staleNotice());
+  show(content, view());
+  show(foot, footer());
+  document.title = title();
+  speak(isStale);
+  if (isFocusWanted && content.querySelector("h1")) {
+    content.querySelector("h1").focus({ preventScroll: true });
+    isFocusWanted = false;
+  }
+}
+
+function view() {
+  if (link.unauthorised) return tokenForm();
+  if (shown.kind === "job") return jobView(shown.source);
+  if (shown.kind === "jobs") return jobsView(shown.source);
+  const heading = h("h1", { tabindex: "-1" }, "There is no such view");
+  return h("div", { class: "empty" }, heading, h("a", { href: "#/" }, "All jobs"));
+}
+
+function status(isStale) {
+  if (link.unauthorised) return h("span", { class: "state bad" }, "✕ no access");
+  if (isStale) return h("span", { class: "state warn" }, "▲ stale since ", clock(link.staleSinceMs));
+  if (link.isEnded) return h("span", { class: "state rest" }, "■ ended");
+  if (link.isLive) return h("span", { class: "state good" }, "● live");
+  return h("span", { class: "state rest" }, "○ connecting …");
+}
+
+function staleNotice() {
+  const { problem } = link.error ?? {};
+  const why = problem
+    ? [said(problem.detail), ". ", said(problem.hint)]
+    : "The control plane does not answer. Jobs that run go on without it.";
+  const since = Date.now() - link.staleSinceMs;
+  return h(
+    "div",
+    { class: "fault warn stale-notice" },
+    h("p", { class: "fault-title" }, `Stale since ${clock(link.staleSinceMs)}, ${duration(since)} ago`),
+    h("p", {}, why, " This page tries again by itself. "),
+    h("button", { type: "button", "data-action": "hurry" }, "Try now"),
+  );
+}
+
+function tokenForm() {
+  const { problem } = link.unauthorised;
+  const isWrong = hasToken();
+  return h(
+    "form",
+    { class: "panel token", "data-form": "token", "data-key": "token" },
+    h("h1", { tabindex: "-1" }, "A token, please"),
+    h("p", {}, isWrong ? ["The token was not accepted: ", said(problem.detail), "."] : WANTED),
+    isWrong && h("p", { class: "hint" }, said(problem.hint)),
+    h("label", { for: "token" }, "Token"),
+    h("input", { id: "token", name: "token", type: "password", pattern: PATTERN, required: true }),
+    h("p", { class: "quiet" }, "It is kept for this tab only. An admin makes one with ", CREATE(), "."),
+    h("button", { type: "submit" }, "Go on"),
+  );
+}
+
+function footer() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return [
+    h("span", {}, `Times are those of this browser (${plain(zone)}); point at one to see UTC.`),
+    hasToken() && h("button", { type: "button", "data-action": "forget" }, "Forget the token"),
+  ];
+}
+
+function title() {
+  const job = shown.kind === "job" ? shown.source.job : null;
+  return job ? `${job.state} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
+}
+
+/** Say changes of state and connection once, for those who do not see them. */
+function speak(isStale) {
+  const job = shown.kind === "job" ? shown.source.job : null;
+  const state = job ? `${plain(job.name)} is ${job.state}` : "";
+  const text = isStale ? `Stale since ${clock(link.staleSinceMs)}` : state;
+  if (text !== lastSpoken) spoken.textContent = lastSpoken = text;
+}
+
+const ACTIONS = {
+  more: () => shown.source.more(),
+  batches: () => shown.source.askBatches(),
+  hurry: () => shown.source.hurry(),
+  forget() {
+    keepToken(null);
+    location.reload();
+  },
+};
+const FORMS = {
+  token(form) {
+    keepToken(new FormData(form).get("token").trim());
+    form.reset();
+    isFocusWanted = true;
+    enter();
+  },
+  filter() {},
+};
+
+document.addEventListener("click", (event) => {
+  const action = event.target.closest("[data-action]")?.dataset.action;
+  if (action) ACTIONS[action]();
+  schedule();
+});
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  FORMS[event.target.dataset.form](event.target);
+});
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("[data-form=filter]");
+  if (!form) return;
+  const given = new FormData(form);
+  shown.source.choose({ search: given.get("search").trim(), state: given.get("state") });
+});
+document.addEventListener("visibilitychange", hideOrShow);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  content.focus();
+});
+window.addEventListener("hashchange", go);
+window.addEventListener("online", () => shown.source?.hurry());
+setInterval(schedule, 1000);
+enter();

@@ -1,0 +1,116 @@
+// What both views are made of: states, times, panels, errors.
+
+import { h } from "./dom.js";
+import { clock, plain, utc } from "./format.js";
+
+// A shape for each state: colour alone tells nothing.
+const SHAPES = {
+  CREATED: "○",
+  STARTING: "◔",
+  SNAPSHOT: "◑",
+  CATCHING_UP: "◕",
+  JOINING: "●",
+  PAUSED: "‖",
+  STALLED: "▲",
+  FAILED: "✕",
+  STOPPED: "■",
+  FINISHED: "✓",
+};
+const TONES = {
+  JOINING: "good",
+  FINISHED: "good",
+  STALLED: "warn",
+  FAILED: "bad",
+  STOPPED: "rest",
+  PAUSED: "rest",
+  CREATED: "rest",
+};
+
+export const STATES = Object.keys(SHAPES);
+
+/** A state as a word with its shape. */
+export function state(value) {
+  const tone = TONES[value] ?? "busy";
+  return h("span", { class: `state ${tone}` }, shape(SHAPES[value] ?? "?"), plain(value));
+}
+
+/** A sign that repeats what a word beside it says. */
+export function shape(sign) {
+  return h("span", { class: "shape", "aria-hidden": "true" }, sign);
+}
+
+/** Text of strangers, in a direction of its own. */
+export function said(text) {
+  return h("bdi", {}, plain(text));
+}
+
+/** An instant in the browser's time; the title has it in UTC. */
+export function time(ms) {
+  const iso = utc(ms);
+  return iso === null ? "–" : h("time", { datetime: iso, title: iso }, clock(ms));
+}
+
+/** A titled part of the view; `key` names it. */
+export function panel(key, title, ...children) {
+  const id = `${key}-title`;
+  return h(
+    "section",
+    { class: "panel", "data-key": key, id: key, "aria-labelledby": id },
+    h("h2", { id }, title),
+    children,
+  );
+}
+
+/** Names with values; pairs whose value is null are left out. */
+export function facts(pairs) {
+  const there = pairs.filter(([, value]) => value !== null && value !== undefined);
+  return h(
+    "dl",
+    { class: "facts" },
+    there.map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value))),
+  );
+}
+
+/** A table that scrolls by itself where it is too wide; rows are lists of cells, or nodes. */
+export function table(label, heads, rows) {
+  const cells = (row) => row.map((content, at) => cell(heads[at], content));
+  return h(
+    "div",
+    { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
+    h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, rows.map((row) => (row instanceof Node ? row : h("tr", {}, cells(row))))),
+    ),
+  );
+}
+
+/** A cell that knows its column's head: on a phone it stands beside it. */
+export function cell(head, ...content) {
+  return h("td", { "data-head": head }, h("div", {}, content));
+}
+
+/** What is wrong, where, and what to do. */
+export function fault(tone, title, { type, message, hint, part }, ...more) {
+  const sign = tone === "bad" ? "✕" : "▲";
+  return h(
+    "div",
+    { class: `fault ${tone}` },
+    h("p", { class: "fault-title" }, shape(sign), title, kind(type), part && [" · ", said(part)]),
+    h("p", { class: "fault-message" }, said(message)),
+    hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(hint)),
+    more,
+  );
+}
+
+/** A refused request as a fault. */
+export function refusal(title, error) {
+  const told = error.problem ?? { detail: error.message };
+  const type = plain(told.type ?? "").replace("urn:sluice:problem:", "");
+  return fault("bad", title, { type, message: told.detail, hint: told.hint });
+}
+
+function kind(type) {
+  return type ? [" · ", h("code", {}, plain(type))] : null;
+}

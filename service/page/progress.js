@@ -1,0 +1,168 @@
+// How far a job is: the valve and its channels, the stream that waits, the tables that are copied.
+
+import { h } from "./dom.js";
+import { bytes, count, duration, isComplete, many, percent, plain, position, watermark } from "./format.js";
+import { cell, facts, panel, said, shape, table, time } from "./parts.js";
+
+const CHANNEL = ["Channel", "Status", "Says"];
+const OFFSETS = ["Partition", "Start", "Next", "End", "Waiting"];
+
+/** The valve: open or closed, and what each channel says. */
+export function valve(job) {
+  const channels = (job.dimensions ?? []).flatMap((dimension) =>
+    dimension.channels.map((channel) => ({ ...channel, dimension: dimension.name })),
+  );
+  const isOpen = job.phase === "JOIN";
+  const combined = job.combined_watermark;
+  return panel(
+    "valve",
+    "Valve",
+    h(
+      "p",
+      { class: `valve ${isOpen ? "open" : "closed"}` },
+      shape(isOpen ? "≋" : "▥"),
+      h("strong", {}, isOpen ? "OPEN" : "CLOSED"),
+      isOpen && job.opened_at_ms ? [" since ", time(job.opened_at_ms)] : null,
+    ),
+    h("p", { class: "quiet" }, valveSays(isOpen, channels, job)),
+    channels.length > 0 && table("Channels of the valve", CHANNEL, channels.map(row)),
+    combined && h("p", { class: "quiet" }, `The output of the valve ${watermark(combined)}.`),
+  );
+}
+
+function valveSays(isOpen, channels, job) {
+  if (isOpen) {
+    const held = job.held_at_open;
+    const told = Number.isFinite(held) ? ` ${many(held, "record")} had been held.` : "";
+    return `Every snapshot is complete and committed; it stays open.${told}`;
+  }
+  const open = channels.filter((channel) => isComplete(channel.watermark)).length;
+  if (!channels.length) return "No channel has been reported yet; without one it never opens.";
+  return `${open} of ${many(channels.length, "channel")} complete. It opens once, when all of them are.`;
+}
+
+function row(channel) {
+  const isMet = isComplete(channel.watermark);
+  const tone = isMet ? "good" : "warn";
+  const aligned = channel.aligned === false ? ", not aligned" : "";
+  return h(
+    "tr",
+    { "data-key": channel.channel },
+    cell("Channel", said(channel.channel)),
+    cell("Status", plain(channel.status), aligned),
+    cell("Says", h("span", { class: tone }, shape(isMet ? "✓" : "…")), watermark(channel.watermark)),
+  );
+}
+
+/** The stream: what is held, how far behind the join is, and what has become of the records. */
+export function probe(job) {
+  const { probe: stream } = job;
+  if (!stream) return panel("stream", "Stream", h("p", { class: "quiet" }, "No report yet."));
+  const isOpen = job.phase === "JOIN";
+  const partitions = Object.keys(stream.end_offsets ?? {});
+  const size = Number.isFinite(stream.held_bytes) ? ` (about ${bytes(stream.held_bytes)})` : "";
+  return panel(
+    "stream",
+    "Stream",
+    facts([
+      ["topic", said(stream.topic)],
+      [isOpen ? "lag" : "held records", big(isOpen ? stream.lag_records : stream.held_records, isOpen ? "" : size)],
+      ["joined records", count(stream.joined_records)],
+      ["matched / unmatched", `${count(stream.matched)} / ${count(stream.unmatched)}`],
+      ["dead letters", letters(stream)],
+      ["newest batch", stream.batch ?? "none yet"],
+      ["newest change that it saw", freshness(stream.freshness_ms)],
+      ["ends at", stream.bounded_offsets ? offsets(stream.bounded_offsets) : null],
+    ]),
+    partitions.length > 0 && h(
+      "details",
+      {},
+      h("summary", {}, `Offsets of ${many(partitions.length, "partition")}`),
+      table("Offsets", OFFSETS, partitions.map((name) => offsetRow(stream, name))),
+    ),
+  );
+}
+
+function big(value, more) {
+  return [h("strong", { class: "big" }, count(value)), more];
+}
+
+function letters({ dead_letters: found }) {
+  if (!found) return count(found ?? 0);
+  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, "sluice dlq ls JOB")];
+}
+
+function freshness(ages) {
+  const found = Object.entries(ages ?? {});
+  if (!found.length) return null;
+  const text = (age) => (age === null ? "no change yet" : `${duration(age)} old`);
+  return found.map(([name, age], at) => [at > 0 && ", ", said(name), `: ${text(age)}`]);
+}
+
+function offsets(found) {
+  return Object.entries(found).map(([name, offset]) => `${plain(name)}: ${count(offset)}`).join(", ");
+}
+
+function offsetRow(stream, name) {
+  const start = stream.start_offsets?.[name];
+  const next = stream.next_offsets?.[name] ?? start;
+  const end = stream.end_offsets[name];
+  return [plain(name), count(start), count(next), count(end), count(Math.max(0, end - next))];
+}
+
+/** Each table: its copy, then how closely it is followed. */
+export function tables(watch) {
+  const found = watch.job.dimensions ?? [];
+  return found.map((dimension) => dimensionPanel(dimension, watch));
+}
+
+function dimensionPanel(dimension, watch) {
+  const { snapshot, emitted, binlog_delay_ms: delay, index_version: indexed, fold_version: folded } = dimension;
+  const source = dimension.source ? [" · ", plain(dimension.source)] : null;
+  return panel(
+    `table-${dimension.name}`,
+    ["Table ", said(dimension.name), source],
+    bar(snapshot, dimension.name),
+    h("p", { class: "quiet" }, pace(snapshot, watch.pace(dimension.name))),
+    facts([
+      ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],
+      ["lag of its topic", many(dimension.lag_records, "record")],
+      ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
+      ["streamed changes", count(dimension.streamed_records)],
+      ["version", count(dimension.changelog_version)],
+      ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],
+      ["indexed version", Number.isFinite(indexed) ? count(indexed) : null],
+      ["folded version", Number.isFinite(folded) ? count(folded) : null],
+      ["source has emitted", emitted ? `it ${watermark(emitted.watermark)}` : null],
+      ["LOW", dimension.low ? position(dimension.low, dimension.source) : null],
+      ["HIGH", dimension.high ? position(dimension.high, dimension.source) : null],
+      ["now at", dimension.position ? position(dimension.position, dimension.source) : null],
+      ["copy", dimension.generation > 1 ? `number ${dimension.generation}: it was copied again` : null],
+    ]),
+  );
+}
+
+function bar(snapshot, name) {
+  const { rows_done: done, rows_total: total, rows_total_is_estimate: isGuess } = snapshot;
+  const share = isGuess ? Math.min(percent(done, total) ?? 0, 99) : percent(done, total);
+  const isKnown = share !== null && total !== null && !(isGuess && !total);
+  const label = `Snapshot of ${plain(name)}`;
+  const end = share === 100 && !isGuess ? ", complete" : "";
+  const text = isKnown ? `${share} %${end}` : "starting";
+  return h(
+    "div",
+    { class: "bar" },
+    h("progress", { "aria-label": label, max: "100", value: isKnown ? String(share) : null }),
+    h("span", { class: "bar-text" }, text),
+  );
+}
+
+function pace(snapshot, { rowsPerSecond, leftMs }) {
+  const { rows_done: done, rows_total: total, chunks_done: read, chunks_total: parts } = snapshot;
+  const about = snapshot.rows_total_is_estimate ? "about " : "";
+  const rows = `${count(done)} of ${about}${count(total)} snapshot rows committed`;
+  const chunks = parts ? `, ${count(read)} of ${many(parts, "chunk")} read` : "";
+  const speed = rowsPerSecond ? `, ${count(Math.round(rowsPerSecond))} rows a second` : "";
+  const left = leftMs ? `, about ${duration(leftMs)} left` : "";
+  return `${rows}${chunks}${speed}${left}`;
+}

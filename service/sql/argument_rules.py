@@ -1,0 +1,54 @@
+"""What functions ask of their arguments beyond types: their number, and where they are literals."""
+
+from collections.abc import Sequence
+
+from joins.expressions import Constant
+from joins.kernels.date_format import arrow_pattern
+from joins.types import SqlType, TypeName
+from service.sql.scope import Typed
+from service.sql.script import Script
+from service.sql.syntax import Operation
+from service.sql.type_rules import rounded_type
+
+
+def round_type(script: Script, arguments: Sequence[Typed]) -> SqlType:
+    """The result of ROUND, whose scale is in the type: of a DECIMAL it must be a literal."""
+    if len(arguments) == 1:
+        return rounded_type(arguments[0].type, 0)
+    digits = arguments[1].expression
+    if arguments[0].type.name is not TypeName.DECIMAL:
+        return arguments[0].type
+    if not isinstance(digits, Constant) or digits.value is None:
+        raise script.error(
+            arguments[1].at,
+            "ROUND of a DECIMAL takes a literal number of digits",
+            hint="Write ROUND(x, 2).",
+        )
+    return rounded_type(arguments[0].type, int(digits.value))
+
+
+def check_pattern(script: Script, pattern: Typed) -> None:
+    """See that the pattern of DATE_FORMAT is one that gives the same text as in Flink."""
+    value = pattern.expression
+    if isinstance(value, Constant) and value.value and arrow_pattern(value.value) is not None:
+        return
+    raise script.error(
+        pattern.at,
+        "the pattern of DATE_FORMAT must be a literal of yyyy, MM, dd, HH, mm and ss",
+        hint="Write DATE_FORMAT(x, 'yyyy-MM-dd HH:mm:ss'); other letters go between quotes.",
+    )
+
+
+def check_count(script: Script, node: Operation, least: int, most: int) -> None:
+    """See that a function has as many arguments as it takes; 10,000 stands for any number."""
+    count = len(node.arguments)
+    if least <= count <= most:
+        return
+    wanted = str(least) if least == most else f"{least} to {most}"
+    if most == 10_000:
+        wanted = f"at least {least}"
+    raise script.error(
+        node.at,
+        f"{node.name} takes {wanted} arguments, not {count}",
+        hint="Add or remove arguments.",
+    )

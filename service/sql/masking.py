@@ -1,0 +1,120 @@
+"""Keeps what may be a credential out of what is shown of a script: excerpts, messages, comments.
+
+A script that is refused has not been understood, so a password may stand where it does not belong:
+without quotes, in double quotes, in a URL, in a comment, behind a mistyped option. The rule is
+therefore one of the text. Behind a word such as `password`, and whatever joins the two, everything
+is starred up to the next comma, closing parenthesis or semicolon; so is the login of a URL.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+_CREDENTIAL = re.compile(
+    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|private.?key", re.IGNORECASE
+)
+_COMMENT = r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
+_REST = (
+    r"|(?P<string>'(?:[^']|'')*'?|\"[^\"\n]*\"?|`[^`]*`?)"
+    r"|(?P<blank>\s+)|(?P<joint>==?|=>|:=?)|(?P<end>[,);])"
+    r"|[\w.$-]+?(?=--|/\*|[^\w.$-]|\Z)|."
+)
+_LEXEME = re.compile(_COMMENT + _REST, re.DOTALL)
+_LEXEME_OF_COMMENT = re.compile(r"(?P<comment>(?!))" + _REST, re.DOTALL)
+_STRING_OR_COMMENT = re.compile(_COMMENT + r"|'(?:[^']|'')*'?|`(?:[^`]|``)*`?", re.DOTALL)
+_PAIR = re.compile(
+    rf"(?:{_CREDENTIAL.pattern})[\w.-]{{0,64}}[\"']?\s{{0,8}}[=:]\s{{0,8}}(?P<hidden>[^\s&;,]+)",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r":(?P<hidden>[^\s'\"`,@]{1,256})@")
+_REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
+_QUOTES = "'\"`"
+_LEAST_FRAGMENT = 4
+
+
+def masked(text: str) -> str:
+    """`text`, as long as before, with everything that may be a credential starred out."""
+    return _starred(text, _hidden(text, _LEXEME))
+
+
+def masked_comments(text: str, known: Collection[str]) -> str:
+    """`text`, as long as before, its comments without `known` values and what looks like others."""
+    ranges: list[tuple[int, int]] = []
+    for comment in _comments(text):
+        ranges += _inside(comment)
+        first, inner = _inner(comment)
+        for value in known:
+            found = re.finditer(re.escape(value), inner) if value else ()
+            ranges += ((first + f.start(), first + f.end()) for f in found)
+    return _starred(text, ranges)
+
+
+def _comments(text: str) -> Iterator[re.Match[str]]:
+    """The comments as the tokenizer sees them: a double quote begins no string there."""
+    return (found for found in _STRING_OR_COMMENT.finditer(text) if found["comment"])
+
+
+def without_fragments(message: str, script: str) -> str:
+    """`message` about `script` without what is hidden of it, and without logins in URLs."""
+    fragments = {script[start:end].strip(_QUOTES) for start, end in _hidden(script, _LEXEME)}
+    for fragment in sorted(fragments, key=len, reverse=True):
+        if len(fragment) >= _LEAST_FRAGMENT:
+            message = message.replace(fragment, "***")
+        elif fragment:
+            message = message.replace(f'"{fragment}"', '"***"')
+    return message
+
+
+def _starred(text: str, ranges: Iterable[tuple[int, int]]) -> str:
+    shown = list(text)
+    for start, end in ranges:
+        shown[start:end] = ("\n" if char == "\n" else "*" for char in text[start:end])
+    return "".join(shown)
+
+
+def _inside(comment: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """The ranges to hide of a comment."""
+    first, inner = _inner(comment)
+    return ((first + a, first + b) for a, b in _hidden(inner, _LEXEME_OF_COMMENT))
+
+
+def _inner(comment: re.Match[str]) -> tuple[int, str]:
+    """Where the text of a comment starts, and the text: without what marks it as a comment."""
+    text = comment[0][2:]
+    return comment.start() + 2, text if comment[0][0] == "-" else text.removesuffix("*/")
+
+
+def _hidden(text: str, lexeme: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """The ranges of `text` that may be credentials; references to secrets are none."""
+    names_credential = is_value = False
+    for found in lexeme.finditer(text):
+        if found["comment"]:
+            yield from _inside(found)
+        elif found["blank"]:
+            continue
+        elif found["end"]:
+            names_credential = is_value = False
+        elif names_credential and found["joint"]:
+            is_value = True
+        elif is_value or (names_credential and found["string"]):
+            is_value = True
+            yield from _content(found[0], found.start())
+        else:
+            names_credential = _CREDENTIAL.search(found[0]) is not None
+            yield from _embedded(found[0], found.start())
+
+
+def _content(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
+    """The range of a value, without its quotes."""
+    if _REFERENCE.fullmatch(lexeme.strip(_QUOTES)):
+        return
+    quote = lexeme[0] if lexeme[0] in _QUOTES else ""
+    first = len(quote)
+    last = len(lexeme) - (1 if quote and lexeme.endswith(quote, 1) else 0)
+    yield at + first, at + last
+
+
+def _embedded(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
+    """The ranges inside a text that names a credential itself, as URLs do."""
+    for pattern in (_PAIR, _LOGIN):
+        for found in pattern.finditer(lexeme):
+            yield at + found.start("hidden"), at + found.end("hidden")

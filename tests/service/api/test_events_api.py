@@ -1,0 +1,160 @@
+"""Transitions as server-sent events, over a real server, a real store and real runner processes."""
+
+import json
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from service.api import event_stream
+from service.client import Client
+from tests.support.control_plane import control_plane, script
+from tests.support.wait import wait_until
+
+STREAM = {"Accept": "text/event-stream"}
+ABSENT = "01234567-89ab-7def-8123-456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            yield running
+
+
+@pytest.fixture
+def client(plane):
+    with Client(plane.url) as client:
+        yield client
+
+
+def _told(lines):
+    """The events of a stream as they come; comments have the name `comment`."""
+    event = {}
+    for line in lines:
+        if line.startswith(":"):
+            yield {"event": "comment", "data": line}
+        elif not line:
+            if "data" in event:
+                yield {**event, "data": json.loads(event["data"])}
+            event = {}
+        else:
+            name, _, value = line.partition(": ")
+            event[name] = value
+
+
+@contextmanager
+def _stream(plane, path, **headers):
+    with (
+        httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as http,
+        http.stream("GET", path, headers={**STREAM, **headers}) as answer,
+    ):
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield _told(answer.iter_lines())
+
+
+def _until(told, wanted):
+    """All events up to the first that is `wanted`."""
+    found = []
+    for event in told:
+        found.append(event)
+        if wanted(event):
+            return found
+    raise AssertionError(f"the stream ended after {found[-3:]}")
+
+
+def _state(name):
+    return lambda event: event["event"] == "status" and event["data"]["state"] == name
+
+
+def _steps(found):
+    return [
+        (event["data"]["from"], event["data"]["to"])
+        for event in found
+        if event["event"] == "transition"
+    ]
+
+
+def test_a_stream_tells_what_was_and_what_comes_and_goes_on_where_it_was_left(plane, client):
+    job_id = client.submit(script(), "follow")["id"]
+    path = f"/v1/jobs/{job_id}/events"
+    with _stream(plane, path) as told:
+        found = _until(told, _state("JOINING"))
+        steps = _steps(found)
+        assert steps[:2] == [(None, "CREATED"), ("CREATED", "STARTING")]
+        assert steps[-1][1] == "JOINING"
+        assert "sql" not in found[-1]["data"]
+        assert found[-1]["data"]["probe"]["topic"] == "clicks"
+        client._http.post(f"/v1/jobs/{job_id}:pause")
+        later = _until(told, _state("PAUSED"))
+        assert _steps(later) == [("JOINING", "PAUSED")]
+    ids = [int(event["id"]) for event in [*found, *later] if event["event"] == "transition"]
+    assert ids == [event["sequence"] for event in client.events(job_id)]
+    assert all("id" not in event for event in found if event["event"] == "status")
+    with _stream(plane, path, **{"Last-Event-ID": str(ids[1])}) as told:
+        again = _until(told, _state("PAUSED"))
+    assert [int(event["id"]) for event in again if event["event"] == "transition"] == ids[2:]
+    with _stream(plane, f"{path}?cursor={ids[-1]}") as told:
+        client.remove(job_id)
+        last = list(told)[-1]
+    assert (last["event"], last["data"]) == ("removed", {"job_id": job_id})
+
+
+def test_the_stream_of_all_jobs_begins_now_and_tells_what_is_gone(plane, client):
+    old = client.submit(script(), "old")["id"]
+    wait_until(lambda: client.job(old)["state"] == "JOINING")
+    with _stream(plane, "/v1/events") as told:
+        next(told)
+        new = client.submit(script(), "new")["id"]
+        found = _until(told, lambda event: event["event"] == "transition")
+        assert found[-1]["data"]["job_id"] == new
+        client.remove(new)
+        found = _until(told, lambda event: event["event"] == "removed")
+        assert found[-1]["data"] == {"job_id": new}
+    page = client._json("GET", "/v1/events", params={"limit": 2})
+    rest = client._json("GET", "/v1/events", params={"cursor": page["next_cursor"], "limit": 500})
+    numbers = [event["sequence"] for event in page["items"] + rest["items"]]
+    assert numbers == sorted(set(numbers))
+    assert {event["job_id"] for event in page["items"] + rest["items"]} >= {old}
+
+
+REFUSED = {
+    "unknown_job": (404, f"/v1/jobs/{ABSENT}/events", {}),
+    "number_of_words": (400, "/v1/events", {"Last-Event-ID": "x"}),
+    "negative_number": (400, "/v1/events?cursor=-1", {}),
+    "number_beyond_int64": (400, f"/v1/events?cursor={2**63}", {}),
+    "neither_form": (406, "/v1/events", {"Accept": "text/html"}),
+}
+
+
+@pytest.mark.parametrize(("status", "path", "headers"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_stream_is_a_problem(plane, status, path, headers):
+    answer = httpx.get(f"{plane.url}{path}", headers={**STREAM, **headers}, trust_env=False)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["hint"].endswith(".")
+
+
+def test_streams_end_with_their_server_and_have_heartbeats_and_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_stream, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(event_stream, "MOST_STREAMS", 1)
+    with control_plane(tmp_path) as plane:
+        with _stream(plane, "/v1/events") as told:
+            _until(told, lambda event: event["event"] == "comment" and "ping" in event["data"])
+            refused = httpx.get(f"{plane.url}/v1/events", headers=STREAM, trust_env=False)
+            assert refused.status_code == 503
+            assert refused.json()["type"] == "urn:sluice:problem:busy"
+            assert refused.headers["retry-after"] == "5"
+        wait_until(lambda: _opens(plane), what="the seat is given back")
+        with _stream(plane, "/v1/events") as told:
+            next(told)
+            plane._open_parts().server.should_exit = True
+            assert all(event["event"] == "comment" for event in told)
+
+
+def _opens(plane):
+    url = f"{plane.url}/v1/events"
+    with httpx.stream("GET", url, headers=STREAM, trust_env=False) as answer:
+        return answer.status_code == 200

@@ -1,0 +1,428 @@
+"""Commands about jobs: lists, waiting, exit codes, what goes to pipes and what to terminals."""
+
+import io
+import json
+import logging
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+import structlog
+
+from service import cli, cli_options
+from service.cli_exits import ExitCode, exit_code
+from service.cli_options import complete_job
+from service.cli_views import Bar, bars, short_ids, state
+from service.cli_wait import Look
+from service.client import Client, RefusedError
+from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
+from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.wait import wait_until
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
+    structlog.configure(wrapper_class=silent)  # the program runs in this process, too
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            with Client(running.url) as client:
+                for name in ("calm", "lost"):
+                    client.submit(script(), name)
+                states = {"JOINING", "STALLED"}
+                wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=240)
+            yield running
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def client(plane):
+    with Client(plane.url) as found:
+        yield found
+
+
+@pytest.fixture
+def sluice(plane, monkeypatch, capsys):
+    """Runs the program in this process; gives exit code, standard output and standard error."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments, server=plane.url):
+        monkeypatch.setenv("SLUICE_SERVER", server)
+        monkeypatch.setattr(sys, "argv", ["sluice", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (int(ended.value.code), *capsys.readouterr())
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+# Lists
+# --------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_listed_with_whole_ids_in_a_pipe(sluice, client):
+    code, out, _ = sluice("jobs", "ls")
+    assert code == 0
+    header, *lines = out.splitlines()
+    assert header.split() == ["ID", "NAME", "STATE", "PHASE", "AGE", "REASON"]
+    assert [line.split()[0] for line in lines] == [job["id"] for job in client.jobs()]
+
+
+LISTS = {
+    "of_one_state": (["--state", "stalled", "-q"], ["lost"]),
+    "of_two_states": (["--state", "joining", "--state", "STALLED", "-q"], None),
+    "of_none": (["--state", "failed", "-q"], []),
+}
+
+
+@pytest.mark.parametrize(("arguments", "names"), LISTS.values(), ids=LISTS)
+def test_a_list_can_be_of_some_states_and_of_ids_only(sluice, client, arguments, names):
+    code, out, _ = sluice("jobs", "ls", *arguments)
+    wanted = [job["id"] for job in client.jobs() if names is None or job["name"] in names]
+    assert (code, out.split()) == (0, wanted)
+
+
+def test_a_list_of_json_is_what_the_api_says(sluice, client):
+    found = json.loads(sluice("jobs", "ls", "-o", "json")[1])
+    assert [job["id"] for job in found] == [job["id"] for job in client.jobs()]
+
+
+def test_a_terminal_gets_ids_that_are_just_long_enough():
+    assert short_ids(["abcdefgh-1", "12345678-1"]) == ["abcdefgh", "12345678"]
+    assert short_ids(["abcdefgh-10", "abcdefgh-11"]) == ["abcdefgh-10", "abcdefgh-11"]
+    assert short_ids([]) == []
+
+
+STATES = {
+    "as_wanted": ("JOINING", "RUNNING", "JOINING"),
+    "stops": ("JOINING", "STOPPED", "JOINING → STOPPED"),
+    "stopped": ("STOPPED", "STOPPED", "STOPPED"),
+    "starts_again": ("STOPPED", "RUNNING", "STOPPED → RUNNING"),
+    "pauses": ("JOINING", "PAUSED", "JOINING → PAUSED"),
+    "paused": ("PAUSED", "PAUSED", "PAUSED"),
+    "resumes": ("PAUSED", "RUNNING", "PAUSED → RUNNING"),
+    "failed": ("FAILED", "STOPPED", "FAILED"),
+    "finished": ("FINISHED", "STOPPED", "FINISHED"),
+    "leaves": ("FINISHED", "REMOVED", "FINISHED → REMOVED"),
+}
+
+
+@pytest.mark.parametrize(("now", "wanted", "shown"), STATES.values(), ids=STATES)
+def test_a_state_says_what_is_wanted_where_that_differs(now, wanted, shown):
+    assert str(state({"state": now, "desired_state": wanted})) == shown
+
+
+def test_watermarks_are_a_line_a_channel(sluice):
+    code, out, _ = sluice("watermarks", "calm")
+    assert code == 0
+    assert out.splitlines()[-1].split() == [
+        "users",
+        "users/0",
+        "ACTIVE",
+        "MIN",
+        "+",
+        "processing",
+        "time",
+    ]
+    assert "combined  MIN + processing time" in out
+    report = json.loads(sluice("watermarks", "calm", "-o", "json")[1])
+    assert report["combined"]["use_processing_time"] is True
+
+
+def test_a_job_is_shown_with_what_it_waits_for(sluice):
+    out = sluice("jobs", "get", "lost")[1]
+    assert "STALLED" in out
+    waits = out[out.index("WAITS FOR") :]
+    assert "not-stalled" in waits
+    assert "5 records are gone" in waits
+    assert "users  10 of 10 rows" in sluice("jobs", "get", "calm")[1]
+
+
+# Waiting
+# --------------------------------------------------------------------------------------------------
+
+
+def test_waiting_ends_in_the_phase(sluice, client):
+    code, out, said = sluice("wait", "calm", "JOIN", "--timeout", "30")
+    assert (code, out) == (0, "")
+    assert "is JOINING" in said
+    job = json.loads(sluice("wait", "calm", "load", "-o", "json")[1])
+    assert job["state"] == "JOINING"
+
+
+def test_waiting_for_too_long_says_what_the_job_waits_for(sluice):
+    code, out, said = sluice("wait", "lost", "join", "--timeout", "0.3")
+    assert (code, out) == (ExitCode.TIMED_OUT, "")
+    error, hint = said.splitlines()[-2:]
+    assert "is STALLED after 0.3 s" in error
+    assert "sluice jobs get" in hint
+
+
+VAIN = {"another_rest": ("stopped", "join", "jobs resume"), "the_end": ("done", "paused", "anew")}
+
+
+@pytest.mark.parametrize(("name", "phase", "hint"), VAIN.values(), ids=VAIN)
+def test_waiting_in_vain_is_an_error_at_once(plane, sluice, name, phase, hint):
+    with Client(plane.url) as client:
+        job_id = client.submit(script(), name)["id"]
+    if name == "done":
+        (plane.services.settings.jobs_dir / job_id / "go").touch()
+        assert sluice("wait", job_id, "finished", "--timeout", "60")[0] == 0
+    else:
+        assert sluice("jobs", "stop", job_id)[0] == 0
+    code, _, said = sluice("wait", job_id, phase, "--timeout", "600")
+    assert code == 1
+    assert "and stays so" in said
+    assert hint in said.splitlines()[-1]
+    assert sluice("jobs", "rm", job_id)[0] == 0
+
+
+def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+    with control_plane(tmp_path) as first:
+        client = Client(first.url)
+        job_id = client.submit(script(), "patient")["id"]
+        look = Look(client, job_id)
+        look.job()
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(look.job)
+        with control_plane(tmp_path, port=int(first.url.rpartition(":")[2])):
+            assert found.result(timeout=60)["id"] == job_id
+    with pytest.raises(UnreachableError):
+        Look(client, job_id).job()
+    client.close()
+
+
+def test_a_job_is_paused_and_resumed(sluice, client):
+    assert sluice("jobs", "pause", "calm")[0] == 0
+    assert client.job(client.find("calm"))["state"] == "PAUSED"
+    in_vain = sluice("wait", "calm", "join")
+    assert in_vain[0] == 1
+    assert "sluice jobs resume" in in_vain[2]
+    assert sluice("jobs", "resume", "calm", "--wait")[0] == 0
+    assert client.job(client.find("calm"))["state"] == "JOINING"
+
+
+def test_a_script_is_checked_with_all_that_it_names(sluice, tmp_path):
+    file = tmp_path / "job.sql"
+    file.write_text(script(password="wrong"))
+    assert sluice("validate", str(file))[:2] == (0, "valid: job enriched\n")
+    code, _, said = sluice("validate", str(file), "--outside")
+    assert (code, said.splitlines()[0]) == (1, 'error: access denied for user "cdc"')
+    file.write_text(script())
+    found = json.loads(sluice("validate", str(file), "--outside", "-o", "json")[1])
+    here = json.loads(sluice("validate", str(file), "-o", "json")[1])
+    assert found == {**here, "outside": True}
+
+
+CODES = {
+    "refused": (RefusedError("x", hint="y", problem={"status": 409}), 1),
+    "failed_runner": (RefusedError("x", hint="y", problem={"type": "source"}), 1),
+    "cannot_start": (ControlPlaneError("x", hint="y"), 1),
+    "no_such_job": (JobNotFoundError("x", hint="y"), 1),
+    "unreachable": (UnreachableError("x", hint="y"), 3),
+    "no_token": (RefusedError("x", hint="y", problem={"status": 401}), 4),
+    "too_little_scope": (RefusedError("x", hint="y", problem={"status": 403}), 4),
+    "too_late": (WaitTimeoutError("x", hint="y"), 5),
+}
+
+
+@pytest.mark.parametrize(("error", "code"), CODES.values(), ids=CODES)
+def test_an_exit_code_tells_the_kind_of_error(error, code):
+    assert exit_code(error) == code
+
+
+def test_an_interrupt_ends_with_130_and_sigterm_with_143(plane):
+    command = [sys.executable, "-m", "service.cli", "wait", "lost", "join"]
+    environment = {**os.environ, "SLUICE_SERVER": plane.url}
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+        ) as waiting:
+            assert waiting.stderr.readline().startswith("STALLED: ")
+            waiting.send_signal(number)
+            assert waiting.wait(timeout=60) == code
+            assert "Traceback" not in waiting.stderr.read()
+
+
+# Watching
+# --------------------------------------------------------------------------------------------------
+
+
+def test_watching_in_a_pipe_tells_each_transition(plane, sluice, client):
+    job_id = client.submit(script(), "done too")["id"]
+    (plane.services.settings.jobs_dir / job_id / "go").touch()
+    code, out, _ = sluice("jobs", "watch", job_id)
+    assert code == 0
+    states = [line.split("  ")[1].split(":")[0] for line in out.splitlines()]
+    assert list(dict.fromkeys(states))[-1] == "FINISHED"
+    assert [e["to"] for e in client.events(job_id)] == list(dict.fromkeys(states))
+    documents = sluice("jobs", "watch", job_id, "-o", "json")[1].splitlines()
+    assert [json.loads(line)["state"] for line in documents] == ["FINISHED"]
+
+
+def test_watching_a_job_that_fails_ends_with_1(sluice, client):
+    job_id = client.submit(script(), "fail")["id"]
+    code, out, _ = sluice("jobs", "watch", job_id)
+    assert code == 1
+    assert "FAILED: table is gone" in out
+
+
+def job(**values):
+    snapshot = {"rows_done": 4, "rows_total": 10, "rows_total_is_estimate": True}
+    dimension = {"name": "users", "snapshot": {**snapshot, **values.pop("snapshot", {})}}
+    return {"phase": "LOAD", "dimensions": [dimension], "probe": None, **values}
+
+
+PROBE = {
+    "topic": "clicks",
+    "start_offsets": {"0": 10, "1": 0},
+    "next_offsets": {"0": 15, "1": 99},
+    "bounded_offsets": {"0": 20, "1": 30},
+}
+BARS = {
+    "of_a_copy": (job(), [Bar("users", 4, 10, "4 of about 10 rows")]),
+    "of_a_copy_of_known_size": (
+        job(snapshot={"rows_total_is_estimate": False}),
+        [Bar("users", 4, 10, "4 of 10 rows")],
+    ),
+    "of_a_copy_of_unknown_size": (
+        job(snapshot={"rows_total": None}),
+        [Bar("users", 4, None, "4 rows")],
+    ),
+    "of_a_bounded_stream": (
+        job(phase="JOIN", probe=PROBE),
+        [Bar("clicks", 35, 40, "35 of 40 records")],
+    ),
+    "of_an_endless_stream": (job(phase="JOIN", probe={**PROBE, "bounded_offsets": None}), []),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), BARS.values(), ids=BARS)
+def test_bars_show_what_takes_long(found, expected):
+    assert bars(found) == expected
+
+
+# Pipes and terminals
+# --------------------------------------------------------------------------------------------------
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+COLOURS = {
+    "terminal": (Screen, {"TERM": "xterm-256color"}, True),
+    "terminal_without_colours": (Screen, {"TERM": "xterm-256color", "NO_COLOR": "1"}, False),
+    "dumb_terminal": (Screen, {"TERM": "dumb"}, False),
+    "pipe": (io.StringIO, {"TERM": "xterm-256color"}, False),
+    "pipe_with_forced_colours": (
+        io.StringIO,
+        {"TERM": "xterm", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "GITHUB_ACTIONS": "true"},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("stream", "environment", "colours"), COLOURS.values(), ids=COLOURS)
+def test_only_a_terminal_gets_colours(sluice, monkeypatch, stream, environment, colours):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    out, err = stream(), stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    sluice("jobs", "ls")
+    sluice("wait", "lost", "join", "--timeout", "0.3")
+    sluice("jobs", "--help")
+    assert ("\x1b[32m" in out.getvalue()) == colours
+    assert colours or "\x1b" not in out.getvalue()
+    moves = stream is Screen and environment["TERM"] != "dumb"
+    assert ("\x1b" in err.getvalue()) == moves
+    assert ("\x1b[33mSTALLED" in err.getvalue()) == colours
+
+
+def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "service.cli", "wait", "lost", "join"]
+    environment = {**os.environ, "SLUICE_SERVER": plane.url, "TERM": "xterm"}
+    with subprocess.Popen(
+        [*command, "--timeout", "1"], stdout=theirs, stderr=theirs, cwd=ROOT, env=environment
+    ) as waiting:
+        assert waiting.wait(timeout=60) == 5
+    os.close(theirs)
+    shown = b""
+    while b"hint: " not in shown:
+        shown += os.read(ours, 65536)
+    os.close(ours)
+    assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") == 1
+    assert b"users" in shown
+
+
+def test_the_program_starts_without_what_few_commands_need():
+    slow = ("pyarrow", "pyspark", "sqlglot", "fastapi", "uvicorn", "sqlalchemy")
+    code = f"import sys, service.cli; print([name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
+
+
+# Completion
+# --------------------------------------------------------------------------------------------------
+
+
+def complete(words, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "service.cli"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "_SLUICE_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+            **environment,
+        },
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
+    monkeypatch.setattr(cli_options, "_COMPLETION_PATIENCE_S", 60)
+    monkeypatch.setenv("SLUICE_SERVER", NOWHERE)
+    context = SimpleNamespace(params={"server": plane.url})
+    jobs = client.jobs()
+    assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
+    assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
+    assert complete_job(context, "done t") == []  # a shell would take it for two words
+
+
+def test_a_shell_completes_commands_and_phases():
+    assert complete("sluice jobs re") == ["resume"]
+    assert complete("sluice wait calm j") == ["join"]
+
+
+def test_completion_without_a_control_plane_is_silent():
+    assert complete("sluice jobs get ", SLUICE_SERVER=NOWHERE) == []
+
+
+def test_completion_does_not_wait_for_a_control_plane_that_hangs(plane):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+        assert complete_job(SimpleNamespace(params={"server": address}), "") == []

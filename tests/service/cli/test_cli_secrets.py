@@ -1,0 +1,102 @@
+"""`sluice secrets`: values go in by standard input or a prompt, and never come out."""
+
+import json
+import stat
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli_secrets import app
+from service.config import Settings
+from service.errors import SecretError
+from service.jobs.layout import JobLayout
+from service.secrets import SecretResolver
+
+VALUE = "c4n4ry 'ÿ"
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def run(*arguments, given=None):
+    done = CliRunner().invoke(app, arguments, input=given)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert VALUE not in done.output
+    return done
+
+
+def resolved(data_dir, name):
+    return SecretResolver.of(Settings.load(data_dir=data_dir), None).resolve(f"${{secret:{name}}}")
+
+
+def test_a_secret_is_kept_for_its_owner_replaced_and_removed(data_dir):
+    run("set", "shop", given=f"{VALUE}\n")
+    path = data_dir / "secrets" / "shop"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert resolved(data_dir, "shop") == VALUE
+    run("set", "shop", given="other")
+    assert resolved(data_dir, "shop") == "other"
+    assert [file.name for file in path.parent.iterdir()] == ["shop"]
+    run("rm", "shop")
+    with pytest.raises(SecretError, match="not provided") as caught:
+        resolved(data_dir, "shop")
+    assert "sluice secrets set shop" in caught.value.hint
+
+
+def test_a_value_is_no_argument(data_dir):
+    assert CliRunner().invoke(app, ["set", "shop", VALUE]).exit_code == 2
+    assert not (data_dir / "secrets").exists()
+
+
+REFUSED = {
+    "empty": ("shop", "\n", "0 characters"),
+    "two_lines": ("shop", "a\nb\n", "3 characters"),
+    "too_long": ("shop", "x" * 1025, "1025 characters"),
+    "control_characters": ("shop", "a\x1b[31m", "printable"),
+    "a_name_that_leaves_the_directory": ("../shop", "x", "malformed"),
+    "a_hidden_file": (".shop", "x", "malformed"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_a_secret_is_refused(data_dir, name, value, message):
+    with pytest.raises(SecretError, match=message):
+        run("set", name, given=value)
+    assert not list(data_dir.glob("secrets/*"))
+
+
+def test_what_is_not_kept_here_cannot_be_removed(data_dir, monkeypatch):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "x")
+    with pytest.raises(SecretError, match="not kept") as caught:
+        run("rm", "shop")
+    assert "environment" in caught.value.hint
+
+
+def test_secrets_are_listed_with_their_places_and_jobs(data_dir, tmp_path, monkeypatch):
+    directory = tmp_path / "mounted"
+    directory.mkdir()
+    (directory / "lake").write_text(VALUE)
+    (directory / "..data").write_text("kubernetes' own")
+    monkeypatch.setenv("SLUICE_SECRETS_DIR", str(directory))
+    monkeypatch.setenv("SLUICE_SECRET_SHOP_A", VALUE)
+    for name in ("shop-a", "lake", "alone"):
+        run("set", name, given=VALUE)
+    layout = JobLayout(data_dir / "jobs" / "one")
+    layout.create()
+    layout.plan.write_text("${secret:shop-a} ${secret:lake}")
+    found = {(s["name"], s["source"]): s for s in json.loads(run("ls", "-o", "json").output)}
+    assert {place: (s["jobs"], s["hidden_by"]) for place, s in found.items()} == {
+        ("shop_a", "environment"): (["one"], None),
+        ("lake", "directory"): (["one"], None),
+        ("alone", "kept"): ([], None),
+        ("lake", "kept"): (["one"], "directory"),
+        ("shop-a", "kept"): (["one"], "environment"),
+    }
+    assert "asked first" in run("ls").output
+    assert "is asked first" in run("set", "lake", given=VALUE).output
+    assert "job one refers to it" in run("rm", "lake").output

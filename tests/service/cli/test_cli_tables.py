@@ -1,0 +1,40 @@
+"""`sluice dim` and `sluice preview`, as their users run them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli import app
+
+COMMANDS = {
+    "tables": (["dim", "ls", "enriched"], 0, "country, item"),
+    "row_that_was_deleted": (["dim", "get", "enriched", "users", "2"], 1, "user_id=2 was deleted"),
+    "page_of_changes": (
+        ["dim", "diff", "enriched", "users", "--from", "2", "--limit", "1"],
+        0,
+        "name=renamed",
+    ),
+    "output": (["preview", "enriched"], 0, "versions prices=1, users=2"),
+}
+
+
+@pytest.fixture
+def sluice(tables_plane):
+    def run(*arguments):
+        return CliRunner().invoke(app, arguments, env={"SLUICE_SERVER": tables_plane.url})
+
+    return run
+
+
+@pytest.mark.parametrize(("arguments", "code", "shown"), COMMANDS.values(), ids=COMMANDS)
+def test_a_command_shows_what_it_was_asked_for(sluice, arguments, code, shown):
+    done = sluice(*arguments)
+    assert (done.exit_code, shown in done.output) == (code, True), done.output
+    assert ("--cursor" in done.output) is ("--limit" in arguments)  # there are more
+
+
+def test_json_is_the_answer_of_the_api_at_the_version(sluice):
+    done = sluice("dim", "get", "enriched", "users", "1", "--version", "2", "-o", "json")
+    (row,) = json.loads(done.stdout)["items"]
+    assert row["values"] == {"user_id": 1, "name": "user 1"}

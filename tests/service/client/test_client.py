@@ -1,0 +1,281 @@
+"""The typed client against the real application: its examples, its errors, its repetitions."""
+
+import doctest
+import json
+import threading
+from datetime import date
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pyarrow as pa
+import pytest
+
+from service.client import (
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    ProblemError,
+    Sluice,
+    UnavailableError,
+    remote_job,
+    sluice,
+    tables,
+)
+from service.client.events import parse
+from service.client.models import Removed, StatusChanged, Transition
+from service.client.tables import _key_text
+from service.errors import ControlPlaneError
+from tests.support.table_job import script
+
+
+@pytest.fixture(scope="module")
+def client(tables_plane):
+    with Sluice(tables_plane.url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def job(client):
+    return client.job("enriched")
+
+
+EXAMPLES = {"sluice": sluice, "remote_job": remote_job, "tables": tables}
+
+
+@pytest.mark.parametrize("module", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_examples_of_the_docstrings_do_what_they_say(tables_plane, job, module):
+    known = {"job": job, "url": tables_plane.url, "script": script(), "Sluice": Sluice}
+    tests = doctest.DocTestFinder().find(module, extraglobs=known)
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in tests:
+        runner.run(test)
+    assert runner.tries > 0
+    assert runner.failures == 0
+
+
+def test_rows_and_changes_are_tables_too(job):
+    users = job.dimension("users")
+    rows = users.at(2).rows().to_arrow()
+    assert rows.select(["user_id", "name"]).to_pylist()[0] == {"user_id": 1, "name": "user 1"}
+    assert users.between(2).to_arrow().column("_change_type").to_pylist() == [
+        "update_preimage",
+        "update_postimage",
+        "delete",
+    ]
+    rows = job.dimension("prices").rows(keys=[("DE", 7), ("FR", 7)])
+    (row,) = rows
+    assert (row.values["price"], row.position["pos"]) == ("12.50", 1)
+    assert [(a.key["country"], a.reason) for a in rows.absent] == [("FR", "no-record")]
+    (told, other) = job.dimensions()
+    assert (told.table, told.version, other.primary_key) == ("users", 3, ("country", "item"))
+
+
+def test_watermarks_status_and_jobs_are_typed(client, job):
+    assert job.watermarks().phase == "JOIN"
+    assert job.watermarks().combined.use_processing_time
+    assert job.id in [found.id for found in client.jobs()]
+    assert client.job(job.id[:13]).id == job.id
+    with pytest.raises(ValueError, match="frozen"):
+        job.status().state = "x"
+
+
+def test_batches_and_what_a_job_waits_for_are_told(job):
+    (batch,) = job.batches(most=5)
+    assert (batch.batch, batch.committed, batch.pin["versions"]["users"]) == (0, True, 2)
+    told = job.explain_wait()
+    assert told.sentence
+    assert told.waiting is not all(condition.met for condition in told.conditions)
+    assert list(job.dead_letters()) == []
+
+
+def test_refusals_are_errors_of_their_own(client, job):
+    with pytest.raises(InvalidRequestError) as told:
+        client.submit("SELECT 1")
+    assert (told.value.kind, told.value.status, told.value.problem["line"]) == ("sql", 422, 1)
+    with pytest.raises(NotFoundError) as told:
+        list(job.dimension("nobody").rows())
+    assert (told.value.kind, told.value.hint[-1]) == ("unknown-dimension", ".")
+    with pytest.raises(ConflictError):
+        client.submit(script("'connector'='print'"), idempotency_key="my-deployment-7")
+    with pytest.raises(ControlPlaneError, match="is JOINING, not FINISHED"):
+        job.wait_until("FINISHED", timeout_s=0)
+
+
+def until(events, state):
+    """Events up to the transition to `state`."""
+    for event in events:
+        yield event
+        if isinstance(event, Transition) and event.target == state:
+            return
+
+
+def test_a_job_is_followed_paused_stopped_and_deleted(client):
+    made = client.submit(script("'connector'='blackhole'"), "short")
+    events = made.events()
+    seen = [getattr(event, "target", None) for event in until(events, "JOINING")]
+    assert seen[0] == "CREATED"
+    assert made.pause().desired_state == "PAUSED"
+    assert made.resume().desired_state == "RUNNING"
+    assert made.stop().desired_state == "STOPPED"
+    made.wait_until("STOPPED", timeout_s=60)
+    with pytest.raises(ControlPlaneError, match="is STOPPED, not JOINING"):
+        made.wait_until("JOINING", timeout_s=60)
+    made.delete()
+    with pytest.raises(NotFoundError):
+        made.status()
+    with pytest.raises(NotFoundError):
+        next(iter(made.events(after=events.last_id)))
+
+
+KEYS = {
+    "number": (7, "7"),
+    "text": ("7", "7"),
+    "yes": (True, "true"),
+    "bytes": (b"\xff", "/w=="),
+    "decimal": (Decimal("1.50"), "1.50"),
+    "day": (date(2026, 11, 21), "2026-11-21"),
+    "composite": (("DE", 7), '["DE", "7"]'),
+    "composite_by_name": ({"country": "DE", "item": 7}, '{"country": "DE", "item": "7"}'),
+}
+
+
+@pytest.mark.parametrize(("key", "text"), KEYS.values(), ids=KEYS)
+def test_keys_are_written_as_rows_show_them(key, text):
+    assert _key_text(key) == text
+
+
+def test_lines_of_a_stream_are_events_and_a_cut_off_one_is_none():
+    lines = [
+        "retry: 2000",
+        "",
+        ": heartbeat",
+        "",
+        "id: 7",
+        "event: transition",
+        "data: {",
+        "data: }",
+    ]
+    found = list(parse([*lines, "", "event: status", "data: {}"]))
+    assert [(e.name, e.data, e.id) for e in found] == [("transition", "{\n}", "7")]
+
+
+# A control plane that fails: what it answers is the contract, how often is the client's
+# --------------------------------------------------------------------------------------------------
+
+
+class Flaky:
+    """A server that gives each request the next answer of a list and keeps what was asked."""
+
+    def __init__(self, *answers):
+        self.asked = []
+        flaky, left = self, list(answers)
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                told = {name.lower(): value for name, value in self.headers.items()}
+                flaky.asked.append((self.command, self.path, told))
+                length = int(self.headers.get("Content-Length") or 0)
+                self.rfile.read(length)
+                status, headers, body = left.pop(0) if len(left) > 1 else left[0]
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = answer  # noqa: N815 (the names that http.server asks for)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def problem(status, kind, **headers):
+    told = {"type": f"urn:sluice:problem:{kind}", "status": status, "detail": "d", "hint": "H."}
+    head = {"Content-Type": "application/problem+json", **headers}
+    return status, head, json.dumps(told).encode()
+
+
+def document(value):
+    return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
+
+
+STATUS = {"id": "j", "name": "n", "state": "JOINING", "desired_state": "RUNNING", "newer": 1}
+BUSY = problem(503, "busy", **{"Retry-After": "0"})
+
+
+def test_a_submission_is_repeated_with_the_same_key_while_the_control_plane_is_busy():
+    with Flaky(BUSY, BUSY, document(STATUS)) as server, Sluice(server.url) as made:
+        assert made.submit("script").id == "j"
+    keys = {headers["idempotency-key"] for _, _, headers in server.asked}
+    assert (len(server.asked), len(keys)) == (3, 1)
+
+
+def test_what_does_not_pass_is_not_repeated_and_what_does_not_end_is_an_error():
+    for answer, error, requests in (
+        (problem(409, "job-state"), ConflictError, 1),
+        (problem(500, "internal-server-error"), ProblemError, 1),
+        (BUSY, UnavailableError, 6),
+    ):
+        with Flaky(answer) as server, Sluice(server.url) as made, pytest.raises(error):
+            list(made.jobs())
+        assert len(server.asked) == requests
+
+
+def test_members_of_a_newer_control_plane_are_no_error():
+    page = {"items": [STATUS], "next_cursor": None}
+    with Flaky(document(page)) as server, Sluice(server.url) as made:
+        (found,) = made.jobs()
+    assert found.model_extra == {"newer": 1}
+
+
+def sse(*events):
+    text = "".join(
+        f"{head}event: {name}\ndata: {json.dumps(data)}\n\n" for head, name, data in events
+    )
+    return 200, {"Content-Type": "text/event-stream"}, text.encode()
+
+
+def transition(sequence):
+    told = {"sequence": sequence, "at_ms": 1, "from": None, "to": "CREATED", "cause": "submitted"}
+    return f"id: {sequence}\n", "transition", told
+
+
+def test_events_go_on_behind_the_last_transition_and_end_when_the_job_is_gone():
+    first = sse(transition(4), ("", "status", STATUS), ("", "newer", {}))
+    last = sse(transition(9), ("", "removed", {"job_id": "j"}))
+    answers = (document(STATUS), first, BUSY, last)
+    with Flaky(*answers) as server, Sluice(server.url) as made:
+        stream = made.submit("script").events(after=3)
+        found = list(stream)
+    kinds = (Transition, StatusChanged, Transition, Removed)
+    assert tuple(map(type, found)) == kinds
+    assert (found[0].target, found[1].status.state, stream.last_id) == ("CREATED", "JOINING", 9)
+    asked = [headers.get("last-event-id") for _, _, headers in server.asked]
+    assert asked == [None, "3", "4", "4"]
+
+
+def batch(number):
+    pin = {"start_offsets": {"0": 1}, "end_offsets": {"0": 3}, "versions": {"users": 2}}
+    return {"batch": number, "pin": pin, "records": 2, "committed": True, "counts": {"joined": 2}}
+
+
+def test_batches_are_a_table_over_all_pages():
+    pages = [{"items": [batch(n)], "next_cursor": n if n else None} for n in (1, 0)]
+    answers = [document({**STATUS}), *map(document, pages)]
+    with Flaky(*answers) as server, Sluice(server.url) as made:
+        rows = made.submit("script").batches().to_arrow()
+    assert rows.column("batch").to_pylist() == [1, 0]
+    assert rows.schema.field("end_offsets").type == pa.map_(pa.int32(), pa.int64())
+    assert rows.column("versions").to_pylist()[0] == [("users", 2)]
+    assert rows.column("joined").to_pylist() == [2, 2]

@@ -1,0 +1,43 @@
+"""A control plane with a job whose tables are there, shared by all that look at tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from service.api.server import ControlPlane
+from service.client import Client
+from tests.support.control_plane import HOOKS, RUNNER, settings_in
+from tests.support.table_job import TableJob, fill, script
+from tests.support.wait import wait_until
+
+KEY = "my-deployment-7"
+
+
+@dataclass(frozen=True)
+class TablesPlane:
+    """Where it answers, and the ids of its jobs; `printed` has a sink without a table."""
+
+    url: str
+    enriched: str
+    printed: str
+
+
+@pytest.fixture(scope="session")
+def tables_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TablesPlane]:
+    """The real application and the real inspection process, over real Delta tables."""
+    data_dir = tmp_path_factory.mktemp("tables-plane")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
+        with plane, Client(plane.url) as client:
+            try:
+                enriched = client.submit(script(), "enriched", idempotency_key=KEY)["id"]
+                fill(TableJob(data_dir, enriched))
+                printed = client.submit(script("'connector'='print'"), "printed")["id"]
+                wait_until(
+                    lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60
+                )
+                yield TablesPlane(plane.url, enriched, printed)
+            finally:
+                plane.stop_jobs(timeout_s=20)

@@ -1,0 +1,350 @@
+"""Why nothing comes out: one case a cause, over the job as the API shows it."""
+
+import pytest
+
+from service.api.schemas import JobDetail
+from service.jobs.waiting import explain_wait
+
+MIN = -(2**63)
+RUNNER = {
+    "pid": 7,
+    "alive": True,
+    "adopted": False,
+    "started_at_ms": 0,
+    "status_age_ms": 120,
+    "crashes": 0,
+    "restarts": 0,
+}
+GONE = {**RUNNER, "pid": None, "alive": False, "started_at_ms": None}
+SOON = {**GONE, "restart_at_ms": 1_700_000_000_000}
+UNAVAILABLE = {
+    "type": "source-unavailable",
+    "message": "database does not answer",
+    "hint": "Start the database.",
+}
+
+
+def channel(name, *, done):
+    time = {"timestamp_ms": MIN, "use_processing_time": done}
+    return {"channel": name, "status": "ACTIVE", "watermark": time}
+
+
+def copy(rows, total, *, read=False):
+    return {
+        "rows_done": rows,
+        "rows_total": total,
+        "rows_total_is_estimate": not read,
+        "chunks_done": 1,
+        "chunks_total": 2,
+        "is_copied": read,
+    }
+
+
+def table(name="users", *, snapshot=None, done=False, **more):
+    at = {"epoch": 0, "file": 3, "pos": 400, "row": -1}
+    return {
+        "name": name,
+        "generation": 1,
+        "low": at,
+        "snapshot": snapshot or copy(4_000, 10_000, read=done),
+        "changelog_version": 5,
+        "evidence": "in_band_watermark" if done else None,
+        "channels": [channel(f"{name}/0", done=done)],
+        **more,
+    }
+
+
+def probe(**more):
+    return {
+        "topic": "clicks",
+        "start_offsets": {"0": 5},
+        "next_offsets": {"0": 5},
+        "end_offsets": {"0": 12},
+        "held_records": 7,
+        "lag_records": 7,
+        **more,
+    }
+
+
+def joining(**more):
+    """A probe whose gate is open and whose records are all joined."""
+    return probe(**{"held_records": 0, "lag_records": 0, "batch": 3, "joined_records": 9, **more})
+
+
+def job(**changes):
+    shown = {
+        "id": "01234567-89ab-7def-8123-456789abcdef",
+        "name": "one",
+        "state": "SNAPSHOT",
+        "desired_state": "RUNNING",
+        "phase": "LOAD",
+        "reason": "",
+        "error": None,
+        "created_at_ms": 0,
+        "updated_at_ms": 0,
+        "sql": "",
+        "warnings": [],
+        "runner": RUNNER,
+        "dimensions": [table()],
+        "probe": probe(),
+        **changes,
+    }
+    return JobDetail.model_validate(shown).model_dump(mode="json", by_alias=True)
+
+
+def opened(**changes):
+    return job(
+        **{
+            "state": "JOINING",
+            "phase": "JOIN",
+            "held_at_open": 7,
+            "dimensions": [table(done=True)],
+            "probe": joining(),
+            **changes,
+        }
+    )
+
+
+HIGH = {"epoch": 0, "file": 3, "pos": 900, "row": -1}
+EMITTED = {
+    "watermark": {"timestamp_ms": MIN, "use_processing_time": True},
+    "generation": 1,
+    "offsets": {"0": 44},
+}
+STALL = {"part": "source users", **UNAVAILABLE, "choices": []}
+LOST = {
+    "part": "probe",
+    "type": "records-lost",
+    "message": "5 records of partition 0 are gone",
+    "hint": "Acknowledge it.",
+    "choices": ["continue"],
+}
+# what is changed → the condition that is told, and what the sentence says
+WAITS = {
+    "snapshot_n_of_m": (
+        job(),
+        "snapshot-complete",
+        'Waiting for table "users": 4,000 of about 10,000 snapshot rows are committed, 1 of 2 '
+        'parts of the copy are read; 7 records of "clicks" are held meanwhile.',
+    ),
+    "two_tables_are_copied": (
+        job(dimensions=[table(), table("items", snapshot=copy(0, None))]),
+        "snapshot-complete",
+        'for table "items": 0 of an unknown number of snapshot rows',
+    ),
+    "many_tables_are_copied": (
+        job(dimensions=[table(f"t{n}") for n in range(5)]),
+        "snapshot-complete",
+        "; and 2 more",
+    ),
+    "high_is_not_reached": (
+        job(
+            dimensions=[
+                table(snapshot=copy(9, 9, read=True), high=HIGH, position=HIGH | {"pos": 500})
+            ]
+        ),
+        "build-committed",
+        "has not reached HIGH 3/900 (it is at 3/500)",
+    ),
+    "high_is_being_taken": (
+        job(dimensions=[table(snapshot=copy(9, 9, read=True))]),
+        "build-committed",
+        "has not reached HIGH, which is being taken",
+    ),
+    "build_is_not_committed": (
+        job(dimensions=[table(snapshot=copy(9, 9, read=True), emitted=EMITTED, lag_records=1_200)]),
+        "build-committed",
+        "is written, its commit is not made; 1,200 records of its changelog are not committed",
+    ),
+    "gate_closed_on_a_channel": (
+        job(
+            dimensions=[
+                table(done=True)
+                | {"channels": [channel("users/0", done=True), channel("users/1", done=False)]}
+            ]
+        ),
+        "channel-in-processing-time",
+        'Channel "users/1" is ACTIVE, its watermark is MIN and not in processing time',
+    ),
+    "index_is_being_built": (
+        job(state="CATCHING_UP", dimensions=[table(done=True)]),
+        "lookups-ready",
+        "the index of the opening version is being built",
+    ),
+    "source_unreachable": (
+        job(state="STALLED", error=UNAVAILABLE, stalls=[STALL]),
+        "source-reached",
+        'The source of table "users" is stalled (source-unavailable): database does not answer',
+    ),
+    "source_unreachable_after_opening": (
+        opened(state="STALLED", error=UNAVAILABLE, stalls=[STALL]),
+        "source-reached",
+        "records are joined with the rows that are there",
+    ),
+    "stalled_with_cause": (
+        opened(state="STALLED", stalls=[LOST], error={**UNAVAILABLE, "type": "records-lost"}),
+        "not-stalled",
+        "Probe is stalled: 5 records of partition 0 are gone",
+    ),
+    "stalled_and_only_the_error_is_known": (
+        job(state="STALLED", error={**UNAVAILABLE, "type": "kafka"}),
+        "not-stalled",
+        "The job is stalled: database does not answer",
+    ),
+    "probe_topic_empty": (
+        opened(probe=joining(end_offsets={"0": 5}, batch=None, joined_records=0)),
+        "records-available",
+        'Topic "clicks" has no record behind its start offsets',
+    ),
+    "every_record_is_joined": (
+        opened(),
+        "records-available",
+        'Every record of topic "clicks" is joined; new ones are joined as they come.',
+    ),
+    "first_batch_is_not_committed": (
+        opened(probe=joining(lag_records=7, batch=None, joined_records=0)),
+        "rows-written",
+        "No batch is committed yet",
+    ),
+    "all_records_are_dead_letters": (
+        opened(probe=joining(lag_records=7, joined_records=0, dead_letters=31)),
+        "rows-written",
+        "All 31 records so far are dead letters",
+    ),
+    "no_record_has_a_row": (
+        opened(probe=joining(lag_records=7, joined_records=0)),
+        "rows-written",
+        "no record met a row or the filter",
+    ),
+    "paused": (
+        job(state="PAUSED", desired_state="PAUSED", runner=GONE),
+        "wanted-running",
+        'The job is paused by request; 7 records of "clicks" are held meanwhile.',
+    ),
+    "pausing": (
+        opened(desired_state="PAUSED"),
+        "wanted-running",
+        "is being paused: its runner ends after the batch",
+    ),
+    "stopped": (
+        opened(state="STOPPED", desired_state="STOPPED", runner=GONE),
+        "wanted-running",
+        "The job is stopped by request.",
+    ),
+    "failed": (
+        job(state="FAILED", desired_state="STOPPED", runner=GONE, error=UNAVAILABLE),
+        "wanted-running",
+        "The job has failed: database does not answer",
+    ),
+    "being_removed": (
+        job(state="STOPPED", desired_state="REMOVED", runner=GONE),
+        "wanted-running",
+        "The job is being removed",
+    ),
+    "removal_fails": (
+        job(
+            state="STOPPED",
+            desired_state="REMOVED",
+            runner=GONE,
+            reason="removal failed: broker does not answer",
+            error=UNAVAILABLE,
+        ),
+        "wanted-running",
+        "removal failed: broker does not answer",
+    ),
+    "created": (
+        job(state="CREATED", runner=GONE, phase=None, dimensions=[], probe=None),
+        "runner-alive",
+        "The runner has not been started yet.",
+    ),
+    "starting": (
+        job(state="STARTING", phase=None, dimensions=[], probe=None),
+        "runner-reports",
+        "The runner starts Spark and looks at its sources.",
+    ),
+    "restarting_with_back_off": (
+        job(
+            state="STALLED",
+            runner={**SOON, "crashes": 3},
+            error={"type": "runner-crashed", "message": "exit code 137", "hint": "See its log."},
+        ),
+        "runner-alive",
+        "The runner has crashed 3 times in a row (exit code 137); it is started again at "
+        "2023-11-14T22:13:20Z",
+    ),
+    "waits_for_its_source": (
+        job(state="STALLED", runner=SOON, error=UNAVAILABLE),
+        "runner-alive",
+        "The runner has given up for now (database does not answer); it is started again at",
+    ),
+    "runner_is_silent": (
+        job(
+            state="STALLED",
+            error={"type": "runner-unresponsive", "message": "runner 7 lives", "hint": "Wait."},
+        ),
+        "runner-reports",
+        "Runner 7 lives",
+    ),
+}
+
+
+@pytest.mark.parametrize(("shown", "name", "told"), WAITS.values(), ids=WAITS)
+def test_the_sentence_names_the_first_unmet_condition(shown, name, told):
+    found = explain_wait(shown)
+    assert found.waiting
+    assert told in found.sentence
+    assert found.sentence.endswith(".")
+    unmet = [condition for condition in found.conditions if condition.met is False]
+    assert unmet[0].name == name
+    assert unmet[0].evidence
+
+
+HINTS = {
+    "paused": "Go on with sluice jobs resume.",
+    "source_unreachable": "Start the database.",
+    "restarting_with_back_off": "See its log.",
+    "all_records_are_dead_letters": "Look at their reasons with sluice dlq ls.",
+    "snapshot_n_of_m": None,
+}
+
+
+@pytest.mark.parametrize(("case", "hint"), HINTS.items(), ids=HINTS)
+def test_the_hint_is_that_of_the_condition(case, hint):
+    assert explain_wait(WAITS[case][0]).hint == hint
+
+
+def test_nothing_waits_while_records_are_joined():
+    found = explain_wait(opened(probe=joining(lag_records=45)))
+    assert not found.waiting
+    assert found.sentence == "Nothing waits: batch 3 is committed, 45 records are being joined."
+    assert all(condition.met is not False for condition in found.conditions)
+
+
+def test_a_finished_job_waits_for_nothing():
+    shown = opened(state="FINISHED", desired_state="STOPPED", runner=GONE)
+    assert explain_wait(shown).sentence.startswith("The job has finished")
+    assert not explain_wait(shown).waiting
+
+
+def test_a_new_copy_of_a_table_holds_nothing_up_once_the_gate_is_open():
+    again = table(snapshot=copy(10, 10_000)) | {"generation": 2}
+    found = explain_wait(opened(dimensions=[again], probe=joining(lag_records=1)))
+    assert not found.waiting
+    snapshot = next(c for c in found.conditions if c.name == "snapshot-complete")
+    assert snapshot.met
+    assert "10 of about 10,000" in snapshot.evidence
+
+
+def test_a_gate_names_the_channels_that_it_waits_for():
+    found = explain_wait(job(dimensions=[table(), table("items", done=True)]))
+    gate = next(condition for condition in found.conditions if condition.name == "gate-open")
+    assert gate.evidence == "the gate is closed: 1 of 2 channels wait: users/0"
+
+
+def test_what_is_behind_an_unmet_condition_is_not_guessed():
+    shown = job(state="CREATED", runner=GONE, phase=None)
+    met = {c.name: c.met for c in explain_wait(shown).conditions}
+    assert met["runner-reports"] is None
+    assert met["source-reached"] is None
+    assert met["lookups-ready"] is None
+    assert met["rows-written"] is None

@@ -1,0 +1,528 @@
+"""The status page in a real browser, over a real control plane, its store and runner processes."""
+
+import random
+import re
+import socket
+import time
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from service.client import Client
+from service.jobs.job import DesiredState, JobError, JobState
+from service.jobs.layout import JobLayout
+from service.jobs.store import Change
+from tests.support.browser import open_browser
+from tests.support.control_plane import (
+    HOOKS,
+    INSPECT,
+    ControlPlane,
+    control_plane,
+    script,
+    settings_in,
+)
+from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
+from tests.support.told_runner import COMMAND, tell
+from tests.support.wait import wait_until
+
+PHONE = 375
+CONTRAST = 4.5  # WCAG 2.2, level AA
+SHOWN = "pre, code, p, span, td, th, dt, dd, a, button, h1, h2, summary, strong, label"
+
+
+class Plane:
+    """A control plane that can go away and come back at the same address; its runners live on."""
+
+    def __init__(self, data_dir):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.settings = settings_in(data_dir, port=port)
+        self.url = f"http://127.0.0.1:{port}"
+        self.plane = None
+        self.gone = []  # supervisors that have started runners which live on
+        self.client = Client(self.url)
+
+    def start(self):
+        self.plane = ControlPlane(
+            self.settings, hooks=HOOKS, runner_command=COMMAND, inspect_command=INSPECT
+        ).__enter__()
+
+    def stop(self):
+        self.gone.append(self.plane.services.supervisor)
+        self.plane.close()
+
+    def end(self):
+        jobs = self.plane.services.store.all_jobs()
+        self.plane.stop_jobs(timeout_s=30)
+        self.stop()
+        for supervisor in self.gone:
+            for job in jobs:
+                supervisor.runner_of(job.id)  # reaps the process
+        self.client.close()
+
+    def tell(self, job_id, **report):
+        tell(JobLayout(self.settings.jobs_dir / job_id).job_dir, **report)
+
+    def submit(self, sql, name=None):
+        return self.client.submit(sql, name)["id"]
+
+    def at_rest(self, name, state, error=None):
+        """A job that has ended, as the supervisor would have noted it."""
+        job_id = self.submit(script(), name)
+        store = self.plane.services.store
+        store.want(job_id, DesiredState.STOPPED)
+        wait_until(lambda: store.get(job_id).state is JobState.STOPPED, deadline_s=60)
+        if state is JobState.FAILED:
+            store.transition(job_id, Change(JobState.STARTING, "started again after STOPPED"))
+            store.transition(job_id, Change(state, error.message, error=error))
+        return job_id
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        plane = Plane(tmp_path_factory.mktemp("data"))
+        plane.start()
+        try:
+            yield plane
+        finally:
+            plane.end()
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def shaken(chromium):
+    """The browser of a test in which requests fail: its console tells of each."""
+    chromium.complaints()
+    chromium.screen(1280)
+    chromium.scheme("light")
+    return chromium
+
+
+@pytest.fixture
+def browser(shaken):
+    """The browser; at the end of the test its console must have been silent."""
+    yield shaken
+    assert shaken.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def copying_job(plane):
+    job_id = plane.submit(script(), "copying")
+    plane.tell(job_id, **copying(412_000))
+    wait_until(lambda: plane.client.job(job_id)["state"] == "SNAPSHOT", deadline_s=60)
+    return job_id
+
+
+@pytest.fixture(scope="module")
+def stalled_job(plane):
+    job_id = plane.submit(named(HOSTILE))
+    plane.tell(job_id, **stalled())
+    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    return job_id
+
+
+@pytest.fixture(scope="module")
+def failed_job(plane):
+    error = JobError("source", "access denied for user cdc", "Correct the password.")
+    return plane.at_rest("broken", JobState.FAILED, error)
+
+
+def job_url(plane, job_id):
+    return f"{plane.url}/#/jobs/{job_id}"
+
+
+# What is shown
+# --------------------------------------------------------------------------------------------------
+
+
+def test_without_jobs_it_says_how_to_begin_and_a_new_job_appears_by_itself(plane, browser):
+    browser.open(plane.url)
+    browser.until("No jobs yet")
+    assert "sluice submit job.sql" in browser.text("main")
+    browser.until("live", "#connection")
+    job_id = plane.submit(script(), "first")
+    plane.client.stop(job_id)
+    assert "No jobs yet" not in browser.until("first", "main table")
+    browser.until("STOPPED", "main table")
+    plane.client.remove(job_id)
+    browser.until("No jobs yet")
+
+
+def test_the_list_names_jobs_with_state_reason_and_hint(plane, browser, copying_job, failed_job):
+    browser.open(plane.url)
+    browser.until("412,000 of about 1,000,000", "main table")
+    text = browser.until("Correct the password.", "main table")
+    assert re.search(r"copying\s+" + copying_job, text)
+    for word in ("SNAPSHOT", "phase LOAD", "FAILED", "access denied for user cdc"):
+        assert word in text
+    browser.find("#search").send_keys("brok")
+    browser.wait(lambda: "copying" not in browser.text("main table"), "only the job that fits")
+    assert "broken" in browser.text("main table")
+    browser.find("#search").send_keys("en like no other")
+    browser.until("No job is like that")
+
+
+def test_a_job_that_copies_says_what_it_waits_for(plane, browser, copying_job):
+    browser.open(job_url(plane, copying_job))
+    browser.until("SNAPSHOT", ".title")
+    assert "412,000 of about 1,000,000 snapshot rows" in browser.until("41 %", "main")
+    assert browser.text("#why h2") == "Why is nothing coming out?"
+    assert "user_info" in browser.text("#why")
+    assert "CLOSED" in browser.text("#valve")
+    assert "2 of 4 channels complete" in browser.text("#valve")
+    assert "has promised nothing yet (MIN, false)" in browser.text("#valve")
+    assert "163,000" in browser.text("#stream")
+
+
+def test_a_job_moves_from_its_snapshot_to_joining_before_the_eyes(plane, browser):
+    job_id = plane.submit(script(), "orders")
+    plane.tell(job_id, **copying(250_000))
+    browser.open(job_url(plane, job_id))
+    browser.until("25 %", "main")
+    browser.run("window.isTheSamePage = true")
+    plane.tell(job_id, **copying(780_000))
+    browser.until("78 %", "main")
+    plane.tell(job_id, **joining(time.time_ns() // 1_000_000))
+    browser.until("JOINING", ".title")
+    valve = browser.until("OPEN", "#valve")
+    assert "163,000 records had been held" in valve
+    assert valve.count("is in processing time (MIN, true)") >= 4
+    assert "100 %, complete" in browser.text("main")
+    newest = browser.until("JOINING", "#history tbody tr:first-child")
+    assert "every snapshot is complete and committed" in newest
+    assert "JOINING" in browser.driver.title
+    assert "orders is JOINING" in browser.run("return document.querySelector('#spoken').innerText")
+    assert browser.run("return window.isTheSamePage")
+
+
+def test_a_job_that_ends_and_is_removed_says_so(plane, shaken):
+    browser = shaken  # what is asked just before the removal is a 404
+    job_id = plane.submit(script(), "short")
+    browser.open(job_url(plane, job_id))
+    browser.until("STARTING", ".title")
+    plane.client.stop(job_id)
+    browser.until("STOPPED", ".title")
+    plane.client.remove(job_id)
+    browser.until("has been removed", "main")
+    browser.until("ended", "#connection")
+
+
+def test_a_stalled_job_shows_causes_hints_and_the_decision_that_it_waits_for(
+    plane, browser, stalled_job
+):
+    browser.open(job_url(plane, stalled_job))
+    browser.until("STALLED", ".title")
+    text = browser.until("Errors and warnings", "main")
+    for told in (
+        "removed 5,120 records before they were joined",
+        "Decide whether the job goes on without them.",
+        "does not answer",
+        "Start it, or correct its address",
+        "sluice acknowledge JOB records-lost",
+        "removes held records in 2 h",
+        "dead letters\n17",
+    ):
+        assert told in text
+
+
+def test_names_and_errors_of_strangers_are_text(plane, browser, stalled_job):
+    browser.open(plane.url)
+    browser.until(HOSTILE, "main table")
+    browser.open(job_url(plane, stalled_job))
+    browser.until(f"Table {HOSTILE}", "main")
+    text = browser.until(LONG, "main")
+    assert text.count(HOSTILE) > 5
+    assert "\u202e" not in text
+    assert "\ufffdgnp.exe" in text
+    assert browser.run("return document.images.length") == 1  # our own, in the header
+    assert "owned" not in browser.driver.title.replace(HOSTILE, "")
+
+
+def test_an_unknown_job_is_an_error_with_a_way_back(plane, shaken):
+    browser = shaken
+    browser.open(job_url(plane, "01234567-89ab-7def-8123-456789abcdef"))
+    text = browser.until("does not exist", "main")
+    assert "All jobs" in text
+    browser.open(f"{plane.url}/#/nothing")
+    browser.until("There is no such view")
+
+
+# How it can be read and used
+# --------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_cut_off_on_a_phone(plane, browser, stalled_job):
+    for address in (plane.url, job_url(plane, stalled_job)):
+        browser.screen(PHONE)
+        browser.open(address)
+        browser.until("STALLED", "main")
+        width = "return document.documentElement.scrollWidth"
+        assert browser.run(width) <= PHONE
+        assert browser.run("return window.innerWidth") == PHONE
+
+
+def test_the_keyboard_comes_everywhere(plane, browser, copying_job):
+    browser.open(plane.url)
+    browser.until("copying", "main table")
+    assert browser.tab_to(".skip", most=1)
+    assert browser.tab_to(f"a[href$='{copying_job}']")
+    browser.press(Keys.ENTER)
+    browser.until("SNAPSHOT", ".title")
+    browser.wait(lambda: browser.run("return document.activeElement.tagName") == "H1", "focus")
+    assert browser.tab_to(".scroll")
+    assert browser.tab_to("#script summary", most=60)
+    browser.press(" ")
+    browser.until("CREATE TABLE users", "#script pre")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read_in_light_and_dark(plane, browser, stalled_job, scheme):
+    browser.scheme(scheme)
+    browser.open(job_url(plane, stalled_job))
+    browser.until("STALLED", ".title")
+    lightness = browser.run(_LIGHTNESS, "body")
+    assert lightness < 0.1 if scheme == "dark" else lightness > 0.8
+    assert browser.run(_UNREADABLE, SHOWN, CONTRAST) == []
+
+
+def test_states_are_words_and_shapes_not_colours(plane, browser, stalled_job, failed_job):
+    browser.open(plane.url)
+    browser.until("FAILED", "main table")
+    words = browser.run(
+        "return [...document.querySelectorAll('main .state')].map(e => e.innerText)"
+    )
+    assert {"▲STALLED", "✕FAILED"} <= {"".join(word.split()) for word in words}
+
+
+# The connection
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_control_plane_that_goes_and_comes_back_is_told_as_it_is(plane, shaken, copying_job):
+    browser = shaken
+    browser.open(job_url(plane, copying_job))
+    browser.until("live", "#connection")
+    browser.until("412,000 of about", "main")
+    plane.stop()
+    browser.until("stale since", "#connection")
+    text = browser.until("Stale since", "#notice")
+    assert "does not answer" in text
+    assert "go on without it" in text
+    assert "412,000 of about" in browser.text("main")  # what was known stays, and is marked
+    plane.tell(copying_job, **copying(650_000))
+    plane.start()
+    browser.until("live", "#connection")
+    browser.until("650,000 of about", "main")
+    assert browser.text("#notice") == ""
+    sequences = browser.run(
+        "return [...document.querySelectorAll('#history tr[data-key]')].map(r => +r.dataset.key)"
+    )
+    assert sequences == sorted(set(sequences), reverse=True)
+
+
+def test_a_token_is_asked_for_kept_in_the_tab_and_sent_as_a_header(tmp_path, shaken):
+    tokens = pytest.importorskip("service.tokens")
+    browser = shaken  # each 401 is in its console
+    with control_plane(tmp_path / "data", auth_required=True) as plane:
+        wanted = tokens.NewToken("night shift", tokens.Scope.VIEWER)
+        token = plane.services.store.tokens.create(wanted)[1]
+        browser.open(plane.url)
+        browser.until("This control plane asks for a token", "main")
+        browser.until("no access", "#connection")
+        browser.find("#token").send_keys(f"{token[:-3]}abc", Keys.ENTER)
+        browser.until("The token was not accepted", "main")
+        assert browser.find("#token").get_property("value") == ""
+        browser.find("#token").send_keys(token, Keys.ENTER)
+        browser.until("No jobs yet", "main")
+        assert browser.driver.get_cookies() == []
+        assert browser.run("return localStorage.length") == 0
+        assert token not in browser.driver.current_url
+        browser.find("[data-action=forget]").click()
+        browser.until("This control plane asks for a token", "main")
+
+
+# Its own rules
+# --------------------------------------------------------------------------------------------------
+
+DASH = "\N{EN DASH}"  # what is not known
+FORMATS = {
+    "count": [([1234567], "1,234,567"), ([None], DASH), ([0], "0")],
+    "many": [([1, "record"], "1 record"), ([2000, "record"], "2,000 records")],
+    "bytes": [([512], "512 bytes"), ([1536], "1.5 KiB"), ([3 << 40], "3.0 TiB"), ([None], DASH)],
+    "duration": [
+        ([0], "0 ms"),
+        ([-5], "0 ms"),
+        ([999], "999 ms"),
+        ([59_700], "1 min 0 s"),
+        ([7_500_000], "2 h 5 min"),
+        ([273_600_000], "3 d 4 h"),
+        ([None], DASH),
+    ],
+    "percent": [
+        ([0, 10], 0),
+        ([999_999, 1_000_000], 99),
+        ([10, 10], 100),
+        ([0, 0], 100),
+        ([3, None], None),
+    ],
+    "watermark": [
+        ([None], "has not said anything yet"),
+        ([{"timestamp_ms": -(2**63), "use_processing_time": False}], "nothing yet (MIN, false)"),
+        ([{"timestamp_ms": -(2**63), "use_processing_time": True}], "processing time (MIN, true)"),
+        ([{"timestamp_ms": 2**63 - 1, "use_processing_time": False}], "has ended (MAX, false)"),
+        (
+            [{"timestamp_ms": 0, "use_processing_time": False}],
+            "up to 1970-01-01T00:00:00.000Z (0, false)",
+        ),
+    ],
+    "plain": [(["a\u202eb\x1b[31m\nc"], "a\ufffdb\ufffd[31m\nc"), ([None], "")],
+    "utc": [([None], None), ([1e300], None), ([0], "1970-01-01T00:00:00.000Z")],
+}
+
+
+def test_values_are_shown_as_people_read_them(plane, browser):
+    browser.open(plane.url)
+    for name, cases in FORMATS.items():
+        given = [arguments for arguments, _ in cases]
+        found = browser.call("format.js", f"return a[0].map((x) => m.{name}(...x))", given)
+        for (arguments, expected), answer in zip(cases, found, strict=True):
+            is_part = name == "watermark"
+            assert answer.endswith(expected) if is_part else answer == expected, (name, arguments)
+
+
+def test_a_patched_view_is_the_view_that_was_wanted(plane, browser):
+    browser.open(plane.url)
+    chosen = random.Random(7)
+
+    def tree(depth):
+        keys = [key for key in chosen.sample("abcdef", 6) if chosen.random() < 0.6]
+        keys += chosen.sample(["a", None, None], 2)
+        return [
+            [
+                chosen.choice(["p", "div"]),
+                {"data-key": key, "class": chosen.choice(["x", None])},
+                chosen.choice(["", "one", "two"]),
+                tree(depth - 1) if depth else [],
+            ]
+            for key in keys
+        ]
+
+    body = """
+      const make = ([tag, given, text, inner]) => m.h(tag, given, text || null, inner.map(make));
+      const [shown, fresh] = [document.createElement("div"), document.createElement("div")];
+      return a[0].map((tree) => {
+        m.show(shown, tree.map(make));
+        fresh.replaceChildren(...tree.map(make));
+        return shown.isEqualNode(fresh);
+      });
+    """
+    found = browser.call("dom.js", body, [tree(2) for _ in range(100)])
+    assert found == [True] * 100
+
+
+STREAM = (
+    ": hello\r\nid: 7\nevent: status\ndata: {\ndata:  }\n\n"
+    "retry: 2000\rdata: é\r\r\n\r\nid: 9\n\ndata"
+)
+
+
+def test_events_are_read_the_same_wherever_the_stream_is_cut(plane, browser):
+    browser.open(plane.url)
+    cut = """
+      const found = a[1].map((at) => {
+        const events = [];
+        const parser = new m.EventParser((event) => events.push(event));
+        for (const piece of [a[0].slice(0, at), "", a[0].slice(at)]) parser.feed(piece);
+        return JSON.stringify([events, parser.lastEventId, parser.retryMs]);
+      });
+      return [...new Set(found)];
+    """
+    found = browser.call("stream.js", cut, STREAM, list(range(len(STREAM) + 1)))
+    status = '{"event":"status","data":"{\\n }","id":"7"}'
+    assert found == [f'[[{status},{{"event":"message","data":"é","id":"7"}}],"9",2000]']
+
+
+def test_the_way_of_a_job_is_told_from_its_history(plane, browser):
+    browser.open(plane.url)
+    past = [
+        {"to": name, "at_ms": at} for at, name in enumerate(("STARTING", "SNAPSHOT", "STALLED"))
+    ]
+    body = "return m.steps(a[0], a[1]).map((step) => `${step.name} ${step.place}`)"
+    found = browser.call("job.js", body, past, {"state": "STALLED", "phase": "LOAD"})
+    expected = ["STARTING done", "SNAPSHOT done", "CATCHING_UP ahead", "JOINING ahead"]
+    assert found == [*expected, "STALLED now"]
+    found = browser.call("job.js", body, past, {"state": "JOINING", "phase": "JOIN"})
+    assert found == ["STARTING done", "SNAPSHOT done", "CATCHING_UP done", "JOINING now"]
+
+
+def test_batches_are_shown_with_their_pin_and_counts(plane, browser):
+    browser.open(plane.url)
+    pin = {"batch": 4, "versions": {HOSTILE: 12, "users": 3}, "batch_timestamp_ms": 1_000}
+    counts = {"joined": 4_998, "dead_letters": 2}
+    done = {"batch": 4, "pin": pin, "records": 5_000, "counts": counts, "committed": True}
+    bare = {"batch": 5, "pin": {"batch": 5}, "records": None, "committed": None, "counts": None}
+    body = """
+      const node = m.batches({ batches: a[0], batchesAtMs: 2000, nowMs: 2000 });
+      return [...node.querySelectorAll("tbody tr")].map((row) =>
+        [...row.children].map((cell) => cell.innerText || cell.textContent));
+    """
+    newest, older = browser.call("batches.js", body, [bare, done])
+    assert [newest[0], *newest[2:]] == ["5", DASH, DASH, DASH, DASH, "not known"]
+    assert [older[0], *older[2:5]] == ["4", "5,000", "4,998", "2"]
+    assert older[5:] == [f"{HOSTILE} 12, users 3", "✓yes"]
+
+
+def test_the_pace_of_a_copy_is_told_once_it_is_known(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const pace = new m.Pace();
+      for (const [rows, at] of a[0]) pace.note({ rows_done: rows, rows_total: 1000 }, at);
+      return pace.view();
+    """
+    assert browser.call("pace.js", body, [[0, 0]]) == {}
+    found = browser.call("pace.js", body, [[0, 0], [100, 5000]])
+    assert found == {"rowsPerSecond": 20, "leftMs": 45_000}
+    assert browser.call("pace.js", body, [[900, 0], [0, 5000]]) == {}  # copied again
+    assert browser.call("pace.js", body, [[0, 0], [1000, 5000]]) == {}
+
+
+_LUMINANCE = """
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = (colour) => {
+    const [r, g, b] = rgb(colour).map((c) => c / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+"""
+_LIGHTNESS = f"""{_LUMINANCE}
+  return luminance(getComputedStyle(document.querySelector(arguments[0])).backgroundColor);
+"""
+_UNREADABLE = f"""{_LUMINANCE}
+  const ground = (node) => {{
+    for (; node; node = node.parentElement) {{
+      const colour = getComputedStyle(node).backgroundColor;
+      if (rgb(colour)[3] > 0) return colour;
+    }}
+    return "white";
+  }};
+  const own = (node) => [...node.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  const found = [...document.querySelectorAll(arguments[0])]
+    .filter((node) => own(node) && node.checkVisibility());
+  return found.map((node) => {{
+    const [a, b] = [luminance(getComputedStyle(node).color), luminance(ground(node))];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.outerHTML.slice(0, 100)];
+  }}).filter(([ratio]) => ratio < arguments[1]);
+"""

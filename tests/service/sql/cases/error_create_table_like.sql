@@ -1,2 +1,0 @@
--- error: CREATE TABLE … LIKE is not supported
-CREATE TABLE t LIKE s;

@@ -1,0 +1,2 @@
+-- error: expected TABLE or VIEW
+DROP DATABASE x;

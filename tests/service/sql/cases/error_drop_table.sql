@@ -1,2 +1,0 @@
--- error: DROP statements are not supported
-DROP TABLE s;

@@ -1,0 +1,6 @@
+-- error: column "p" is already in table "base"
+CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE s (p AS PROCTIME()) LIKE base;

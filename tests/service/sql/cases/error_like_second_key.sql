@@ -1,0 +1,6 @@
+-- error: has a primary key already
+CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
+    'database-name' = 'shop', 'table-name' = 'd'
+);
+CREATE TABLE e (PRIMARY KEY (name) NOT ENFORCED) LIKE d;

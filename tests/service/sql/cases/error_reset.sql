@@ -1,2 +1,0 @@
--- error: RESET statements are not supported
-RESET 'pipeline.name';

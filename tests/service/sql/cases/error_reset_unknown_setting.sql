@@ -1,0 +1,2 @@
+-- error: Did you mean "pipeline.name"?
+RESET 'pipeline.nam';

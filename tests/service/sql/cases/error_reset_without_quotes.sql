@@ -1,0 +1,2 @@
+-- error: a key in single quotes
+RESET pipeline.name;

@@ -1,0 +1,2 @@
+-- error: SHOW JOBS
+SHOW CATALOGS;

@@ -1,0 +1,2 @@
+-- error: keeps its place
+STOP JOB 'x' WITH SAVEPOINT;

@@ -1,0 +1,2 @@
+-- error: the job's id in single quotes
+STOP JOB x;

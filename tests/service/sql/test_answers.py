@@ -1,0 +1,179 @@
+"""Questions of a script: what they are answered, and that nothing else happens."""
+
+import pytest
+
+from service.errors import JobNotFoundError
+from service.sql.answers import JobRow, answers
+from service.sql.errors import SqlError
+from service.sql.functions import NAMES
+from service.sql.planner import plan, plan_script
+from tests.service.sql.scripts import JOIN, TABLES
+
+CANARY = "c4n4ry"
+INSERT = f"INSERT INTO o SELECT t {JOIN};"
+SINK = "CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');"
+
+
+class OneJob:
+    """The jobs of a control plane that has one."""
+
+    def __init__(self):
+        self.stopped = []
+
+    def all(self):
+        return [JobRow("1", "clicks", "JOINING", "2026-01-01T00:00:00.000+00:00")]
+
+    def find(self, job_id):
+        if job_id != "1":
+            raise JobNotFoundError(f'there is no job "{job_id}"', hint="SHOW JOBS lists them.")
+        return self.all()[0]
+
+    def stop(self, job_id):
+        self.stopped.append(job_id)
+        return self.find(job_id)
+
+
+def asked(script):
+    return answers(script, OneJob())
+
+
+def only(script):
+    (answer,) = asked(script)
+    return answer
+
+
+def rows(script):
+    return [list(row) for row in only(script).rows]
+
+
+def test_a_table_is_described():
+    script = TABLES.replace("n INT", "n INT METADATA FROM 'partition' VIRTUAL") + "DESCRIBE s;"
+    answer = only(script)
+    assert answer.columns == ("name", "type", "null", "key", "extras")
+    assert answer.line == script.count("\n") + 1
+    assert list(answer.rows) == [
+        ("k", "BIGINT", "TRUE", None, None),
+        ("n", "INT", "FALSE", None, "METADATA FROM 'partition' VIRTUAL"),
+        ("t", "STRING", "TRUE", None, None),
+        ("ok", "BOOLEAN", "TRUE", None, None),
+        ("r", "DOUBLE", "TRUE", None, None),
+        ("p", "TIMESTAMP_LTZ(3)", "FALSE", None, "AS PROCTIME()"),
+    ]
+    assert rows(TABLES + "DESC d;")[0] == ["id", "BIGINT", "FALSE", "PRI(id)", None]
+
+
+def test_a_view_is_described_by_the_types_of_its_query():
+    view = "CREATE VIEW v AS SELECT k + 1 AS next, 'a' AS letter FROM s; DESCRIBE v;"
+    assert rows(TABLES + view) == [
+        ["next", "BIGINT", "TRUE", None, None],
+        ["letter", "STRING", "FALSE", None, None],
+    ]
+
+
+def test_what_is_there_is_listed_at_the_place_of_the_question():
+    script = (
+        "SHOW TABLES;" + TABLES + "CREATE VIEW v AS SELECT k FROM s; SHOW TABLES; DROP TABLE d;"
+    )
+    first, second, third, views = asked(script + "SHOW TABLES; SHOW VIEWS;")
+    assert first.columns == ("table name",)
+    assert [answer.rows for answer in (first, second, third, views)] == [
+        (),
+        (("d",), ("s",), ("v",)),
+        (("s",), ("v",)),
+        (("v",),),
+    ]
+
+
+def test_functions_are_listed():
+    assert only("SHOW FUNCTIONS").rows == tuple((name,) for name in NAMES)
+
+
+def test_settings_are_shown_as_they_are_now():
+    shown = dict(only("SET 'pipeline.name' = 'a'; SET; RESET;").rows)
+    assert shown["pipeline.name"] == "a"
+    assert shown["lookup.strategy"] == "index"
+
+
+def test_a_shown_table_declares_the_same_table_again():
+    table = (
+        "CREATE TABLE a (c CHAR(3), v VARCHAR(9) NOT NULL, s STRING, b VARBINARY(2), "
+        "d DECIMAL(4, 2), o BIGINT METADATA FROM 'offset' VIRTUAL, x AS UPPER(s) || 'it''s', "
+        "p AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'a', "
+        "'properties.bootstrap.servers' = 'b:9092', 'format' = 'json')"
+    )
+    (shown,) = rows(f"{table}; SHOW CREATE TABLE a;")
+    assert shown == rows(f"{shown[0]}; SHOW CREATE TABLE a;")[0]
+    for part in ("CHAR(3)", "VARCHAR(9) NOT NULL", "VARBINARY(2)", "AS UPPER(s) || 'it''s'"):
+        assert part in shown[0]
+
+
+def test_a_shown_view_has_its_query_as_written():
+    view = "CREATE VIEW v (a) AS SELECT  k FROM s"
+    assert rows(f"{TABLES}{view}; SHOW CREATE VIEW v") == [
+        ["CREATE VIEW `v` (`a`) AS\nSELECT  k FROM s"]
+    ]
+
+
+def test_no_answer_shows_a_credential():
+    script = TABLES.replace("${secret:shop}", CANARY) + SINK
+    hint = f"/*+ OPTIONS('password'='{CANARY}') */"
+    view = f"CREATE VIEW v AS SELECT id FROM d {hint};"
+    like = "CREATE TABLE e LIKE d;"
+    shown = "SHOW CREATE TABLE d; SHOW CREATE TABLE e; SHOW CREATE VIEW v; DESCRIBE v;"
+    found = asked(f"{script}{view}{like}{shown} EXPLAIN {INSERT}")
+    assert len(found) == 5
+    assert CANARY not in repr(found)
+
+
+def test_explain_shows_the_plan_of_the_statement():
+    script = TABLES + SINK
+    assert rows(f"{script} EXPLAIN {INSERT}")[-2:] == [
+        ["SELECT s.t AS x"],
+        ["INTO o blackhole()"],
+    ]
+    assert ["INTO preview print(, 5 rows)"] in rows(f"{script} EXPLAIN SELECT t {JOIN} LIMIT 5")
+
+
+def test_jobs_are_shown_and_stopped():
+    jobs = OneJob()
+    shown, stopped = answers("SHOW JOBS; STOP JOB '1';", jobs)
+    assert shown.columns == ("job id", "job name", "status", "start time")
+    assert [row[1] for row in shown.rows] == ["clicks"]
+    assert stopped.rows[0][0] == "1"
+    assert jobs.stopped == ["1"]
+
+
+@pytest.mark.parametrize(
+    "fault", ["SHOW NOTHING", "DESCRIBE x", "STOP JOB '2'", INSERT, "SELECT 1"]
+)
+def test_no_job_is_stopped_by_a_script_with_a_fault(fault):
+    jobs = OneJob()
+    with pytest.raises((SqlError, JobNotFoundError)):
+        answers(f"STOP JOB '1'; {TABLES} {SINK} {fault};", jobs)
+    assert jobs.stopped == []
+
+
+REFUSED = {
+    "a job": (TABLES + SINK + INSERT, "a job cannot be started here"),
+    "a preview": (f"{TABLES} SELECT t {JOIN}", "a job cannot be started here"),
+    "nothing": ("SET 'pipeline.name' = 'a';", "the script asks nothing"),
+    "an unknown table": ("DESCRIBE s", 'unknown table "s"'),
+    "a set of two": (
+        f"{TABLES}{SINK} EXPLAIN STATEMENT SET BEGIN {INSERT} {INSERT} END",
+        "a statement set of 2 INSERTs",
+    ),
+}
+
+
+@pytest.mark.parametrize(("script", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_question_is_refused(script, message):
+    with pytest.raises(SqlError) as caught:
+        asked(script)
+    assert message in caught.value.message
+    assert caught.value.hint.endswith((".", "?"))
+
+
+def test_a_job_tells_which_questions_it_leaves_out():
+    planned = plan_script(f"{TABLES}{SINK}\nDESCRIBE s;\n{INSERT}")
+    assert planned.plan == plan(f"{TABLES}{SINK}\nDESCRIBE s;\n{INSERT}")
+    assert planned.warnings[-1].startswith("Line 11 asks something")

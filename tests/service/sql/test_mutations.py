@@ -1,0 +1,171 @@
+"""Damaged forms of all scripts that can be planned, and what becomes of them.
+
+The law: a script is planned, and then every option, function and connector of the plan is on a list
+of what is allowed; or it is refused with a position. Nothing else ever comes out.
+"""
+
+import dataclasses
+import random
+import re
+from enum import Enum
+
+import pytest
+
+from joins.expressions import Call
+from joins.plan import (
+    BlackholeSink,
+    DatagenSource,
+    DeltaSink,
+    DeltaTableSource,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+    PrintSink,
+)
+from service.jobs import plan_codec
+from service.sql.errors import SqlError
+from service.sql.functions import CALLS
+from service.sql.planner import plan_script
+from service.sql.settings import SETTINGS
+from tests.service.sql.test_cases import PLANNED
+from tests.service.sql.test_hostile import CORPUS
+
+SCRIPTS = list(PLANNED.values())
+PARTS = 24
+MUTATIONS_A_PART = 60
+CLIENT_OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"}
+PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
+MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource)
+SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
+LEXEME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL)
+HOSTILE = sorted({word for row in CORPUS.values() for text in row for word in LEXEME.findall(text)})
+STRANGE = (
+    *("\u00a0", "\u2028", "\u200b", "\ufeff", "\u202e", "\u0130", "\uff07", "\u2019", "\x85"),
+    *("\x00", "\ud800", "\U0001f4a9", "\u0660", "\u00e9", "e\u0301", "\t", "\r", "\x0b"),
+)
+JOINTS = (
+    *("--\n", "/* */", "/*+ OPTIONS('path'='/etc') */", "/*", "*/", "-- ", "/* /* */", "'", "''"),
+    *("`", "``", '"', ";", ";;", "(", ")", "${env:HOME}", "${secret:x}", "\\", "?", "@", "$", "{{"),
+)
+WIDE = str.maketrans({chr(n): chr(n + 0xFEE0) for n in range(ord("!"), ord("~"))})
+
+
+def mutated(pick, script):
+    """`script` with one to five things done to its tokens."""
+    tokens = LEXEME.findall(script)
+    for _ in range(pick.randint(1, 5)):
+        at, other = pick.randrange(len(tokens)), pick.randrange(len(tokens))
+        token = tokens[at]
+        actions = {
+            "delete": lambda token=token: [],
+            "duplicate": lambda token=token: [token, token],
+            "insert hostile": lambda token=token: [token, " ", pick.choice(HOSTILE), " "],
+            "replace hostile": lambda: [pick.choice(HOSTILE)],
+            "replace own": lambda other=other: [tokens[other]],
+            "joint": lambda token=token: [token, pick.choice(JOINTS)],
+            "case": lambda token=token: ["".join(pick.choice((c.upper, c.lower))() for c in token)],
+            "strange": lambda token=token: [token[:1] + pick.choice(STRANGE) + token[1:]],
+            "wide": lambda token=token: [token.translate(WIDE)],
+            "value": lambda token=token: [quoted(pick) if token[:1] == "'" else token],
+            "nest": lambda token=token: [f"/*{token}*/"] if pick.random() < 0.5 else [f"({token})"],
+        }
+        action = pick.choice(["swap", *actions])
+        if action == "swap":
+            tokens[at], tokens[other] = tokens[other], tokens[at]
+        else:
+            tokens[at : at + 1] = actions[action]() or [""]
+    return "".join(tokens)
+
+
+def quoted(pick):
+    """A text literal: a key or a value that a script could have."""
+    words = ("connector", "path", "properties.sasl.jaas.config", "../x", "/etc", "com.evil.X", "")
+    hostile = pick.choice([word for word in HOSTILE if word[0] == "'"])
+    return pick.choice((hostile, f"'{pick.choice(words)}'", f"'{pick.choice(STRANGE)}'"))
+
+
+def parts_of(value):
+    """`value` and every dataclass in it."""
+    if dataclasses.is_dataclass(value):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from parts_of(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from parts_of(item)
+
+
+def texts_of(value):
+    """Every text of an option in a source or a sink."""
+    for part in parts_of(value):
+        for field in dataclasses.fields(part):
+            found = getattr(part, field.name)
+            if isinstance(found, str) and not isinstance(found, Enum):
+                yield field.name, found
+
+
+def check_allowed(plan):
+    ends = [plan.probe.source, *(d.source for d in plan.dimensions)]
+    assert all(isinstance(source, OUTSIDE) for source in ends)
+    assert isinstance(plan.sink, SINKS)
+    assert {key for key, _ in plan.settings} <= set(SETTINGS)
+    for part in parts_of(plan):
+        if isinstance(part, Call):
+            assert part.function in CALLS
+        if isinstance(part, KafkaOptions):
+            check_kafka(part)
+        if isinstance(part, DeltaSink | DeltaTableSource):
+            assert ".." not in part.path.split("/")
+            assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
+        if isinstance(part, MysqlCdcSource):
+            assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
+            assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
+    for end in (*ends, plan.sink):
+        for name, text in texts_of(end):
+            reference = name in ("username", "password")
+            assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
+
+
+def check_kafka(kafka):
+    properties = dict(kafka.properties)
+    assert set(properties) <= CLIENT_OPTIONS
+    assert properties.get("security.protocol", "SSL") in PROTOCOLS
+    assert properties.get("sasl.mechanism", "PLAIN") in MECHANISMS
+    assert re.fullmatch(r"(?!sluice\.)[A-Za-z0-9._-]+", kafka.topic)
+    assert re.fullmatch(r"[A-Za-z0-9_.:,\[\]-]+", kafka.bootstrap_servers)
+    for key in ("sasl.username", "sasl.password"):
+        value = properties.get(key, "")
+        assert "${" not in value or re.fullmatch(r"\$\{secret:[\w.-]+\}", value)
+
+
+def plan_or_refusal(script):
+    """The checked plan; None where the script was refused as it must be."""
+    try:
+        planned = plan_script(script)
+    except SqlError as error:
+        refusal = error
+    else:
+        check_allowed(planned.plan)
+        assert plan_codec.load(plan_codec.dump(planned.plan)) == planned.plan
+        return planned
+    assert refusal.hint
+    assert refusal.message.startswith(f"line {refusal.line}, column {refusal.column}: ")
+    assert 1 <= refusal.line <= script.count("\n") + 1
+    assert 1 <= refusal.column <= len(script.split("\n")[refusal.line - 1]) + 1
+    return None
+
+
+@pytest.mark.parametrize("seed", range(PARTS))
+def test_a_mutated_script_is_refused_or_its_plan_is_within_what_is_allowed(seed):
+    pick = random.Random(seed)
+    for _ in range(MUTATIONS_A_PART):
+        plan_or_refusal(mutated(pick, pick.choice(SCRIPTS)))
+
+
+def test_the_law_is_met_by_scripts_that_are_planned_and_some_mutations_are():
+    assert all(plan_or_refusal(script) for script in SCRIPTS)
+    pick = random.Random(1)
+    found = [plan_or_refusal(mutated(pick, pick.choice(SCRIPTS))) for _ in range(100)]
+    assert 3 < len([planned for planned in found if planned]) < 97

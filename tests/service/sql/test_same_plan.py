@@ -1,0 +1,63 @@
+"""Forms of a query that mean the same have the same plan (B36 to B38 for LATERAL TABLE)."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.sql.planner import plan
+from tests.service.sql.scripts import TABLES
+
+SINK = "CREATE TABLE o (x STRING, y BIGINT) WITH ('connector' = 'blackhole');\n"
+TIMED = "FOR SYSTEM_TIME AS OF s.p"
+INNER = f"INSERT INTO o SELECT d.name, s.k FROM s JOIN d {TIMED} ON s.k = d.id"
+LEFT = INNER.replace("JOIN d", "LEFT JOIN d")
+CHAIN = (
+    f"INSERT INTO o SELECT b.name, s.k FROM s JOIN d {TIMED} AS a ON s.k = a.id "
+    f"LEFT JOIN d {TIMED} AS b ON a.name = b.name AND b.id > s.k WHERE s.ok AND a.price > 1"
+)
+SAME = {
+    "table_function": (INNER, INNER.replace(f"d {TIMED}", "LATERAL TABLE(d(s.p))")),
+    "table_function_left": (LEFT, LEFT.replace(f"d {TIMED}", "LATERAL TABLE(d(p)) AS d")),
+    "table_function_after_a_comma": (
+        INNER,
+        "INSERT INTO o SELECT d.name, s.k FROM s, LATERAL TABLE(d(s.p)) AS d WHERE s.k = d.id",
+    ),
+    "table_function_on_true": (
+        f"{INNER} WHERE s.ok",
+        INNER.replace(f"d {TIMED} ON s.k = d.id", "LATERAL TABLE(d(s.p)) AS d ON TRUE")
+        + " WHERE s.ok AND s.k = d.id",
+    ),
+    "table_functions_in_a_chain": (
+        CHAIN,
+        "INSERT INTO o SELECT b.name, s.k FROM s, LATERAL TABLE(d(s.p)) AS a "
+        "LEFT JOIN LATERAL TABLE(d(s.p)) AS b ON a.name = b.name AND b.id > s.k "
+        "WHERE s.ok AND s.k = a.id AND a.price > 1",
+    ),
+    "view_of_the_stream": (
+        f"{INNER} WHERE s.ok",
+        "CREATE VIEW v AS SELECT * FROM s WHERE ok; " + INNER.replace("FROM s", "FROM v AS s"),
+    ),
+    "view_of_the_join": (
+        CHAIN,
+        CHAIN.replace("INSERT INTO o", "CREATE VIEW v AS") + "; INSERT INTO o SELECT * FROM v",
+    ),
+    "view_of_a_part_of_the_chain": (
+        CHAIN,
+        f"CREATE VIEW v AS SELECT s.*, a.name AS other FROM s JOIN d {TIMED} AS a ON s.k = a.id "
+        "WHERE s.ok AND a.price > 1; INSERT INTO o SELECT b.name, v.k FROM v "
+        "LEFT JOIN d FOR SYSTEM_TIME AS OF v.p AS b ON v.other = b.name AND b.id > v.k",
+    ),
+    "view_of_a_dimension": (
+        f"{LEFT} AND d.price > 1",
+        "CREATE VIEW v (key, label) AS SELECT id, name FROM d WHERE price > 1; "
+        f"INSERT INTO o SELECT v.label, s.k FROM s LEFT JOIN v {TIMED} ON s.k = v.key",
+    ),
+    "statement_set": (INNER, f"EXECUTE STATEMENT SET BEGIN {INNER}; END"),
+    "questions_before": (INNER, f"SHOW TABLES; DESCRIBE d; EXPLAIN {LEFT}; SET; {INNER}"),
+}
+
+
+@pytest.mark.parametrize(("written", "other"), SAME.values(), ids=SAME)
+def test_both_forms_have_the_same_plan(written, other):
+    plans = [replace(plan(f"{TABLES}{SINK}{script}"), sql="") for script in (written, other)]
+    assert plans[0] == plans[1]

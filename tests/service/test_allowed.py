@@ -1,0 +1,114 @@
+"""The operator's lists: what a plan reaches for must be on them."""
+
+from dataclasses import replace
+
+import pytest
+
+from joins.plan import DeltaSink, DeltaTableSource
+from service.allowed import check_allowed, confined_path
+from service.config import Settings
+from service.errors import ConfigError, NotAllowedError
+from service.sql.planner import plan
+from tests.service.sql.scripts import selecting
+
+PLAN = plan(selecting("t"))  # database db:3306, broker broker:9092
+ALLOWED = {
+    "no_lists": {},
+    "by_name": {"allowed_databases": "other:1,db:3306", "allowed_brokers": "broker:9092"},
+    "by_pattern": {"allowed_databases": "d*:3306", "allowed_brokers": "*:*"},
+    "in_other_letters": {"allowed_databases": "DB:3306"},
+    "the_clusters_own_broker": {
+        "allowed_brokers": "other:9092",
+        "kafka_bootstrap_servers": "x:1,broker:9092",
+    },
+}
+DENIED = {
+    "another_database": ({"allowed_databases": "db2:3306"}, "db:3306", "SLUICE_ALLOWED_DATABASES"),
+    "another_port": ({"allowed_databases": "db:3307"}, "db:3306", "SLUICE_ALLOWED_DATABASES"),
+    "a_part_of_it": ({"allowed_databases": "d:3306"}, "db:3306", "SLUICE_ALLOWED_DATABASES"),
+    "no_regular_expression": ({"allowed_databases": "d.:3306"}, "db:3306", "SLUICE_ALLOWED"),
+    "a_star_is_not_a_port": ({"allowed_databases": "*:1"}, "db:3306", "SLUICE_ALLOWED_DATABASES"),
+    "another_broker": ({"allowed_brokers": "b:9092"}, "broker:9092", "SLUICE_ALLOWED_BROKERS"),
+}
+
+
+@pytest.mark.parametrize("lists", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_on_the_lists_is_allowed(lists, tmp_path):
+    check_allowed(PLAN, Settings.load(data_dir=tmp_path, **lists))
+
+
+@pytest.mark.parametrize(("lists", "server", "setting"), DENIED.values(), ids=DENIED)
+def test_what_is_not_on_a_list_is_denied_with_the_setting(lists, server, setting, tmp_path):
+    with pytest.raises(NotAllowedError, match=server) as caught:
+        check_allowed(PLAN, Settings.load(data_dir=tmp_path, **lists))
+    assert setting in caught.value.hint
+
+
+def test_each_broker_of_a_list_is_compared(tmp_path):
+    source = PLAN.probe.source
+    kafka = replace(source.kafka, bootstrap_servers="broker:9092,evil:9092")
+    probe = replace(PLAN.probe, source=replace(source, kafka=kafka))
+    with pytest.raises(NotAllowedError, match="evil:9092"):
+        check_allowed(
+            replace(PLAN, probe=probe),
+            Settings.load(data_dir=tmp_path, allowed_brokers="broker:9092"),
+        )
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Settings with a warehouse, and links in it that lead in and out."""
+    settings = Settings.load(data_dir=tmp_path / "data", allowed_paths=str(tmp_path / "lake"))
+    for directory in ("data/warehouse/in", "data/jobs/one", "lake", "outside"):
+        (tmp_path / directory).mkdir(parents=True)
+    (settings.warehouse_dir / "out").symlink_to(tmp_path / "outside")
+    (settings.warehouse_dir / "inner").symlink_to(settings.warehouse_dir / "in")
+    (settings.warehouse_dir / "shore").symlink_to(tmp_path / "lake")
+    (settings.warehouse_dir / "loop").symlink_to("loop")
+    (tmp_path / "lake/jobs").symlink_to(tmp_path / "data/jobs")
+    (tmp_path / "lake_of_others").mkdir()
+    return settings
+
+
+INSIDE = ("a", "in/a", "inner/a", "shore/a", "{lake}/a", "file://{lake}/a", "{warehouse}/a")
+OUTSIDE = (
+    "/etc/a",
+    "file:///etc/a",
+    "out/a",
+    "out",
+    "{lake}_of_others/a",
+    "{lake}/../outside",
+    "loop/a",
+)
+
+
+def at(text, settings):
+    lake = settings.allowed_directories[0]
+    return text.format(lake=lake, warehouse=settings.warehouse_dir)
+
+
+@pytest.mark.parametrize("path", INSIDE)
+def test_a_table_is_in_the_warehouse_or_in_an_allowed_directory(places, path):
+    for table in (DeltaSink(at(path, places)), DeltaTableSource(at(path, places))):
+        assert confined_path(table, places).name == "a"
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_path_and_no_link_leads_out(places, path):
+    for table in (DeltaSink(at(path, places)), DeltaTableSource(at(path, places))):
+        with pytest.raises(NotAllowedError):
+            confined_path(table, places)
+
+
+def test_an_output_is_never_among_our_own_files(places):
+    everywhere = Settings.load(data_dir=places.data_dir, allowed_paths="/")
+    for path in ("{lake}/jobs/one", "{lake}/jobs", "/"):
+        with pytest.raises(NotAllowedError, match="own files"):
+            confined_path(DeltaSink(at(path, places)), everywhere)
+    confined_path(DeltaTableSource(at("{lake}/jobs/one", places)), everywhere)
+
+
+@pytest.mark.parametrize("given", [{"allowed_paths": "lake"}, {"allowed_brokers": "broker"}])
+def test_a_list_that_is_none_is_refused(given):
+    with pytest.raises(ConfigError, match="SLUICE_ALLOWED"):
+        Settings.load(**given)

@@ -1,0 +1,29 @@
+"""Looks for a secret where none may be: in files, and in what processes show."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+
+def files_with(secret: str, *roots: Path) -> list[Path]:
+    """Files below `roots` that contain `secret`; those that vanish meanwhile do not count."""
+    found = []
+    for root in roots:
+        for path in root.rglob("*") if root.is_dir() else (root,):
+            with suppress(FileNotFoundError):
+                if path.is_file() and secret.encode() in path.read_bytes():
+                    found.append(path)
+    return found
+
+
+def processes_with(secret: str, pids: Iterable[int]) -> list[str]:
+    """Processes, and those that they have started, whose command or environment has `secret`."""
+    return [name for pid in pids for name, shown in _shown(psutil.Process(pid)) if secret in shown]
+
+
+def _shown(process: psutil.Process) -> Iterator[tuple[str, str]]:
+    for member in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            yield f"{member.pid} {member.name()}", f"{member.cmdline()} {member.environ()}"

@@ -1,0 +1,77 @@
+"""A control plane's parts without its server: a real store with a job in each state of interest."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from service.api.jobs import Services
+from service.jobs.inspector import Inspector
+from service.jobs.job import DesiredState, JobError, JobState
+from service.jobs.layout import JobLayout
+from service.jobs.store import Change, JobStore
+from service.jobs.submission import Request, Submissions
+from service.jobs.supervisor import Supervisor
+from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
+from tests.support.runner_program import Program
+
+# A process that takes SIGTERM as a runner does and never reports.
+QUIET_RUNNER = ("/bin/sh", "-c", "exec sleep 600", "runner")
+STEPS = {
+    "fresh": (),
+    "copying": (JobState.STARTING, JobState.SNAPSHOT),
+    "open": (JobState.STARTING, JobState.SNAPSHOT, JobState.JOINING),
+    "paused": (JobState.STARTING, JobState.JOINING, JobState.PAUSED),
+    "stalled": (JobState.STARTING, JobState.STALLED),
+    "failed": (JobState.STARTING, JobState.FAILED),
+    "finished": (JobState.STARTING, JobState.JOINING, JobState.FINISHED),
+}
+ERROR = JobError("source-unavailable", "database does not answer", "Start the database.")
+_DESIRED = {"paused": DesiredState.PAUSED, "failed": DesiredState.STOPPED}
+
+
+@contextmanager
+def stored_services(data_dir: Path, *, supervised: bool = False) -> Iterator[Services]:
+    """The parts, with no job yet; `supervised` if stored jobs get runners."""
+    settings = settings_in(data_dir, requests_per_s=1_000_000)
+    store = JobStore.open(settings.store_url)
+    supervisor = Supervisor(store, settings, HOOKS.remove, runner_command=QUIET_RUNNER)
+    submissions = Submissions(store, settings, HOOKS)
+    services = Services(settings, store, supervisor, submissions, Inspector(INSPECT, settings))
+    if supervised:
+        supervisor.start()
+    try:
+        yield services
+    finally:
+        for job in store.all_jobs() if supervised else ():
+            store.want(job.id, DesiredState.REMOVED)
+        supervisor.wake()
+        supervisor.close()
+        for job in store.all_jobs():
+            watch = supervisor._watches.get(job.id)
+            if watch is not None and watch.runner is not None:
+                watch.runner.kill()
+        store.close()
+
+
+def store_job(services: Services, name: str) -> str:
+    """Keep a job that has gone the way of `STEPS[name]`, with the report of a runner; its id."""
+    job = services.submissions.submit(Request(script(), name))
+    steps = STEPS[name]
+    for state in steps:
+        failed = state in (JobState.STALLED, JobState.FAILED)
+        desired = _DESIRED.get(name) if state is steps[-1] else None
+        change = Change(state, f"now {state}", error=ERROR if failed else None, desired=desired)
+        services.store.transition(job.id, change)
+    if steps:
+        write_report(services.layout(job.id), steps[-1])
+    return job.id
+
+
+def write_report(layout: JobLayout, state: JobState) -> None:
+    """Leave the status that a runner in `state` has written."""
+    program = Program(layout)
+    program.state = state.value
+    joining = state in (JobState.JOINING, JobState.PAUSED, JobState.FINISHED)
+    content = program.status(1_700_000_000_000, f"now {state}", joining, None)
+    layout.status.write_text(json.dumps({"format_version": 1, **content}))
