@@ -31,6 +31,7 @@ from service.cli_options import Form
 from service.cli_output import Output, say, show_json
 from service.client import RefusedError
 from service.config import Settings, unknown_variables
+from service.footprint import leave_out_pandas
 from service.logs import configure_logs
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -58,6 +59,7 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
     """Run the control plane until it is interrupted. Jobs go on without it."""
+    leave_out_pandas()
     from service.api.server import ControlPlane  # slow to load, and only this command needs it
 
     settings = Settings.load(host=host, port=port, data_dir=data_dir)

@@ -139,8 +139,8 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             load.run(requests)
             create.append(quantile(load.took_ms["create"], 0.99))
             read.append(quantile(load.took_ms["read"], 0.99))
-            resident.append(plane.memory_info().rss / 2**20)
-            place.say(f"ms and MiB: {_told(load)}, resident {resident[-1]:.0f}")
+            resident.append(plane.memory_info().rss / 1e6)
+            place.say(f"ms and MB: {_told(load)}, resident {resident[-1]:.0f}")
         status = subject.job.status()
         if status["state"] != "JOINING":
             raise RuntimeError(f"the job was {status['state']}: {status['reason']}")
@@ -151,7 +151,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     return [
         Measure("reads, p99", "ms", size, full, read, bar=_READS, facts=facts),
         Measure("creation of a job, p99", "ms", size, full, create, bar=_CREATION, facts=facts),
-        Measure("control plane, resident", "MiB", size, full, resident, bar=_RESIDENT, facts=facts),
+        Measure("control plane, resident", "MB", size, full, resident, bar=_RESIDENT, facts=facts),
     ]
 
 

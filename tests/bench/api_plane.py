@@ -7,15 +7,14 @@ listed: a process that sleeps stands for their runners, so that two cores are en
 import shlex
 import sys
 
-from service.api.server import ControlPlane
 from service.config import Settings
-from service.jobs.runner_process import RUNNER_COMMAND
+from service.footprint import leave_out_pandas
 from service.logs import configure_logs
 
 
 def runner_command(name: str) -> tuple[str, ...]:
     """A runner for the job called `name`, and sleep for others; the job's directory comes last."""
-    real = shlex.join(RUNNER_COMMAND)
+    real = shlex.join((sys.executable, "-m", "service.jobs.runner"))
     choice = (
         f'grep -q "\\"name\\":\\"{name}\\"" "$2/plan.json" && exec {real} "$@"; exec sleep 86400'
     )
@@ -24,6 +23,9 @@ def runner_command(name: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Serve until a signal."""
+    leave_out_pandas()  # as `sluice serve`
+    from service.api.server import ControlPlane
+
     configure_logs("WARNING")
     plane = ControlPlane(Settings.load(), runner_command=runner_command(sys.argv[1]))
     plane.open()

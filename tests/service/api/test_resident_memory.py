@@ -1,0 +1,29 @@
+"""What the control plane has in memory before the first request."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import json, sys, psutil
+import service.cli
+from service.footprint import leave_out_pandas
+leave_out_pandas()
+from service.api.server import ControlPlane
+from service.jobs.hooks import default_hooks
+default_hooks()
+loaded = [name for name in ("pandas", "deltalake", "pymysql", "kafka") if sys.modules.get(name)]
+print(json.dumps([loaded, psutil.Process().memory_info().rss]))
+"""
+
+
+def test_the_control_plane_has_its_clients_loaded_and_nothing_large_beside_them() -> None:
+    """It may have 250 MB while it works."""
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded, resident = json.loads(told.stdout)
+    assert loaded == ["deltalake", "pymysql", "kafka"]
+    assert resident < 210e6
