@@ -18,6 +18,7 @@ VALUE = "c4n4ry 'ÿ"
 @pytest.fixture
 def data_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("SLUICE_SECRET_SHOP", raising=False)  # other tests of this process have it
     return tmp_path / "data"
 
 
