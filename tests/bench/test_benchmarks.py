@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,17 @@ import pytest
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
-from tests.bench import join_bench, maintenance_bench, memory_bench, poison_bench
+from tests.bench import api_bench, join_bench, maintenance_bench, memory_bench, poison_bench
 from tests.bench.__main__ import names, read_arguments
 from tests.bench.batches import WARM_UP, BatchTime, batch_limit, batch_times, records_per_second
 from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
 from tests.bench.place import Place
 from tests.bench.report import line, lines, save
+from tests.support.control_plane import control_plane
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMISED = (
+    "api",
     "join",
     "join-kafka",
     "batch-cost",
@@ -148,7 +151,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert 'no benchmark is named "joins"' in ended.stderr
-    assert "hint: There are batch-cost, drain, " in ended.stderr
+    assert "hint: There are api, batch-cost, drain, " in ended.stderr
 
 
 @pytest.mark.parametrize("given", [["join", "--records", "0"], ["join", "--dim", "many"]])
@@ -232,6 +235,21 @@ def test_forty_kinds_of_bad_values_come_to_one_in_a_hundred() -> None:
     ]
     assert odd == list(range(50, 8_000, 100))
     assert {poisoned[at] for at in odd} == set(poison_bench.bad_values())
+
+
+def test_requests_are_sent_when_they_are_due_and_counted_by_kind(tmp_path: Path) -> None:
+    with control_plane(tmp_path) as plane:
+        port = int(plane.url.rpartition(":")[2])
+        load = api_bench.Load(port, lambda n: api_bench.Ask(f"kind {n % 2}", "/livez"), per_s=50)
+        began = time.monotonic()
+        load.run(25)
+        assert time.monotonic() - began >= 24 / 50
+        assert {kind: len(took) for kind, took in load.took_ms.items()} == {
+            "kind 0": 13,
+            "kind 1": 12,
+        }
+        with pytest.raises(RuntimeError, match=r"/v1/nothing: 404"):
+            api_bench.Load(port, lambda _: api_bench.Ask("read", "/v1/nothing")).run(1)
 
 
 def test_memory_is_measured_on_a_real_index_and_real_workers(tmp_path: Path) -> None:
