@@ -1,9 +1,11 @@
 """Connections to a MySQL or MariaDB server, and PyMySQL's errors as ours."""
 
+import os
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pymysql
 from pymysql.connections import Connection
@@ -85,7 +87,32 @@ def open_connection(
         "read_timeout": _READ_TIMEOUT_S,
         "init_command": _SESSION,
     }
-    return pymysql.connect(**{**arguments, **options})
+    return _Connection(**{**arguments, **options})
+
+
+if TYPE_CHECKING:
+    _Plain = Connection[Any]
+else:
+    _Plain = Connection  # it has its parameter in its stubs only
+
+
+class _Connection(_Plain):
+    """PyMySQL reads the machine's certificates for each connection, 25 ms; ours share them."""
+
+    _preferred: ClassVar[dict[int, ssl.SSLContext]] = {}
+
+    def _create_ssl_ctx(self, options: dict[str, Any]) -> ssl.SSLContext:
+        """The context for `options`; without any the server may, but need not, speak TLS."""
+        if options:
+            return self._made(options)
+        process = os.getpid()  # a forked process makes its own
+        if process not in self._preferred:
+            self._preferred[process] = self._made(options)
+        return self._preferred[process]
+
+    def _made(self, options: dict[str, Any]) -> ssl.SSLContext:
+        made: ssl.SSLContext = super()._create_ssl_ctx(options)  # type: ignore[misc] # has no stub
+        return made
 
 
 @contextmanager
