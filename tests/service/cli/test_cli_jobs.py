@@ -247,7 +247,12 @@ def test_an_interrupt_ends_with_130_and_sigterm_with_143(plane):
     environment = {**os.environ, "SLUICE_SERVER": plane.url}
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         with subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal
         ) as waiting:
             assert waiting.stderr.readline().startswith("STALLED: ")
             waiting.send_signal(number)
