@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
+
+import structlog
 
 from joins.errors import IndexBuildError
 from joins.kernels.changes import Progress
 from joins.kernels.room import Room
 from joins.kernels.segment import StoredFile, damaged, store, sync_directory
 
+_log = structlog.get_logger(__name__)
 FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
 
 
@@ -121,7 +124,7 @@ def exclusive(directory: Path) -> Iterator[None]:
             try:
                 directory.mkdir(parents=True, exist_ok=True)
                 handle = stack.enter_context((directory / "lock").open("ab"))
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                _wait_for(handle, directory)
                 held, there = os.fstat(handle.fileno()), (directory / "lock").stat()
             except FileNotFoundError:
                 continue
@@ -130,6 +133,15 @@ def exclusive(directory: Path) -> Iterator[None]:
             if (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
                 break
         yield
+
+
+def _wait_for(handle: IO[bytes], directory: Path) -> None:
+    """Take the lock; whoever must wait for another process says so, for that one may be halted."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _log.info("another process writes the index; it is waited for", directory=str(directory))
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def _check_size(directory: Path, file: StoredFile) -> None:

@@ -38,6 +38,7 @@ _PAUSED_AT = ("C7", "C9", "C6", "C3", "C8", "C2", "C12", "C4", "C11", "C7")
 _ROOT = Path(__file__).resolve().parents[2]
 _BURST = 200
 _CASE_S = 120.0
+_NODE = "NODE_OF_EXPERIMENT"
 
 
 @dataclass
@@ -116,6 +117,8 @@ class Brains:
         self._subject = subject
         self._runners: list[subprocess.Popen[bytes]] = []
         self._started = 0
+        # A node that halts keeps the locks of its own disk, on which its index is.
+        self._set("index_dir", str(subject.directory / f"index-{{{_NODE}}}"))
 
     # Cases
     # ------------------------------------------------------------------------------------------
@@ -140,7 +143,7 @@ class Brains:
         for process in node:
             send(process, signal.SIGSTOP)
         self._lock.unlink()
-        new = self._start()
+        new = self._start(node="another")
         before = self._batch()
         self._feed_until(lambda: self._batch() > before + 1)
         for process in node:
@@ -175,14 +178,14 @@ class Brains:
     def _log(self, number: int) -> Path:
         return self._subject.directory / f"runner-{number}.log"
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self, node: str = "one") -> "subprocess.Popen[bytes]":
         self._started += 1
         directory = self._subject.directory
         with self._log(self._started).open("ab") as log:
             runner = subprocess.Popen(
                 [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(directory)],
                 cwd=directory,
-                env={**os.environ, "PYTHONPATH": str(_ROOT)},
+                env={**os.environ, "PYTHONPATH": str(_ROOT), _NODE: node},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -219,12 +222,16 @@ class Brains:
         subject = self._subject
         newest = subject.newest_build_batch() if build else subject.newest_batch()
         entry = f"{point}=stop#{newest + 1}"
-        path = subject.directory / "settings.json"
+        self._set("failpoints", entry)
+        return subject.checkpoint / "failpoints" / entry
+
+    def _set(self, name: str, value: str) -> None:
+        """A setting of the runners that start from now on."""
+        path = self._subject.directory / "settings.json"
         content = read_json(path) or {}
-        content["settings"]["failpoints"] = entry
+        content["settings"][name] = value
         content.pop("format_version", None)
         write_json_atomically(path, content)
-        return subject.checkpoint / "failpoints" / entry
 
     def _feed_until(self, done: Any, *, change: bool = False) -> None:
         """Records (and changes) until `done`."""
