@@ -19,10 +19,12 @@ def livez() -> Health:
 
 @router.get("/readyz", summary="Jobs can be submitted and are looked after", dependencies=[PUBLIC])
 def readyz(services: Injected) -> Health:
-    """Answer 503 when the store cannot be written or the supervisor is gone."""
+    """Answer 503 when the store cannot be written, or nobody looks after the jobs, or not yet."""
     services.store.check()
     if not services.supervisor.alive:
         raise StoreError("supervisor is not running", hint="Restart the control plane.")
+    if not services.supervisor.ready:
+        raise StoreError("jobs have not been looked at yet", hint="Ask again in a moment.")
     return Health(status="ok")
 
 

@@ -91,6 +91,7 @@ class Supervisor:
         self._processes: dict[str, psutil.Process] | None = None
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._has_looked = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
         self._removals = Removals(store, settings, remove)
 
@@ -106,6 +107,11 @@ class Supervisor:
         if self._thread.is_alive():
             self._thread.join()
         self._removals.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has seen each job once: what its runners do is known from then on."""
+        return self._has_looked.is_set()
 
     @property
     def alive(self) -> bool:
@@ -135,6 +141,7 @@ class Supervisor:
             self._wake.clear()
             try:
                 self._look_at_all()
+                self._has_looked.set()
             except Exception:  # a fault here must not end the care for all jobs
                 _log.exception("jobs cannot be looked at")
             self._wake.wait(POLL_S)

@@ -177,7 +177,8 @@ def test_every_error_is_a_problem_with_a_hint(http, status, method, path, option
 
 def test_health_and_version_answer(http):
     assert http.get("/livez").json() == {"status": "ok"}
-    assert http.get("/readyz").json() == {"status": "ok"}
+    ready = wait_until(lambda: (a := http.get("/readyz")).is_success and a, what="a first look")
+    assert ready.json() == {"status": "ok"}
     assert http.get("/v1/version").json()["name"] == "sluice"
     assert http.get("/openapi.json").json()["openapi"].startswith("3.1")
 
