@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from joins.errors import SinkError, VersionExpiredError
+from joins.kernels.casts import whole
 from joins.kernels.changes import CHANGE_COLUMNS, GENERATION
 from joins.kernels.index_spec import IndexSpec
 from joins.plan import Dimension, Field
@@ -152,12 +153,6 @@ class KeyWalk:
         """Tell how many bytes the rows of the last chunk have."""
         if size < _LIGHT_BYTES:
             self._count = min(2 * self._count, _MOST_KEYS)
-
-
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
 def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:

@@ -28,19 +28,45 @@ def fsync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write_aside(path: Path, value: Mapping[str, Any], format_version: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write_aside(path: Path, content: bytes, mode: int) -> Path:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    content = {"format_version": format_version, **value}
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            json.dump(content, file, separators=(",", ":"))
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
     return aside
+
+
+def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
+    """`value` as the content of `path`, whose directory is there afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"format_version": format_version, **value}
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Replace the file `path` by `content`; durable when this returns.
+
+    Args:
+        path: its directory is there.
+        content: of the whole file.
+        mode: of the new file, less the umask.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    aside = _write_aside(path, content, mode)
+    try:
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+    fsync_directory(path.parent)
 
 
 def write_json_atomically(
@@ -51,13 +77,7 @@ def write_json_atomically(
     Raises:
         OSError: the file system refused; the old content is untouched.
     """
-    aside = _write_aside(path, value, format_version)
-    try:
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise
-    fsync_directory(path.parent)
+    write_atomically(path, _json(path, value, format_version))
 
 
 def create_json_once(
@@ -68,7 +88,7 @@ def create_json_once(
     Returns:
         True if this call created the file, False if it was there (and is unchanged).
     """
-    aside = _write_aside(path, value, format_version)
+    aside = _write_aside(path, _json(path, value, format_version), 0o666)
     try:
         os.link(aside, path)
     except FileExistsError:

@@ -80,7 +80,7 @@ class DimensionRuntime:
         self._source_times: tuple[tuple[int, int], ...] = ()  # (version, time), oldest first
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
-        self._fold: Fold | None = None
+        self._fold: tuple[Fold, FoldSchedule] | None = None
         self.fold_version: int | None = None
         self.end_offsets: dict[int, int] = {}
 
@@ -205,13 +205,13 @@ class DimensionRuntime:
             return None
         version, state = self._head
         if self._fold is None:
-            key = self.dimension.primary_key
-            self._fold = Fold(spark, self.changelog, self.current, key)
-            self._fold_schedule = FoldSchedule(policy, self._folded(version))
-        if self._fold_schedule.is_due(state):
-            self.fold_version = self._fold.run(version, state)
+            fold = Fold(spark, self.changelog, self.current, self.dimension.primary_key)
+            self._fold = fold, FoldSchedule(policy, self._folded(version))
+        fold, schedule = self._fold
+        if schedule.is_due(state):
+            self.fold_version = fold.run(version, state)
             if self.fold_version == version:
-                self._fold_schedule.folded(state)
+                schedule.folded(state)
         return self.fold_version
 
     def _folded(self, version: int) -> Folded | None:

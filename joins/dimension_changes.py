@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.changelog_scan import Key, KeyWalk, whole
+from joins.changelog_scan import Key, KeyWalk
 from joins.dimension_states import DimensionStates, PageLimit, State
 from joins.errors import SinkError
+from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
 from joins.plan import Dimension
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from joins.adapters.kafka_cluster import spark_options
@@ -26,6 +26,7 @@ from joins.probe_task import ProbeTask
 from joins.row_stage import REPORT, REPORT_COLUMN_DDL, PersistedRows, stage_rows
 from joins.staging import BatchReport, merge_reports
 
+_Text = TypeVar("_Text", str, Column)
 FEW_RECORDS = 2_000
 _SCHEMA = pa.schema(
     [
@@ -45,25 +46,26 @@ HEADER_NAMES = (
 )
 
 
-def _texts(pin: Pin, place: tuple[str, str]) -> tuple[str, ...]:
-    """The values of `HEADER_NAMES` for the record at `place`, (partition, offset)."""
-    return (str(pin.batch), pin.topic, *place, pin.versions_text())
+def _texts(pin: Pin, partition: _Text, offset: _Text) -> tuple[str | _Text, ...]:
+    """The values of `HEADER_NAMES` for a record at this place."""
+    return (str(pin.batch), pin.topic, partition, offset, pin.versions_text())
 
 
-def _records(rows: pa.Table, pin: Pin) -> Iterator[Record]:
+def _records(rows: pa.Table | pa.RecordBatch, pin: Pin) -> Iterator[Record]:
     """Few rows, with their headers, for the driver."""
-    for key, value, *place in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        texts = _texts(pin, (str(place[0]), str(place[1])))
+    columns = (column.to_pylist() for column in rows.columns)
+    for key, value, partition, offset in zip(*columns, strict=True):
+        texts = _texts(pin, str(partition), str(offset))
         headers = [(n, t.encode()) for n, t in zip(HEADER_NAMES, texts, strict=True)]
         yield Record(key, value, headers)
 
 
 def _with_headers(rows: DataFrame, pin: Pin) -> DataFrame:
     """The same, for many rows: headers are more bytes than most values, so they come last."""
-    place = [f.col(name).cast("string") for name in ("partition", "offset")]
-    texts = [f.lit(str(pin.batch)), f.lit(pin.topic), *place, f.lit(pin.versions_text())]
+    partition, offset = (f.col(name).cast("string") for name in ("partition", "offset"))
+    texts = _texts(pin, partition, offset)
     headers = [
-        f.struct(f.lit(name).alias("key"), text.cast("binary").alias("value"))
+        f.struct(f.lit(name).alias("key"), f.lit(text).cast("binary").alias("value"))
         for name, text in zip(HEADER_NAMES, texts, strict=True)
     ]
     return rows.select("key", "value", f.array(*headers).alias("headers"))
@@ -176,7 +178,6 @@ class KafkaLetterWriter:
         """
         try:
             for batch, pin in parts:
-                rows = pa.Table.from_batches([self._encode(batch, pin)])
-                self._producer.send(_records(rows, pin))
+                self._producer.send(_records(self._encode(batch, pin), pin))
         finally:
             self._producer.close()

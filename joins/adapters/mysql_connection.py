@@ -1,6 +1,5 @@
 """Connections to a MySQL or MariaDB server, and PyMySQL's errors as ours."""
 
-import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,19 +98,15 @@ else:
 class _Connection(_Plain):
     """PyMySQL reads the machine's certificates for each connection, 25 ms; ours share them."""
 
-    _preferred: ClassVar[dict[int, ssl.SSLContext]] = {}
+    _preferred: ClassVar[ssl.SSLContext | None] = None
 
     def _create_ssl_ctx(self, options: dict[str, Any]) -> ssl.SSLContext:
         """The context for `options`; without any the server may, but need not, speak TLS."""
-        if options:
-            return self._made(options)
-        process = os.getpid()  # a forked process makes its own
-        if process not in self._preferred:
-            self._preferred[process] = self._made(options)
-        return self._preferred[process]
-
-    def _made(self, options: dict[str, Any]) -> ssl.SSLContext:
+        if not options and _Connection._preferred is not None:
+            return _Connection._preferred
         made: ssl.SSLContext = super()._create_ssl_ctx(options)  # type: ignore[misc] # has no stub
+        if not options:
+            _Connection._preferred = made
         return made
 
 

@@ -28,6 +28,12 @@ class Checked:
     failed: Mask
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
 def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:
     """A Boolean array as NumPy, NULL as False."""
     filled = pc.fill_null(array, False)

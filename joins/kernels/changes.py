@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.errors import IndexBuildError
-from joins.kernels.casts import Mask, mask_of
+from joins.kernels.casts import Mask, mask_of, whole
 from joins.kernels.digest import POSITION_COLUMNS, Position
 from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows
@@ -29,9 +29,6 @@ _META: dict[str, pa.DataType] = {
     "_offset": pa.int64(),
     GENERATION: pa.int32(),
 }
-CHANGE_COLUMNS = tuple(_META)
-
-
 CHANGE_COLUMNS = tuple(_META)
 
 
@@ -162,7 +159,7 @@ def newest_rows(table: pa.Table, primary_key: Sequence[str]) -> pa.Table:
     """The rows of `table` with the greatest position of their key, in the order of `table`."""
     if table.num_rows < 2:
         return table
-    keys = [_combined(table.column(name)) for name in primary_key]
+    keys = [whole(table.column(name)) for name in primary_key]
     shared = _shared_hash(keys)
     if not shared.any():
         return table
@@ -179,7 +176,7 @@ def newest_rows(table: pa.Table, primary_key: Sequence[str]) -> pa.Table:
 
 def numbers(table: pa.Table, name: str) -> Rows:
     """An integer column without NULL as int64."""
-    return np.asarray(_combined(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(whole(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _shared_hash(keys: Sequence[pa.Array]) -> Mask:
@@ -210,11 +207,6 @@ def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
     read = pc.equal(table.column("_op"), "r")
     changed = newest_rows(table.filter(pc.invert(read)), spec.primary_key)
     return pa.concat_tables([changed, table.filter(read)]).combine_chunks()
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _schema(spec: IndexSpec) -> pa.Schema:

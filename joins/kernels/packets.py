@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.kernels.casts import whole
 from joins.kernels.hashing import hash_rows
 
 PACKETS = pa.schema(
@@ -68,7 +69,7 @@ def in_buckets(table: pa.Table, keys: pa.Table, buckets: int) -> Iterator[tuple[
     """The rows of `table` by the bucket of their `keys`; NULL is a value like others."""
     if table.num_rows == 0:
         return
-    numbers = hash_rows([_single(column) for column in keys.columns]) % np.uint64(buckets)
+    numbers = hash_rows([whole(column) for column in keys.columns]) % np.uint64(buckets)
     order = np.argsort(numbers, kind="stable")
     ordered = table.take(pa.array(order)).combine_chunks()
     for start, end in _runs(numbers[order]):
@@ -87,11 +88,6 @@ def in_chunks(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def chunk_of(offset: int) -> int:
     """The first offset of the chunk that has the record at `offset`."""
     return offset - offset % CHUNK_OFFSETS
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _sliced(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from service.api.access import VIEWER
 from service.api.event_stream import EventHub, Following, event_response, event_view
 from service.api.jobs import Injected, JobId
-from service.api.negotiation import EVENT_STREAM, wants_stream
+from service.api.negotiation import EVENT_STREAM, wants
 from service.api.progress_schemas import EventPage
 from service.jobs.job import JobEvent
 
@@ -74,7 +74,7 @@ def list_events(
     A stream also has the event `status` whenever the status changes, and `removed` at its end.
     """
     after = asked.after or 0
-    if not wants_stream(request):
+    if not wants(request.headers.get("accept", ""), EVENT_STREAM):
         return _page(services.store.events(job_id, after=after, limit=asked.limit))
     services.store.get(job_id)
     following = Following(
@@ -98,7 +98,7 @@ def list_all_events(asked: Asked, request: Request, services: Injected) -> Event
 
     A stream without a number begins now; it also has the event `removed` for a job that is gone.
     """
-    if not wants_stream(request):
+    if not wants(request.headers.get("accept", ""), EVENT_STREAM):
         return _page(services.store.events(None, after=asked.after or 0, limit=asked.limit))
     start = services.store.newest_event() if asked.after is None else asked.after
     return event_response(Following(_hub(request), services.store, None, start))

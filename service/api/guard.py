@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api import problems
 from service.api.access import READING, Caller, Rule, Rules
 from service.api.authentication import Authenticator
-from service.api.limits import Flights, Rates
+from service.api.limits import Flights, Rates, remember
 from service.api.peers import Peers
 from service.audit import AuditEntry, AuditLog
 from service.config import Settings
@@ -43,7 +43,6 @@ _CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authori
 _REFUSED = (401, 403, 429)
 _ANONYMOUS = "anonymous"
 _ONE_REFUSAL_S = 1.0
-_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +157,7 @@ class Journal:
         now = time.monotonic()
         at, left_out = self._refused.get(address, (-_ONE_REFUSAL_S, 0))
         written = now - at >= _ONE_REFUSAL_S
-        self._refused[address] = (now, 0) if written else (at, left_out + 1)
-        self._refused.move_to_end(address)
-        while len(self._refused) > _REMEMBERED:
-            self._refused.popitem(last=False)
+        remember(self._refused, address, (now, 0) if written else (at, left_out + 1))
         return left_out if written else None
 
 

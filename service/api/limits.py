@@ -42,7 +42,7 @@ class Rates:
                 hint="Ask less often; SLUICE_REQUESTS_PER_S is the limit of each token or address.",
                 retry_after_s=(1 - left) / self._per_s,
             )
-        _remember(self._buckets, key, (left - 1, now))
+        remember(self._buckets, key, (left - 1, now))
 
 
 class Flights:
@@ -122,14 +122,15 @@ class Lockouts:
         found = self._failures.get(key)
         recent = found is not None and now - found.last_at < _FORGIVEN_AFTER_S
         number = found.number + 1 if found is not None and recent else 1
-        _remember(self._failures, key, _Failures(number, now))
+        remember(self._failures, key, _Failures(number, now))
 
     def succeeded(self, key: str) -> None:
         """Forget the failures."""
         self._failures.pop(key, None)
 
 
-def _remember(entries: OrderedDict[str, _V], key: str, value: _V) -> None:
+def remember(entries: OrderedDict[str, _V], key: str, value: _V) -> None:
+    """Keep `value`; of too many entries those go that nobody has touched for longest."""
     entries[key] = value
     entries.move_to_end(key)
     while len(entries) > _REMEMBERED:

@@ -23,10 +23,9 @@ def _is_zero(parameter: str) -> bool:
     return name.strip() == "q" and value.strip() in ("0", "0.0", "0.00", "0.000")
 
 
-def wants_stream(request: Request) -> bool:
-    """Whether the client asks for server-sent events by name."""
-    header = request.headers.get("accept", "")
-    return EVENT_STREAM in header.lower() and accepts(header, EVENT_STREAM)
+def wants(header: str, media_type: str) -> bool:
+    """Whether the value of an `Accept` header asks for `media_type` by name."""
+    return media_type in header.lower() and accepts(header, media_type)
 
 
 def check_accept(request: Request) -> None:

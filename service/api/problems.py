@@ -77,8 +77,6 @@ _STATUS_OF_ANSWER = {
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
-# Python has renamed these with RFC 9110; a type of ours stays what it is
-_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from joins.errors import QuestionError
 from service.api.access import VIEWER
 from service.api.jobs import Injected, JobId, Services
+from service.api.negotiation import wants
 from service.api.table_schemas import DimensionChanges, DimensionList, DimensionRows, Preview
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -74,10 +75,6 @@ def _rendered(found: dict[str, Any], model: type[Found]) -> Found | Response:
     return Response(base64.b64decode(stream), media_type=ARROW, headers=told)
 
 
-def _wants_arrow(accept: str) -> bool:
-    return any(part.partition(";")[0].strip().lower() == ARROW for part in accept.split(","))
-
-
 @router.get("/{job_id}/dimensions", summary="List the tables that a job joins with")
 def list_dimensions(job_id: JobId, services: Injected) -> DimensionList:
     """Columns, key, the versions that can be read, and the one that the newest batch has met."""
@@ -107,7 +104,7 @@ def show_rows(  # noqa: PLR0913 (FastAPI makes each parameter a part of the requ
             hint="Send the cursor and the limit alone: the cursor names the version.",
         )
     asked = {"what": "rows", "table": table, "keys": key or None, "version": version}
-    asked |= {"limit": limit, "cursor": cursor, "arrow": _wants_arrow(accept)}
+    asked |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
     return _rendered(ask(services, job_id, asked), DimensionRows)
 
 
@@ -141,7 +138,7 @@ def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the r
             hint='Give "from" (and "to") for the first page, the cursor alone for the next ones.',
         )
     asked = {"what": "changes", "table": table, "from": first, "to": last}
-    asked |= {"limit": limit, "cursor": cursor, "arrow": _wants_arrow(accept)}
+    asked |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
     return _rendered(ask(services, job_id, asked), DimensionChanges)
 
 
@@ -155,5 +152,5 @@ def show_preview(
     job_id: JobId, services: Injected, limit: Limit = 20, accept: Accept = ""
 ) -> Preview | Response:
     """Newest batch first, each batch with its pin and counts; other sinks than delta answer 409."""
-    asked = {"what": "preview", "limit": limit, "arrow": _wants_arrow(accept)}
+    asked = {"what": "preview", "limit": limit, "arrow": wants(accept, ARROW)}
     return _rendered(ask(services, job_id, asked), Preview)

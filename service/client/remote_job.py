@@ -139,18 +139,9 @@ class RemoteJob:
 
     def dead_letters(self, *, pending: bool = False) -> Iterator[DeadLetter]:
         """Records of the stream that have no rows, with `pending` those not yet replayed."""
-        cursor = None
-        while True:
-            page = self._transport.get(
-                f"{self._path}/dead-letters",
-                cursor=cursor,
-                limit=500,
-                pending=str(pending).lower(),
-            )
-            yield from (DeadLetter.model_validate(item) for item in page["items"])
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
+        query = {"limit": 500, "pending": str(pending).lower()}
+        found = self._transport.items(f"{self._path}/dead-letters", **query)
+        return map(DeadLetter.model_validate, found)
 
     def replay_dead_letters(
         self, wanted: Mapping[str, Any] | None = None, *, timeout_s: float = 600.0

@@ -83,10 +83,4 @@ class Sluice:
 
     def jobs(self) -> Iterator[JobStatus]:
         """All jobs, the newest first."""
-        cursor = None
-        while True:
-            page = self._transport.get("/v1/jobs", cursor=cursor)
-            yield from (JobStatus.model_validate(item) for item in page["items"])
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
+        return map(JobStatus.model_validate, self._transport.items("/v1/jobs"))

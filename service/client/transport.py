@@ -32,6 +32,16 @@ class Transport:
         """A JSON document; parameters that are None are left out."""
         return dict(self.send("GET", path, params=_given(query)).json())
 
+    def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
+        """The items of all pages; a page is asked for when the one before it is used up."""
+        cursor = None
+        while True:
+            page = self.get(path, **query, cursor=cursor)
+            yield from page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One request that may be repeated; it is, while the control plane cannot be reached.
 

@@ -6,7 +6,6 @@ Every file carries a format version; the directory belongs to its owner only (mo
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from joins.checkpoint import fsync_directory, read_json, write_json_atomically
+from joins.checkpoint import read_json, write_atomically, write_json_atomically
 from joins.errors import CheckpointError
 
 CREATE_TIME_TOLERANCE_S = 0.05
@@ -107,18 +106,7 @@ def write_private(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file system refused; the old content is untouched.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    fsync_directory(path.parent)
+    write_atomically(path, content, mode=0o600)
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:

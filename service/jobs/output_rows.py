@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
-from joins.changelog_scan import whole
 from joins.checkpoint import Checkpoint
 from joins.errors import NotReadableError
+from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
 from joins.kernels.probe import ROW_METADATA, kernel_spec
 from joins.output_preview import OutputPreview, WrittenRows

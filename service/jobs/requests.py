@@ -7,7 +7,6 @@ a runner that was killed takes it up after its next start.
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -143,13 +142,7 @@ class RequestBox:
             "by": asked.by,
         }
         self._make_directory()
-        aside = path.with_name(f".{path.name}.{new_job_id()}.tmp")
-        try:
-            write_private(aside, json.dumps(content, separators=(",", ":")).encode())
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
-        _fsync_directory(self._directory)
+        write_private(path, json.dumps(content, separators=(",", ":")).encode())
 
     def _make_directory(self) -> None:
         self._directory.mkdir(mode=0o700, exist_ok=True)
@@ -167,11 +160,3 @@ class RequestBox:
         for request_id in answered[:-_KEPT_ANSWERS]:
             (self._directory / f"{request_id}.json").unlink(missing_ok=True)
             (self._directory / f"{request_id}{_RESULT}").unlink(missing_ok=True)
-
-
-def _fsync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from joins.changelog_scan import Key, key_table, whole
+from joins.changelog_scan import Key, key_table
 from joins.errors import QuestionError
+from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values, typed_values
 from joins.plan import Dimension, Field
 

@@ -21,7 +21,6 @@ from tests.support.changelog import Changelog, record, watermark
 from tests.support.disk import largest_file
 
 ROOT = Path(__file__).parents[2]
-ROOT = Path(__file__).parents[2]
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(primary_key=("id",), join_key=("id",), fields=FIELDS, partitions=1)
 BY_NAME = IndexSpec(primary_key=("id",), join_key=("name",), fields=FIELDS, partitions=1)
