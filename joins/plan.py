@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from joins.expressions import Expression
+from joins.expressions import Column, Expression
 from joins.types import SqlType
 
 PLAN_FORMAT_VERSION = 1
@@ -68,6 +68,30 @@ class ComputedField:
 
     name: str
     expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkSpec:
+    """`WATERMARK FOR rowtime AS expression` of a table, and the options that go with it.
+
+    As in Flink's SQL, a channel's watermark is the greatest value of `expression` so far, without
+    a further millisecond. Times have milliseconds at the most.
+
+    Attributes:
+        rowtime: a physical, metadata or computed column, TIMESTAMP or TIMESTAMP_LTZ.
+        expression: over the table's own columns; the type of `rowtime`. Where it is NULL, the row
+            gives no watermark.
+        on_event: a row's watermark holds for the very next row of its partition
+            (`scan.watermark.emit.strategy` = `on-event`); otherwise from the next batch on.
+        idle_timeout_ms: a partition without records for longer is idle; None never.
+        max_future_ms: a row whose rowtime is further ahead of the batch's clock is a dead letter.
+    """
+
+    rowtime: str
+    expression: Expression
+    on_event: bool = False
+    idle_timeout_ms: int | None = None
+    max_future_ms: int = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +179,9 @@ class ProbeSource:
     Attributes:
         alias: its name in the statement.
         fields: physical columns, in the order of the DDL.
+        watermark: None without `WATERMARK FOR`.
+        late_records_path: where late records go (`late-records.path`), absolute or relative to the
+            warehouse; None for the job's own table.
     """
 
     alias: str
@@ -163,6 +190,8 @@ class ProbeSource:
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...] = ()
     computed_fields: tuple[ComputedField, ...] = ()
+    watermark: WatermarkSpec | None = None
+    late_records_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +268,8 @@ class Dimension:
         name: the table's name in SQL, unique in the plan; one dimension may be joined in several
             roles.
         primary_key: column names, in key order, never empty.
+        watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
+            that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
     """
 
     name: str
@@ -246,6 +277,7 @@ class Dimension:
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     lookup: Lookup = Lookup()
+    watermark: WatermarkSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +305,8 @@ class DimensionJoin:
     Attributes:
         alias: the role's name in the statement.
         condition: what of ON is beyond the equalities; it belongs to the match.
+        time: the probe's rowtime column in `FOR SYSTEM_TIME AS OF`: the record waits until the
+            combined watermark has reached it. None for a processing-time column.
     """
 
     alias: str
@@ -280,6 +314,7 @@ class DimensionJoin:
     join_type: JoinType
     keys: tuple[KeyPair, ...]
     condition: Expression | None = None
+    time: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +324,82 @@ class OutputColumn:
     name: str
     expression: Expression
     nullable: bool = True
+
+
+class WindowKind(StrEnum):
+    """A window table function."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    SESSION = "SESSION"
+
+
+class AggregateFunction(StrEnum):
+    """What becomes of the rows of a window."""
+
+    COUNT_ALL = "COUNT(*)"
+    COUNT = "COUNT"
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    AVG = "AVG"
+    LISTAGG = "LISTAGG"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a window.
+
+    Attributes:
+        name: its column in the relation of the windows.
+        argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
+        distinct: equal arguments count once.
+        where: `FILTER (WHERE …)`; rows where it is not true do not count.
+        separator: of `LISTAGG`, whose order is that of arrival.
+        type: of the result, as Flink gives it.
+    """
+
+    name: str
+    function: AggregateFunction
+    argument: Expression | None
+    type: SqlType
+    distinct: bool = False
+    where: Expression | None = None
+    separator: str = ","
+
+
+WINDOW = "$window"
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """`GROUP BY window_start, window_end, …` over a window table function.
+
+    The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
+    relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
+    (its end less a millisecond), those of `keys` and of `aggregates`.
+
+    Attributes:
+        size_ms: of a window; of a session its gap.
+        slide_ms: of HOP, None for others.
+        offset_ms: windows begin at multiples of the size (of the slide) plus this.
+        time: the rowtime column; None for processing time: a row belongs to the batch's clock.
+        keys: the other columns of GROUP BY.
+        having: over the relation `WINDOW`.
+        lateness_ms: `table.exec.emit.allow-lateness`.
+        time_type: of the window columns: TIMESTAMP(3), or TIMESTAMP_LTZ(3).
+    """
+
+    kind: WindowKind
+    size_ms: int
+    time: Column | None
+    time_type: SqlType
+    keys: tuple[OutputColumn, ...]
+    aggregates: tuple[Aggregate, ...]
+    slide_ms: int | None = None
+    offset_ms: int = 0
+    having: Expression | None = None
+    lateness_ms: int = 0
 
 
 class SinkWriter(StrEnum):
@@ -307,20 +418,38 @@ class DeltaSink:
         path: absolute, or relative to the warehouse directory of the settings.
         row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
         writer: which one the script asks for.
+        merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
+            when the query gives updates); empty to append.
     """
 
     path: str
     row_metadata: bool = True
     writer: SinkWriter = SinkWriter.AUTO
+    merge_key: tuple[str, ...] = ()
     kind: Literal["delta"] = "delta"
+
+
+class KafkaFormat(StrEnum):
+    """What the value of a sink's record is."""
+
+    JSON = "json"
+    DEBEZIUM_JSON = "debezium-json"
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
-    """A Kafka topic of JSON objects, at least once, with coordinates in the headers."""
+    """A Kafka topic of JSON objects, at least once, with coordinates in the headers.
+
+    Attributes:
+        format: what a value is.
+        upsert: the connector `upsert-kafka`: `key_fields` are the primary key, a row that goes
+            away is a null value.
+    """
 
     kafka: KafkaOptions
     key_fields: tuple[str, ...] = ()
+    format: KafkaFormat = KafkaFormat.JSON
+    upsert: bool = False
     kind: Literal["kafka"] = "kafka"
 
 
@@ -354,6 +483,7 @@ class JoinPlan:
     Attributes:
         sql: the script as submitted, with inline secrets replaced by references; for people only.
         settings: SET statements that we know, as (key, value).
+        window: what the joined rows are aggregated into, None for a plain join.
     """
 
     name: str
@@ -366,4 +496,15 @@ class JoinPlan:
     sink_table: str
     sink: Sink
     settings: tuple[tuple[str, str], ...] = ()
+    window: Windowing | None = None
     format_version: int = PLAN_FORMAT_VERSION
+
+    @property
+    def needs_event_batches(self) -> bool:
+        """Whether records wait for watermarks or windows: batches keep state then."""
+        return self.window is not None or any(join.time is not None for join in self.joins)
+
+    @property
+    def gives_updates(self) -> bool:
+        """Whether a row of the output may be replaced by a later one."""
+        return self.window is not None and self.window.lateness_ms > 0
