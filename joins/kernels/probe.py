@@ -114,6 +114,8 @@ class JoinedBatch:
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
         unmatched: the other living records.
+        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
+        watermarks: under which each row left, in milliseconds; None where there is none.
     """
 
     rows: pa.RecordBatch
@@ -121,6 +123,8 @@ class JoinedBatch:
     dead_letters: pa.RecordBatch
     matched: int
     unmatched: int
+    kinds: pa.Array | None = None
+    watermarks: pa.Array | None = None
 
 
 def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
