@@ -66,10 +66,32 @@ def play(spec, steps, *, per_batch):
     return kernels, operator
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(spec=FIXED, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
 def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets):
     kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
     assert by_key(kernels.changes()) == by_key(operator.changed)
     assert kernels.late == operator.late
     assert not any(kernels.state.values())
+
+
+SESSIONS = st.builds(
+    lambda gap, lateness: window_spec(WindowKind.SESSION, gap, lateness_ms=lateness),
+    st.integers(1, 20),
+    LATENESS,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(spec=SESSIONS, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
+def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets):
+    kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
+    assert by_key(map(unlisted, kernels.changes())) == by_key(map(unlisted, operator.changed))
+    assert sorted(kernels.late) == operator.late  # each bucket tells its own
+    assert not any(kernels.state.values())
+
+
+def unlisted(change):
+    """What a merged session lists is by session."""
+    *head, listed, watermark_ms = change
+    return (*head, sorted(listed.split(",")), watermark_ms)
