@@ -49,7 +49,6 @@ from joins.plan import (
     MetadataField,
     OutputColumn,
     WatermarkSpec,
-    WindowKind,
 )
 from joins.types import TypeName, arrow_type
 
@@ -220,18 +219,15 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 
 
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
-    """What the windows need of a record: its place and time, and all of it if it may be late there.
+    """What the windows need of a record: where and when it came, and all of it if it may be late.
 
-    Only sessions judge that behind the join: of the others the scan knows it, and what a temporal
-    join in event time has released is not behind the watermark.
+    What a temporal join in event time has released is not behind the watermark.
     """
-    names = [PARTITION, OFFSET]
-    if plan.window is not None and plan.window.time is not None:
-        names += [TIME, WATERMARK]
-        waits = any(join.time is not None for join in plan.joins)
-        if plan.window.kind is WindowKind.SESSION and not waits:
-            names += [TIMESTAMP, VALUE]
-    return tuple(names)
+    if not _has_event_time(plan):
+        return (PARTITION, OFFSET)
+    names = (PARTITION, OFFSET, TIME, WATERMARK)
+    waits = any(join.time is not None for join in plan.joins)
+    return names if waits else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
@@ -357,8 +353,7 @@ class ParsedRecords:
         names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
         own = {names[name]: arrivals.column(name) for name in RECORD.names}
         records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
-        carried = zip(spec.carried, arrivals.columns[: len(spec.carried)], strict=True)
-        columns = {item.name: values for item, values in carried}
+        columns = spec.arrivals.carried_of(arrivals)
         rows = np.arange(arrivals.num_rows, dtype=np.int64)
         return cls(spec, records, context, {}, columns, rows, arrivals)
 
@@ -406,6 +401,23 @@ class ParsedRecords:
         dead = np.zeros(self.records.num_rows, dtype=np.bool_)
         dead[list(self.dead)] = True
         return ~dead[self.input_rows]
+
+    def as_arrivals(self, rows: Rows, *event_time: pa.Array) -> pa.RecordBatch:
+        """The parsed `rows` for later stages, with `EVENT_TIME` in a job that has it."""
+        origin = self.input_rows[rows]
+        records = _taken(self.records.select(["partition", "offset", "value"]), origin)
+        timestamps = _timestamps(self.records)
+        if len(origin) != len(timestamps) or not _is_identity(origin):
+            timestamps = timestamps.take(pa.array(origin))
+        own = [records.column(0), records.column(1), timestamps, records.column(2), *event_time]
+        whole = len(rows) == len(self.input_rows) and _is_identity(rows)
+        columns = [self.columns[item.name] for item in self.spec.carried]
+        carried = columns if whole else taken(columns, rows)
+        schema = self.spec.arrivals.schema
+        cast = [
+            column.cast(item.type) for column, item in zip([*own, *carried], schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
 
     def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
