@@ -28,12 +28,13 @@ class _Rendering:
     identifier: str
 
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
-        lines = render_rows(with_text_times(batch.rows, self.output), self.identifier)
+        rows = with_text_times(batch.rows, self.output)
+        lines = render_rows(rows, self.identifier, batch.kinds)
         return pa.record_batch([lines], schema=_LINES)
 
 
 class ConsoleSinkWriter:
-    """Prints each row as `+I[…]` to `stream`; a retried batch may be printed twice.
+    """Prints each row as `+I[…]`, or with its own kind, to `stream`; a retried batch may be printed twice.
 
     Of a preview only the first `row_limit` rows are printed.
     """

@@ -150,10 +150,8 @@ class JoinedBatch:
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
         unmatched: the other living records.
-        kinds: int8, Flink's byte of each row's kind (0 `+I`, 1 `-U`, 2 `+U`, 3 `-D`); None if all
-            are `+I`.
-        watermarks: int64 milliseconds, the watermark under which each row was emitted; None where
-            rows have none.
+        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
+        watermarks: under which each row left, in milliseconds; None where there is none.
     """
 
     rows: pa.RecordBatch
