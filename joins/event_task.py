@@ -142,7 +142,7 @@ class EventTask:
         spec, root = self.windows, self.places.windows
         assert spec is not None, "the plan has windows"
         assert root is not None, "windows have a table"
-        return WindowTask(spec, self.kernel, root, self.places.late, self.windows_follow_clock)
+        return WindowTask(spec, self.kernel, root, self.places.late)
 
     def clock(self, pin: Pin) -> WindowClock:
         """The time of windows in the batch of `pin`."""

@@ -108,8 +108,7 @@ class WindowParts:
 
         `rows` are of the kernel's `joined_schema`.
         """
-        timed = clock.timed(rows)
-        found = partials(self._spec, timed, clock.clock_ms)
+        found = partials(self._spec, clock.timed(rows))
         buckets = found.table.column(_BUCKET).to_numpy()
         starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
         for bucket in np.flatnonzero(np.diff(starts)).tolist():
@@ -145,14 +144,12 @@ class WindowTask:
     Attributes:
         root: of the table of open windows.
         late: of the table of late records.
-        follows_clock: windows are in processing time.
     """
 
     spec: WindowSpec
     kernel: ProbeKernelSpec
     root: Path
     late: Path
-    follows_clock: bool
 
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
@@ -160,14 +157,9 @@ class WindowTask:
         """The rows of a work item's buckets, in their order; new state and late records are staged.
 
         An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
-        "partials": [{"path", …}]}], "after", "upto", "steps": [[partition, offset, watermark]]}`.
+        "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
         """
-        advance = Advance.of(
-            item["after"],
-            item["upto"],
-            [(step[0], step[1], step[2]) for step in item.get("steps", ())],
-            first=self.follows_clock,
-        )
+        advance = Advance.of(item["after"], item["upto"], item.get("steps", ()))
         with ParquetStage(self.late, LATE_RECORDS, origin) as late:
             for part in item["parts"]:
                 yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
