@@ -37,6 +37,16 @@ class Groups:
             room *= count
         return cls(*_dense(codes, room))
 
+    @classmethod
+    def each(cls, num_rows: int) -> Self:
+        """Each row is a group."""
+        return cls(np.arange(num_rows), num_rows)
+
+    @property
+    def are_rows(self) -> bool:
+        """The groups are the rows, in their order."""
+        return self.count == len(self.codes) and bool((np.diff(self.codes) == 1).all())
+
     def firsts(self) -> Rows:
         """The first row of each group."""
         found = np.zeros(self.count, dtype=np.int64)

@@ -95,7 +95,7 @@ class _Batch:
         """Rows within the lateness, a part for each of their windows, the latest window first."""
         found = np.flatnonzero(taken > on_time)
         part = self._picked(found)
-        each = Groups(np.arange(len(found)), len(found))
+        each = Groups.each(len(found))
         sums = [item.of_rows(part.rows, each) for item in aggregations(self.spec.aggregates)]
         accumulators = [value for values in sums for value in values]
         spread, back = _spread((taken - on_time)[found])
