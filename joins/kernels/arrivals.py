@@ -1,12 +1,11 @@
 """Arrivals: the records of an event batch behind the scan, as its later stages exchange them.
 
-A row is one living record: the probe's columns that the later stages read, then the record's own,
-whose names begin with `_`. The probe's columns are called `c0`, `c1`, … here, and each says in its
+A row is one living record: its own columns, whose names begin with `_`, then the probe's columns
+that the later stages read. The probe's columns are called `c0`, `c1`, … here, and each says in its
 metadata which one it is: users name their columns as they like, files and tables may not. So rows
 that wait in files may be read by a plan that carries other columns, as long as it finds its own.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,8 +20,6 @@ TIMESTAMP = "_timestamp"
 VALUE = "_value"
 TIME = "_time"
 WATERMARK = "_wm"
-DUE = "_due"
-KEEP = "_keep"
 
 _NAME = b"column"
 RECORD = pa.schema(
@@ -36,10 +33,7 @@ RECORD = pa.schema(
 """The record's own columns, under these names."""
 
 EVENT_TIME = pa.schema([(TIME, pa.int64()), (WATERMARK, pa.int64())])
-"""Behind them in jobs with event time: rowtime, and the operator's watermark before the record."""
-
-WAITING = pa.schema([(DUE, pa.int64()), (KEEP, pa.int64())])
-"""Behind them in files of waiting rows: which watermark releases the row, and makes it needless."""
+"""Next to them in jobs with event time: rowtime, and the operator's watermark before the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +49,25 @@ class ArrivalColumns:
     event_time: bool
 
     @property
+    def own(self) -> pa.Schema:
+        """The columns of the record, which come first."""
+        return pa.schema([*RECORD, *(EVENT_TIME if self.event_time else ())])
+
+    @property
     def schema(self) -> pa.Schema:
-        """The schema of an arrivals file."""
+        """The schema of files of arrivals; in those that wait, `_time` says until when."""
         columns = [
             pa.field(f"c{at}", arrow_type(item.type), metadata={_NAME: item.name.encode()})
             for at, item in enumerate(self.carried)
         ]
-        return pa.schema([*columns, *RECORD, *(EVENT_TIME if self.event_time else ())])
+        return pa.schema([*self.own, *columns])
 
-    @property
-    def waiting_schema(self) -> pa.Schema:
-        """The schema of a file of waiting rows."""
-        return pa.schema([*self.schema, *WAITING])
+    def carried_of(self, arrivals: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The probe's columns in `arrivals`, of `schema`, by their names."""
+        columns = arrivals.columns[len(self.own) :]
+        return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 
-    def batch(self, carried: Sequence[pa.Array], rest: Iterable[pa.Array]) -> pa.RecordBatch:
-        """Arrivals of these columns, `carried` in the order of the fields."""
-        return pa.RecordBatch.from_arrays([*carried, *rest], schema=self.schema)
-
-    def read(self, stored: pa.Table | pa.RecordBatch, path: str) -> pa.Table | pa.RecordBatch:
+    def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
         """`stored` with the columns of `schema`; `path` is the file for the message.
 
         Raises:
@@ -82,14 +77,21 @@ class ArrivalColumns:
             (item.metadata or {}).get(_NAME, b"").decode(): at
             for at, item in enumerate(stored.schema)
         }
-        wanted = [places.get(item.name, -1) for item in self.carried]
-        own = self.schema.names[len(wanted) :]
-        wanted += [stored.schema.get_field_index(name) for name in own]
+        names = [*self.own.names, *(item.name for item in self.carried)]
+        wanted = [stored.schema.get_field_index(name) for name in self.own.names]
+        wanted += [places.get(item.name, -1) for item in self.carried]
         if -1 in wanted:
-            missing = [*(item.name for item in self.carried), *own][wanted.index(-1)]
             raise CheckpointError(
-                f'file "{path}" of rows that wait has no column "{missing}"',
+                f'file "{path}" of records that wait has no column "{names[wanted.index(-1)]}"',
                 hint="It was written for another plan; restore the job's directory as it was.",
             )
         columns = [stored.column(at) for at in wanted]
-        return type(stored).from_arrays(columns, schema=self.schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """`rows` with these values in the column `name`, which comes last if it is new."""
+    at = rows.schema.get_field_index(name)
+    if at < 0:
+        return rows.append_column(name, values)
+    return rows.set_column(at, rows.schema.field(at), values)

@@ -49,7 +49,6 @@ from joins.plan import (
     MetadataField,
     OutputColumn,
     WatermarkSpec,
-    WindowKind,
 )
 from joins.types import TypeName, arrow_type
 
@@ -218,18 +217,15 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 
 
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
-    """What the windows need of a record: its place and time, and all of it if it may be late there.
+    """What the windows need of a record: where and when it came, and all of it if it may be late.
 
-    Only sessions judge that behind the join: of the others the scan knows it, and what a temporal
-    join in event time has released is not behind the watermark.
+    What a temporal join in event time has released is not behind the watermark.
     """
-    names = [PARTITION, OFFSET]
-    if plan.window is not None and plan.window.time is not None:
-        names += [TIME, WATERMARK]
-        waits = any(join.time is not None for join in plan.joins)
-        if plan.window.kind is WindowKind.SESSION and not waits:
-            names += [TIMESTAMP, VALUE]
-    return tuple(names)
+    if not _has_event_time(plan):
+        return (PARTITION, OFFSET)
+    names = (PARTITION, OFFSET, TIME, WATERMARK)
+    waits = any(join.time is not None for join in plan.joins)
+    return names if waits else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
@@ -355,17 +351,9 @@ class ParsedRecords:
         names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
         own = {names[name]: arrivals.column(name) for name in RECORD.names}
         records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
-        carried = zip(spec.carried, arrivals.columns[: len(spec.carried)], strict=True)
-        columns = {item.name: values for item, values in carried}
+        columns = spec.arrivals.carried_of(arrivals)
         rows = np.arange(arrivals.num_rows, dtype=np.int64)
         return cls(spec, records, context, {}, columns, rows, arrivals)
-
-    @property
-    def times(self) -> Rows | None:
-        """Rowtime of each parsed row, epoch milliseconds; None in a job without event time."""
-        if self.arrivals is None or self.spec.watermark is None:
-            return None
-        return self.arrivals.column(TIME).to_numpy()
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
@@ -405,6 +393,23 @@ class ParsedRecords:
         dead[list(self.dead)] = True
         return ~dead[self.input_rows]
 
+    def as_arrivals(self, rows: Rows, *event_time: pa.Array) -> pa.RecordBatch:
+        """The parsed `rows` for later stages, with `EVENT_TIME` in a job that has it."""
+        origin = self.input_rows[rows]
+        records = _taken(self.records.select(["partition", "offset", "value"]), origin)
+        timestamps = _timestamps(self.records)
+        if len(origin) != len(timestamps) or not _is_identity(origin):
+            timestamps = timestamps.take(pa.array(origin))
+        own = [records.column(0), records.column(1), timestamps, records.column(2), *event_time]
+        whole = len(rows) == len(self.input_rows) and _is_identity(rows)
+        columns = [self.columns[item.name] for item in self.spec.carried]
+        carried = columns if whole else taken(columns, rows)
+        schema = self.spec.arrivals.schema
+        cast = [
+            column.cast(item.type) for column, item in zip([*own, *carried], schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
+
     def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
         alive = self._alive()
@@ -425,7 +430,8 @@ class ParsedRecords:
 
     def _record_columns(self, rows: Rows) -> list[pa.Array]:
         assert self.arrivals is not None, "windows read arrivals"
-        return _taken(self.arrivals.select(list(self.spec.window_records)), rows).columns
+        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(found.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
