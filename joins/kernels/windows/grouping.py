@@ -58,6 +58,22 @@ class Groups:
         return np.argsort(self.codes, kind="stable")
 
 
+def connected(codes: Rows, starts: Rows, ends: Rows) -> Groups:
+    """Groups of spans of the same code that overlap or touch, directly or through others."""
+    order = np.lexsort([starts, codes])
+    by_end = np.argsort(ends, kind="stable")
+    ranks = np.empty(len(ends), dtype=np.int64)
+    ranks[by_end] = np.arange(len(ends))
+    # The greatest end so far of the same code, as its rank: codes ascend, each has its own range.
+    reach = np.maximum.accumulate(codes[order] * len(ends) + ranks[order])
+    furthest = ends[by_end][reach % max(1, len(ends))]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (np.diff(codes[order]) != 0) | (starts[order][1:] > furthest[:-1])
+    numbered = np.empty(len(order), dtype=np.int64)
+    numbered[order] = np.cumsum(opens) - 1
+    return Groups(numbered, int(opens.sum()))
+
+
 def plain_floats(column: pa.Array) -> pa.Array:
     """A column of keys with one zero and one NaN, so that equal numbers have equal bits."""
     if not pa.types.is_floating(column.type):
