@@ -17,7 +17,7 @@ from joins.kernels.files import FileOrigin, StagedFile
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
-_RECORDS_WORTH_A_TASK = 5_000
+RECORDS_WORTH_A_TASK = 5_000
 ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
 _NO_ARROW_LIMIT = (1 << 31) - 1  # with this value Spark does not ask
 _NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
@@ -138,7 +138,7 @@ def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
 
     A task costs 20 ms of a core before its first record; Spark has one for each Kafka partition.
     """
-    return frame.coalesce(max(1, -(-records // _RECORDS_WORTH_A_TASK)))
+    return frame.coalesce(max(1, -(-records // RECORDS_WORTH_A_TASK)))
 
 
 def limit_arrow_batches(frame: DataFrame, *, by_bytes: bool) -> None:
