@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,7 @@ from joins.adapters.state_log import StateChange, StateFile, StateLog
 from joins.event_channels import BatchInput, Heard, Steps
 from joins.event_items import StagePlan, act_stage, window_stage
 from joins.event_state import Advance, EventSpec, EventState, advance
-from joins.event_task import EventTask, act, scan, steps
+from joins.event_task import LATE, EventTask, act, scan, steps
 from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
 from joins.lookups import Lookups
@@ -48,7 +47,6 @@ from joins.staging import (
     no_room,
 )
 
-LATE = "late"
 _NOTHING = BatchReport({}, {}, ())
 
 
@@ -71,6 +69,11 @@ class EventTables:
     def states(self) -> tuple[StateLog, ...]:
         """The tables of the state; the last one is committed last."""
         return tuple(each for each in (self.waiting, self.windows) if each is not None)
+
+    @property
+    def logs(self) -> tuple[DeltaLog, ...]:
+        """What is to be fenced beside the dead letters and the output."""
+        return (self.late, *(each.log for each in self.states))
 
     def versions(self) -> dict[str, int]:
         """The newest version of each table of the state, for a pin."""
@@ -186,24 +189,25 @@ class EventBatches:
     @contextmanager
     def _scratch(self, pin: Pin) -> Iterator[EventTask]:
         """The task with a directory of this attempt for what stages give each other."""
-        place = self._parts.task.scratch / f"{pin.batch:010d}"
+        places = self._parts.task.places
+        place = places.scratch / f"{pin.batch:010d}"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         try:
-            yield replace(self._parts.task, scratch=place)
+            yield replace(self._parts.task, places=replace(places, scratch=place))
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove what an earlier runner has left in the scratch directory."""
-        shutil.rmtree(self._parts.task.scratch, ignore_errors=True)
+        shutil.rmtree(self._parts.task.places.scratch, ignore_errors=True)
 
     # Stages
 
     def _staged(
         self, task: EventTask, pin: Pin, *, is_retry: bool
     ) -> tuple[BatchReport, Advance, Mapping[str, StateChange]]:
-        """All stages: the report of all of them, the move of time, and what becomes of the state."""
+        """All stages: their report, the move of time, and what becomes of the state."""
         records = self._records(pin, is_retry=is_retry)
         with self._ready(records, task, pin) as (frame, ready):
             told = self._read_steps(frame, ready, pin)
@@ -285,7 +289,7 @@ class EventBatches:
             now_ms=pin.batch_timestamp_ms,
             partitions=pin.end_offsets,
             heard=heard,
-            ended=event["ended"],
+            ended=event["at_end"],
             dimensions=dimensions_heard(event),
             steps=told,
         )

@@ -89,7 +89,7 @@ def act_stage(
         rows = sum(each["rows"] for each in here) + sum(f.rows for f in old.get(partition, ()))
         paths = [each["path"] for each in here]
         parts.append(_Part(rows, {"partition": partition, "arrivals": paths, "waiting": waiting}))
-    told = {"stage": "act", "after": after, "upto": upto, "steps": list(move.merged.steps)}
+    told = {"stage": "act", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
     return StagePlan(_items(told, parts), tuple(sorted(dead | merged)))
 
@@ -123,9 +123,14 @@ def window_stage(
         parts.append(
             _Part(rows, {"bucket": bucket, "state": state, "partials": new.get(bucket, [])})
         )
-    told = {"stage": "windows", "after": after, "upto": upto, "steps": list(move.merged.steps)}
+    told = {"stage": "windows", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
     return StagePlan(_items(told, parts), tuple(sorted(dead | merged)))
+
+
+def _steps(move: Advance) -> list[int]:
+    """The watermarks of the batch, where each holds for the very next record."""
+    return [watermark for _, _, watermark in move.merged.steps]
 
 
 def _described(file: StateFile, *, rewrite: bool) -> dict[str, Any]:

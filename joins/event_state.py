@@ -71,6 +71,7 @@ class EventState:
         processing_time: every input is in processing time: nothing waits, nothing is late.
         window_watermark: the one that fires windows; of processing time it is the clock's.
         clock_ms: of the newest batch; it never goes back.
+        has_ended: the stream has no event time to come.
         channels: snapshot of `EventChannels`, None at the beginning.
         waiting: rows that wait.
         late: records so far.
@@ -81,6 +82,7 @@ class EventState:
     processing_time: bool = False
     window_watermark: int = MIN_TIMESTAMP
     clock_ms: int = 0
+    has_ended: bool = False
     channels: Mapping[str, Any] | None = field(default=None, repr=False)
     waiting: int = 0
     late: int = 0
@@ -93,6 +95,7 @@ class EventState:
             "processing_time": self.processing_time,
             "window_watermark": self.window_watermark,
             "clock_ms": self.clock_ms,
+            "has_ended": self.has_ended,
             "channels": self.channels,
             "waiting": self.waiting,
             "late": self.late,
@@ -152,6 +155,7 @@ def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
         processing_time=processing_time,
         window_watermark=max(before.window_watermark, window_watermark),
         clock_ms=max(before.clock_ms, batch.now_ms),
+        has_ended=channels.has_ended(),
         channels=channels.snapshot(),
     )
     return Advance(before, after, merged, channels)
