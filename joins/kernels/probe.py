@@ -360,7 +360,8 @@ class ParsedRecords:
         """Rowtime of each parsed row, epoch milliseconds; None in a job without event time."""
         if self.arrivals is None or self.spec.watermark is None:
             return None
-        return self.arrivals.column(TIME).to_numpy()
+        times: Rows = self.arrivals.column(TIME).to_numpy()
+        return times
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
@@ -437,7 +438,8 @@ class ParsedRecords:
 
     def _record_columns(self, rows: Rows) -> list[pa.Array]:
         assert self.arrivals is not None, "windows read arrivals"
-        return _taken(self.arrivals.select(list(self.spec.window_records)), rows).columns
+        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(found.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""

@@ -14,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrivals import OFFSET, PARTITION, WATERMARK
 from joins.kernels.casts import Mask
 from joins.kernels.hashing import hash_rows
+from joins.kernels.row_kinds import INSERT, TYPE, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.windows.accumulators import aggregations
 from joins.kernels.windows.advance import Advance
 from joins.kernels.windows.grouping import Groups, Rows
@@ -23,6 +25,7 @@ from joins.kernels.windows.spec import WINDOW_COLUMNS, WindowSpec
 from joins.kernels.windows.state import (
     DUE,
     END,
+    IS_LATE,
     LATE,
     START,
     accumulator_names,
@@ -38,9 +41,7 @@ from joins.kernels.windows.state import (
 )
 from joins.types import arrow_type
 
-INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-"""Flink's RowKind bytes: +I, -U, +U, -D."""
-
+LAST = 2**62
 _MICROS = 1000
 
 
@@ -71,18 +72,15 @@ class Emission:
     Attributes:
         contents: state rows.
         kinds: the kind of each.
-        partitions: of the record that it comes with, likewise `offsets`.
-        phases: 0 with the record itself, 1 with the watermark's step behind it.
-        ranks: among those that the same record causes; with a step all are 0.
+        steps: how many steps of the watermark came before.
+        places: order among those with as many steps; what the next step causes is `LAST`.
         watermarks: that came before.
     """
 
     contents: pa.Table
     kinds: npt.NDArray[np.int8]
-    partitions: Rows
-    offsets: Rows
-    phases: Rows
-    ranks: Rows
+    steps: Rows
+    places: Rows
     watermarks: Rows
 
 
@@ -111,7 +109,7 @@ def reads(
     """
     low, high = advance.before_ms + 1, advance.after_ms
     for table in partials:
-        late = table.filter(table.column("_late"))
+        late = table.filter(table.column(IS_LATE))
         if late.num_rows:
             low = min(low, int(numbers(late, DUE).min()))
             high = max(high, int(numbers(late, DUE).max()))
@@ -128,7 +126,7 @@ class _Firing:
     advance: Advance
 
     def run(self) -> Fired:
-        is_late = column(self.new, "_late")
+        is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
         base, late, groups = self._contents(on_time, late)
@@ -193,14 +191,13 @@ class _Firing:
             kinds = np.concatenate([kinds, np.full(len(known), UPDATE_BEFORE)])
             contents = np.concatenate([at, at[known] - 1])
             second = np.concatenate([second, np.zeros(len(known), dtype=np.int64)])
+        watermarks = numbers(late, WATERMARK)[rows]
         return Emission(
             chain.take(pa.array(contents)),
             kinds.astype(np.int8),
-            numbers(late, "_partition")[rows],
-            numbers(late, "_offset")[rows],
-            np.zeros(len(rows), dtype=np.int64),
+            self.advance.seen(watermarks),
             2 * rows + second,
-            numbers(late, "_wm")[rows],
+            watermarks,
         )
 
     def _kept(self, on_time: pa.Table, late: pa.Table) -> pa.Table:
@@ -238,10 +235,8 @@ def by_steps(contents: pa.Table, advance: Advance, kind: int) -> Emission:
     return Emission(
         contents,
         np.full(contents.num_rows, kind, dtype=np.int8),
-        advance.partitions[steps],
-        advance.offsets[steps],
-        np.ones(len(steps), dtype=np.int64),
-        np.zeros(len(steps), dtype=np.int64),
+        steps,
+        np.full(len(steps), LAST),
         advance.held(steps),
     )
 
@@ -253,18 +248,19 @@ def answer(
     names = state_schema(spec).names
     contents = pa.concat_tables([item.contents.select(names) for item in emissions])
     contents = contents.combine_chunks()
-    kinds, partitions, offsets, phases, ranks, watermarks = (
+    kinds = np.concatenate([item.kinds for item in emissions])
+    steps, places, watermarks = (
         np.concatenate([getattr(item, name) for item in emissions])
-        for name in ("kinds", "partitions", "offsets", "phases", "ranks", "watermarks")
+        for name in ("steps", "places", "watermarks")
     )
     keys = [column(contents, name) for name in key_names(spec)]
     spread = hash_rows(keys) if keys and contents.num_rows else np.zeros(len(kinds))
     ends, starts = numbers(contents, END), numbers(contents, START)
-    order = np.lexsort([starts, spread, ends, ranks, phases, offsets, partitions])
+    order = np.lexsort([starts, spread, ends, places, steps])
     where = pa.array(order)
     return Fired(
         relation(spec, contents.take(where)),
-        pa.array(kinds[order], pa.int8()),
+        pa.array(kinds[order], TYPE),
         pa.array(watermarks[order]),
         state,
         replaces,
@@ -287,8 +283,8 @@ def relation(spec: WindowSpec, contents: pa.Table) -> pa.RecordBatch:
 
 
 def in_order(parts: pa.Table) -> pa.Table:
-    """Parts by the place of their first record."""
-    order = np.lexsort([numbers(parts, "_offset"), numbers(parts, "_partition")])
+    """Parts in the order in which the first record of each has come."""
+    order = np.lexsort([numbers(parts, name) for name in (OFFSET, PARTITION, WATERMARK)])
     return parts.take(pa.array(order))
 
 

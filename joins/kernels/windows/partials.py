@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.kernels.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.casts import Mask
 from joins.kernels.hashing import hash_rows
 from joins.kernels.windows.accumulators import aggregations
@@ -17,7 +18,6 @@ from joins.kernels.windows.grouping import Groups, Rows, plain_floats
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import (
     LATE,
-    PLACE,
     column,
     keeps,
     key_names,
@@ -39,19 +39,16 @@ class Partials:
     late: pa.Table
 
 
-def partials(spec: WindowSpec, rows: pa.RecordBatch, clock_ms: int | None = None) -> Partials:
+def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
     """The parts of windows in `rows`, which are in order of arrival.
 
     Args:
         spec: the windows.
-        rows: the columns of `window_inputs`, `_time`, `_wm` (the operator's watermark before the
-            row), `_partition`, `_offset`, `_value`.
-        clock_ms: of the batch, where windows follow the clock: the time of all rows.
+        rows: the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
+            it is their `_time`, and `_wm` the millisecond before.
     """
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
-    clock = None if clock_ms is None else np.full(rows.num_rows, clock_ms, dtype=np.int64)
-    times = numbers(rows, "_time") if clock is None else clock
-    batch = _Batch(spec, rows, keys, times, numbers(rows, "_wm"))
+    batch = _Batch(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
     return batch.sessions() if spec.merges else batch.windows()
 
 
@@ -144,10 +141,7 @@ class _Batch:
             pa.repeat(pa.scalar(False), len(spread)),
             *(item if where is None else item.take(where) for item in [*keys, *accumulators]),
             pa.repeat(pa.scalar(late), len(spread)),
-            *(column(self.rows, name).take(pa.array(origin)) for name in PLACE.names[1:3]),
-            pa.array(self.times[origin]),
-            pa.array(self.watermarks[origin]),
-            pa.nulls(len(spread), pa.binary()),
+            *self._places(origin),
         ]
         return pa.table(columns, schema=partial_schema(spec))
 
@@ -157,12 +151,17 @@ class _Batch:
         at = np.flatnonzero(late)
         if len(at) == 0:
             return LATE.empty_table()
+        return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
+
+    def _places(self, at: Rows) -> list[pa.Array]:
+        """The columns of `LATE` without the record."""
         where = pa.array(at)
-        columns = {
-            **{name: column(self.rows, name).take(where) for name in LATE.names},
-            "_time": pa.array(self.times[at]),
-        }
-        return pa.table(columns).select(LATE.names).cast(LATE)
+        return [
+            pa.nulls(len(at), item.type)
+            if item.name in {TIMESTAMP, VALUE}
+            else column(self.rows, item.name).take(where)
+            for item in LATE
+        ]
 
 
 def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows:

@@ -14,7 +14,8 @@ from joins.expressions import Column, Expression
 from joins.kernels.canonical import row_texts
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Scope, evaluate_rows
-from joins.kernels.windows.firing import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Fired
+from joins.kernels.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from joins.kernels.windows.firing import Fired
 from joins.kernels.windows.spec import WindowSpec
 from joins.types import arrow_type
 

@@ -21,7 +21,7 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """A column of GROUP BY besides the window's bounds; `key_<n>` in the window's input."""
+    """A column of GROUP BY besides the window's bounds; `key_<n>` in the windows' input."""
 
     name: str
     type: SqlType
@@ -123,27 +123,6 @@ class WindowSpec:
     def merges(self) -> bool:
         """Windows that touch become one."""
         return self.kind is WindowKind.SESSION
-
-
-def window_inputs(plan: JoinPlan) -> tuple[OutputColumn, ...]:
-    """What is evaluated for each joined row before it goes into windows.
-
-    Columns `key_<n>`, `arg_<n>` and `where_<n>`: in the place of the plan's output.
-
-    Raises:
-        ExpressionError: the plan has no window.
-    """
-    window = _window_of(plan)
-    columns = [
-        OutputColumn(f"key_{at}", item.expression, item.nullable)
-        for at, item in enumerate(window.keys)
-    ]
-    for at, aggregate in enumerate(window.aggregates):
-        if aggregate.argument is not None:
-            columns.append(OutputColumn(f"arg_{at}", aggregate.argument))
-        if aggregate.where is not None:
-            columns.append(OutputColumn(f"where_{at}", aggregate.where))
-    return tuple(columns)
 
 
 def _window_of(plan: JoinPlan) -> Windowing:

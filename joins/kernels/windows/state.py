@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from joins.kernels.arrivals import EVENT_TIME, RECORD
 from joins.kernels.casts import whole
 from joins.kernels.windows.accumulators import Aggregation, aggregations
 from joins.kernels.windows.grouping import Groups, Rows
@@ -30,20 +31,15 @@ _HEAD = pa.schema(
         (FIRED, pa.bool_()),
     ]
 )
-PLACE = pa.schema(
-    [
-        ("_late", pa.bool_()),
-        ("_partition", pa.int32()),
-        ("_offset", pa.int64()),
-        ("_time", pa.int64()),
-        ("_wm", pa.int64()),
-        ("_value", pa.binary()),
-    ]
-)
-"""Behind a state row, what a part of a batch tells of where it comes from."""
+IS_LATE = "_late"
+LATE = pa.schema([*RECORD, *EVENT_TIME])
+"""A row that no window took: its record, its time, and the watermark that it came behind."""
 
-LATE = pa.schema([field for field in PLACE if field.name != "_late"])
-"""A row that no window took."""
+PLACE = pa.schema([(IS_LATE, pa.bool_()), *LATE])
+"""Behind a state row, what a part of a batch tells of its first record, or of its only one.
+
+`_value` is only there if the record may still turn out to be late.
+"""
 
 
 def key_names(spec: WindowSpec) -> list[str]:
