@@ -151,10 +151,9 @@ class Released:
         if self._copied is not None:
             Path(self._copied.path).unlink(missing_ok=True)
 
-    def copy(self, rows: Iterable[pa.RecordBatch]) -> None:
-        """Add rows that are in memory only as long as they are the newest of the iterator."""
-        for each in rows:
-            self._copy.write(each)
+    def copy(self, rows: pa.RecordBatch) -> None:
+        """Add rows; they need no memory afterwards."""
+        self._copy.write(rows)
 
     def and_then(self, arrived: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """All that was copied, mapped, and `arrived` behind it."""

@@ -355,14 +355,6 @@ class ParsedRecords:
         rows = np.arange(arrivals.num_rows, dtype=np.int64)
         return cls(spec, records, context, {}, columns, rows, arrivals)
 
-    @property
-    def times(self) -> Rows | None:
-        """Rowtime of each parsed row, epoch milliseconds; None in a job without event time."""
-        if self.arrivals is None or self.spec.watermark is None:
-            return None
-        times: Rows = self.arrivals.column(TIME).to_numpy()
-        return times
-
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
         parsed = parse(self.records.column("value"), _json_schema(self.spec.fields))
