@@ -252,13 +252,14 @@ class EventLoop:
         first = life.versions if self._next == life.first_batch else None
         versions = dict(self._hooks.versions() if first is None else first)
         bounds = life.end_offsets
+        now_ms = max(time.time_ns() // 1_000_000, self._state.clock_ms)
         event = {
             **self._state.as_json(),
+            "clock_ms": now_ms,
             "at_end": [p for p in sorted(start) if bounds and start[p] >= bounds[p]],
             "dimensions": self._parts.heard(versions),
             "state_versions": self._parts.tables.versions(),
         }
-        now_ms = max(time.time_ns() // 1_000_000, self._state.clock_ms)
         return _Plan(start, end, versions, event, now_ms)
 
     def _pinned(self, plan: _Plan, number: int) -> Pin:
