@@ -428,7 +428,9 @@ class _Assembly:
                 else ()
             ),
         )
-        task = BuildTask(places.topic, places.changelog, columns, self.meta.epoch)
+        task = BuildTask(
+            places.topic, places.changelog, columns, self.meta.epoch, dimension.watermark
+        )
         return DimensionRuntime(
             dimension,
             places,

@@ -17,9 +17,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -194,8 +195,19 @@ class DeltaLog:
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def counter(self, name: str, version: int) -> int:
-        """The value that a `Rewrite` gave counter `name`, as of `version`; 0 before the first."""
-        return self._load(version).transaction_version(f"{self.app_id}:{name}") or 0
+        """The value that a commit gave counter `name`, as of `version`; 0 before the first."""
+        return self.counters([name], version).get(name, 0)
+
+    def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
+        """The values that commits gave those of `names` that they gave any, as of `version`."""
+        table = self._load(version)
+        told = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def _counters(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
+        return tuple(
+            Transaction(f"{self.app_id}:{name}", value) for name, value in sorted(values.items())
+        )
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
         """The writer that may append rows to the table as it is now.
@@ -249,9 +261,16 @@ class DeltaLog:
         return known
 
     def commit(
-        self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
+        self,
+        batch: int,
+        epoch: int,
+        files: Sequence[StagedFile],
+        metadata: Mapping[str, Any],
+        counters: Mapping[str, int] = MappingProxyType({}),
     ) -> int:
         """Commit `files` as `batch`, once, and see afterwards that the log says so.
+
+        `counter` gives the values of `counters` from this commit on.
 
         Returns:
             The version after the commit; if the batch was there already, the newest version.
@@ -271,7 +290,11 @@ class DeltaLog:
             self._check_columnar(table)
             for file in files:
                 self._check_file(file)
-            transactions = (Transaction(self.app_id, batch), Transaction(self._fence_id, epoch))
+            transactions = (
+                *self._counters(counters),
+                Transaction(self.app_id, batch),
+                Transaction(self._fence_id, epoch),
+            )
             version = self._write(table, _Commit(transactions, added=files, metadata=metadata))
             committed = (self._kept or table).transaction_version(self.app_id)
             if committed != batch:
@@ -303,14 +326,10 @@ class DeltaLog:
                 )
             for file in change.added:
                 self._check_file(file)
-            counters = (
-                Transaction(f"{self.app_id}:{name}", value)
-                for name, value in sorted(change.counters.items())
-            )
             return self._write(
                 table,
                 _Commit(
-                    (*counters, Transaction(self._fence_id, epoch)),
+                    (*self._counters(change.counters), Transaction(self._fence_id, epoch)),
                     added=change.added,
                     removed=change.removed,
                     metadata=metadata,

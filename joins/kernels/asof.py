@@ -17,21 +17,7 @@ import pyarrow as pa
 from joins.kernels.casts import Mask, whole
 from joins.kernels.changes import GENERATION, exact_codes, numbers, shared_hash
 from joins.kernels.hash_table import Rows
-
-_MICROS = 1_000
-_MOST_MS = (2**63 - 1) // _MICROS - 1
-
-
-def micros(times_ms: Rows) -> Rows:
-    """The last microsecond of each millisecond, as rowtime columns have them."""
-    clipped = np.clip(times_ms, -_MOST_MS, _MOST_MS)
-    last: Rows = clipped * _MICROS + (_MICROS - 1)
-    return last
-
-
-def rowtimes(column: pa.Array) -> Rows:
-    """Microseconds of a rowtime column without NULL."""
-    return np.asarray(column.view(pa.int64()).to_numpy(), dtype=np.int64)
+from joins.kernels.rowtime import micros, rowtimes
 
 
 def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
@@ -49,7 +35,8 @@ def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
         return begun
     starts = np.flatnonzero(first)
     newest = np.maximum.reduceat(since, starts)
-    return begun[since == newest[np.cumsum(first) - 1]]
+    found: Rows = begun[since == newest[np.cumsum(first) - 1]]
+    return found
 
 
 def ended_by_copy(probes: Rows, since: Rows, generations: Rows, complete: int) -> Mask:

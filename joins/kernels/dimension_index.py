@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.asof import ended_by_copy, micros, rowtimes, valid_at
+from joins.kernels.asof import ended_by_copy, valid_at
 from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows, valid_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import Manifest, manifest_path, read_manifest
+from joins.kernels.rowtime import micros, rowtimes
 from joins.kernels.segment import Bits, Segment, bits_at, map_bits, taken
 
 _CACHED_VERSIONS = 16

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.expressions import Call, Case, Cast, Column, Expression
-from joins.kernels.asof import rowtimes
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.rowtime import millis
 from joins.kernels.segment import taken
 from joins.plan import (
     ComputedField,
@@ -441,9 +441,7 @@ def _times(joined: _Joined, join: DimensionJoin) -> Rows:
     """Epoch milliseconds of the rows so far; where there is no time, before all versions."""
     assert join.time is not None, "versions are looked up in event time only"
     times = joined.resolve(join.time)
-    return (
-        rowtimes(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times) // 1_000
-    )
+    return millis(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times)
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
