@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_log import Change, DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.kernels.digest import (
     COMPACTED_READS,
@@ -173,12 +173,12 @@ class BuildSide:
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
         self._hooks.guards.failpoints.hit("C11", batch)
         committed = _committed(before, report)
-        version = self._log.commit(
+        counters = committed.state.events.counters()
+        version = self._log.commit_change(
             batch,
             self._task.epoch,
-            report.files.get(_TABLE, ()),
+            Change(report.files.get(_TABLE, ()), counters=counters),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
-            committed.state.events.counters(),
         )
         self._hooks.guards.failpoints.hit("C12", batch)
         self._hooks.on_commit(replace(committed, version=version))

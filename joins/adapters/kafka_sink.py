@@ -22,7 +22,7 @@ from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import with_text_times
 from joins.pins import Pin
 from joins.plan import KafkaSink, OutputColumn
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_stage import REPORT, REPORT_COLUMN_DDL, PersistedRows, stage_rows
 from joins.staging import BatchReport, merge_reports
 
@@ -118,7 +118,7 @@ class KafkaSinkWriter:
         self._producer = RecordProducer(sink.kafka)
         self._collected: pa.Table | None = None
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         encode = RecordEncoding(task.kernel.output, self._sink.key_fields)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_SCHEMA)
