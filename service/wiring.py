@@ -19,7 +19,7 @@ from joins.adapters.delta_feed_state import DeltaFeedConfig
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_output import OutputLog
 from joins.adapters.delta_source import captured_columns
-from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
@@ -171,14 +171,14 @@ def index_directory(layout: JobLayout, settings: Settings) -> Path:
     return settings.index_dir / layout.job_dir.name
 
 
-def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
-    """The first offset of each partition, as numbers.
+def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
+    """The first offset of each partition, as numbers, as `cluster` has them.
 
     Raises:
         SourceError: the topic is missing, or an offset was given for a partition that it does not
             have.
     """
-    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    topic = source.kafka.topic
     if source.startup_mode is StartupMode.EARLIEST:
         return cluster.beginning_offsets(topic)
     if source.startup_mode is StartupMode.LATEST:
@@ -190,17 +190,20 @@ def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
     return {partition: given.get(partition, offset) for partition, offset in begin.items()}
 
 
-def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[int, int] | None:
+def resolve_end_offsets(
+    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
+) -> dict[int, int] | None:
     """The offset behind the last record of each partition, as numbers; None without an end.
 
     Args:
         source: the stream.
         start: where it begins; partitions that come later are not in it.
+        cluster: the stream's.
 
     Raises:
         SourceError: as `resolve_start_offsets`.
     """
-    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    topic = source.kafka.topic
     if source.bounded_mode is BoundedMode.UNBOUNDED:
         return None
     if source.bounded_mode is BoundedMode.LATEST:
@@ -371,9 +374,11 @@ class _Assembly:
             rows = row_limit(source)
             ends = None if rows is None else {0: rows}
         else:
-            offsets = resolve_start_offsets(source)
-            ends = resolve_end_offsets(source, offsets)
-            described = KafkaCluster(source.kafka).require(source.kafka.topic)
+            with OpenClusters() as clusters:
+                probed = clusters.of(source.kafka)
+                offsets = resolve_start_offsets(source, probed)
+                ends = resolve_end_offsets(source, offsets, probed)
+                described = probed.require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
             epoch=0,
@@ -449,7 +454,9 @@ class _Assembly:
                 else ()
             ),
         )
-        task = BuildTask(places.topic, places.changelog, columns, self.meta.epoch)
+        task = BuildTask(
+            places.topic, places.changelog, columns, self.meta.epoch, dimension.watermark
+        )
         return DimensionRuntime(
             dimension,
             places,
