@@ -17,7 +17,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,10 +103,12 @@ class Change:
     Attributes:
         added: complete files below the table's root.
         removed: paths of files of the newest version, relative to the root.
+        counters: name → value that `counter` gives from this commit on.
     """
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,19 @@ class DeltaLog:
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def counter(self, name: str, version: int) -> int:
-        """The value that a `Rewrite` gave counter `name`, as of `version`; 0 before the first."""
-        return self._load(version).transaction_version(f"{self.app_id}:{name}") or 0
+        """The value that a commit gave counter `name`, as of `version`; 0 before the first."""
+        return self.counters([name], version).get(name, 0)
+
+    def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
+        """The values that commits gave those of `names` that they gave any, as of `version`."""
+        table = self._load(version)
+        told = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def _counters(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
+        return tuple(
+            Transaction(f"{self.app_id}:{name}", value) for name, value in sorted(values.items())
+        )
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
         """The writer that may append rows to the table as it is now.
@@ -296,7 +309,11 @@ class DeltaLog:
             self._check_removed(table, change.removed)
             for file in change.added:
                 self._check_file(file)
-            transactions = (Transaction(self.app_id, batch), Transaction(self._fence_id, epoch))
+            transactions = (
+                *self._counters(change.counters),
+                Transaction(self.app_id, batch),
+                Transaction(self._fence_id, epoch),
+            )
             commit = _Commit(transactions, change.added, change.removed, metadata)
             version = self._write(table, commit)
             committed = (self._kept or table).transaction_version(self.app_id)
@@ -324,14 +341,10 @@ class DeltaLog:
             self._check_removed(table, change.removed)
             for file in change.added:
                 self._check_file(file)
-            counters = (
-                Transaction(f"{self.app_id}:{name}", value)
-                for name, value in sorted(change.counters.items())
-            )
             return self._write(
                 table,
                 _Commit(
-                    (*counters, Transaction(self._fence_id, epoch)),
+                    (*self._counters(change.counters), Transaction(self._fence_id, epoch)),
                     added=change.added,
                     removed=change.removed,
                     metadata=metadata,

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.expressions import Call, Case, Cast, Column, Expression
 from joins.kernels.arrivals import (
@@ -36,16 +37,19 @@ from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.rowtime import millis
 from joins.kernels.segment import taken
 from joins.kernels.window_inputs import window_input_columns
 from joins.plan import (
     ComputedField,
     DeltaSink,
+    Dimension,
     DimensionJoin,
     Field,
     JoinPlan,
     JoinType,
     KafkaSource,
+    KeyPair,
     MetadataField,
     OutputColumn,
     WatermarkSpec,
@@ -54,6 +58,7 @@ from joins.types import TypeName, arrow_type
 
 Rows = npt.NDArray[np.int64]
 
+_NO_TIME = pa.scalar(-(2**63), pa.int64())
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 DEAD_LETTERS = pa.schema(
     [
@@ -72,8 +77,6 @@ ROW_METADATA = pa.schema(
         ("_dimension_versions", pa.string()),
     ]
 )
-WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.names[3:]])
-"""The row metadata of windows, which come from many records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
-        row_metadata: append `ROW_METADATA` (of windows `WINDOW_METADATA`) to the rows.
+        row_metadata: append `ROW_METADATA` to the rows; not to those of windows, which come from
+            many records.
         watermark: of a plan with event time.
         carried: the probe's columns that are read behind the parsing.
         window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
@@ -107,8 +111,7 @@ class ProbeKernelSpec:
     @property
     def output_schema(self) -> pa.Schema:
         """The schema of the sink's rows."""
-        metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA
-        return pa.schema([*_schema(self.output), *(metadata if self.row_metadata else ())])
+        return pa.schema([*_schema(self.output), *(ROW_METADATA if self.row_metadata else ())])
 
     @property
     def joined_schema(self) -> pa.Schema:
@@ -186,7 +189,7 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         joins=plan.joins,
         where=plan.where,
         output=plan.output,
-        row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
+        row_metadata=_has_row_metadata(plan),
         watermark=watermark,
     )
     if not plan.needs_event_batches:
@@ -196,6 +199,10 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         return spec
     columns = window_input_columns(plan.window)
     return replace(spec, window_input=columns, window_records=_window_records(plan))
+
+
+def _has_row_metadata(plan: JoinPlan) -> bool:
+    return isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata and plan.window is None
 
 
 def _has_event_time(plan: JoinPlan) -> bool:
@@ -231,6 +238,7 @@ def _window_records(plan: JoinPlan) -> tuple[str, ...]:
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
     """The index that `join` looks up; joins of one dimension on the same columns share it.
 
+    A join in event time, of a dimension with event time, looks up all versions of the primary key.
     `partitions` is the number of partitions of the dimension's changelog topic.
     """
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
@@ -239,8 +247,20 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
     null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
     needed = {name for relation, name in _plan_columns(plan) if relation in roles}
     needed |= {*key, *dimension.primary_key}
+    rowtime = _rowtime(dimension, join)
+    if rowtime is not None:
+        assert set(dimension.primary_key) <= set(key), "ON has all of a versioned table's key"
+        needed.add(rowtime)
+        key, null_safe = dimension.primary_key, ()
     fields = tuple(item for item in dimension.fields if item.name in needed)
-    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe)
+    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
+
+
+def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:
+    """Which column tells the versions apart that `join` sees; None if it sees the newest rows."""
+    if join.time is None or dimension.watermark is None:
+        return None
+    return dimension.watermark.rowtime
 
 
 def join_batch(
@@ -423,7 +443,7 @@ class ParsedRecords:
         if self.spec.window_input is not None:
             columns = [*columns, *self._record_columns(probe_rows[keep])]
         elif self.spec.row_metadata:
-            columns = [*columns, *coordinates.columns, *pin_columns(self.context, len(origin))]
+            columns = [*columns, *coordinates.columns, *self._pin_columns(len(origin))]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
         return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
@@ -432,6 +452,13 @@ class ParsedRecords:
         assert self.arrivals is not None, "windows read arrivals"
         found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
         return list(found.columns)
+
+    def _pin_columns(self, num_rows: int) -> list[pa.Array]:
+        versions = ",".join(f"{name}={version}" for name, version in self.context.versions)
+        return [
+            pa.repeat(pa.scalar(self.context.batch_id, pa.int64()), num_rows),
+            pa.repeat(pa.scalar(versions, pa.string()), num_rows),
+        ]
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
@@ -443,15 +470,6 @@ class ParsedRecords:
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
-
-
-def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
-    """`WINDOW_METADATA`, the part of `ROW_METADATA` that is the same for all rows of a batch."""
-    versions = ",".join(f"{name}={version}" for name, version in context.versions)
-    return [
-        pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
-        pa.repeat(pa.scalar(versions, pa.string()), num_rows),
-    ]
 
 
 @dataclass(slots=True)
@@ -526,16 +544,60 @@ def _matches(
     joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
 ) -> tuple[Rows, Rows]:
     """What `lookup` finds, without the rows whose NULL comes from a cast of a null-safe pair."""
-    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
-    for pair, key in zip(join.keys, keys, strict=True):
-        if pair.uncast is not None and key.null_count:
-            value = joined.evaluate(pair.uncast).values
-            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    if index.spec.versioned is not None:
+        return _versions(joined, join, index, keys)
+    possible = _possible(joined, join, keys)
     if possible.all():
         return index.lookup(keys)
     rows = np.flatnonzero(possible)
     at, found = index.lookup(taken(keys, rows))
     return rows[at], found
+
+
+def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) -> Mask:
+    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for pair, key in zip(join.keys, keys, strict=True):
+        if pair.uncast is not None and key.null_count:
+            value = joined.evaluate(pair.uncast).values
+            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    return possible
+
+
+def _versions(
+    joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
+) -> tuple[Rows, Rows]:
+    """The versions that were valid at the rows' times, if the rest of the equalities is true.
+
+    What a version has in other columns than the primary key does not make an older one valid.
+    """
+    pairs = list(zip(join.keys, keys, strict=True))
+    by_column = {pair.dimension_column: (pair, key) for pair, key in reversed(pairs)}
+    looked_up = [by_column[name] for name in index.spec.join_key]
+    at, rows = index.lookup_at([key for _, key in looked_up], _times(joined, join))
+    true = _possible(joined, join, keys)[at]
+    for pair, key in pairs:
+        if not any(pair is other for other, _ in looked_up):
+            true &= _equal(index, rows, pair, key.take(pa.array(at)))
+    return at[true], rows[true]
+
+
+def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, wanted: pa.Array) -> Mask:
+    """Where the column of `pair` equals what is wanted, row by row."""
+    column = index.take(rows, [pair.dimension_column]).column(0)
+    equal = mask_of(pc.equal(column, wanted.cast(column.type)))
+    if pair.null_safe:
+        equal |= mask_of(column.is_null()) & mask_of(wanted.is_null())
+    return equal
+
+
+def _times(joined: _Joined, join: DimensionJoin) -> Rows:
+    """Epoch milliseconds of the rows so far; where there is no time, before all versions."""
+    assert join.time is not None, "versions are looked up in event time only"
+    arrivals = joined.batch.arrivals
+    if arrivals is not None:
+        return np.asarray(arrivals.column(TIME).to_numpy()[joined.probe_rows], dtype=np.int64)
+    times = joined.resolve(join.time)
+    return millis(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times)
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:

@@ -6,6 +6,7 @@ import pytest
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.state_log import StateChange, StateColumns, StateLog
 from joins.errors import CheckpointError, FencedError, SinkError
+from joins.maintenance import StateMaintenance, Upkeep, UpkeepSettings
 from tests.support.changelog import stage
 
 SCHEMA = pa.schema([("_due", pa.int64()), ("_part", pa.int32()), ("value", pa.binary())])
@@ -18,9 +19,9 @@ def state(tmp_path):
     return StateLog(DeltaLog(tmp_path / "waiting", "app"), COLUMNS)
 
 
-def staged(state, *dues, part=0):
+def staged(state, *dues, part=0, number=0):
     rows = {"_due": list(dues), "_part": [part] * len(dues), "value": [b"x"] * len(dues)}
-    return stage(state.log.path, pa.RecordBatch.from_pydict(rows, SCHEMA))
+    return stage(state.log.path, pa.RecordBatch.from_pydict(rows, SCHEMA), number=number)
 
 
 def test_a_batch_adds_and_removes_in_one_commit_and_older_versions_stay(state):
@@ -54,8 +55,8 @@ def test_a_stale_runner_is_refused(state):
 
 
 def test_the_next_due_time_is_exact_also_within_a_file(state):
-    version = state.commit(0, 1, StateChange([staged(state, 10, 500, 900), staged(state, 700)]))
-    assert [state.next_due(version, after) for after in (0, 10, 500, 700, 900)] == [
+    state.commit(0, 1, StateChange([staged(state, 10, 500, 900), staged(state, 700)]))
+    assert [state.next_due(after) for after in (0, 10, 500, 700, 900)] == [
         10,
         500,
         700,
@@ -97,3 +98,26 @@ def test_bounds_outlive_a_checkpoint_of_the_log(state):
     fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
     (file,) = fresh.files(version)
     assert (file.min_due, file.max_due) == (10, 2**63 - 1)
+
+
+def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
+    names, versions = [], []
+    for batch in range(8):
+        versions.append(state.version())
+        file = staged(state, batch, number=batch)
+        gone = names[-1:]
+        names.append(file.path)
+        state.commit(batch, 1, StateChange([file], gone, {"watermark": batch}))
+    orphan = staged(state, 99, number=3)
+    upkeep = StateMaintenance(Upkeep(state.log, 1, UpkeepSettings(checkpoint_every=3)))
+    upkeep.run(None)
+    assert (state.log.path / orphan.path).exists(), "nobody knows yet what is needed"
+    upkeep.run(versions[7])
+    left = {path.name for path in state.log.path.glob("*.parquet")}
+    assert left == {names[6], names[7]}
+    fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
+    assert [file.path for file in fresh.files(versions[7])] == [names[6]]
+    assert fresh.newest_after() == {"watermark": 7}
+    assert fresh.log.oldest_entry() > 0
+    fresh.undo(7, 1, versions[7], {"watermark": 6})
+    assert [file.path for file in fresh.newest_files()] == [names[6]]
