@@ -21,6 +21,7 @@ _ALLOWED_PROPERTIES = frozenset(
 _ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _CONSTRAINT = "delta.constraints."
+_APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,12 @@ class Appends:
     Attributes:
         rows: the schema of its rows.
         wanted: the writer that the job's script asks for.
+        merge_key: columns by which its rows replace others; empty where they are only added.
     """
 
     rows: pa.Schema
     wanted: SinkWriter = SinkWriter.AUTO
+    merge_key: tuple[str, ...] = ()
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
         """The writer of `table` as it was loaded; `path` is for errors.
@@ -62,7 +65,7 @@ class Appends:
             SinkError: the table has other columns or types, or the wanted writer cannot be used.
         """
         self._check_columns(path, table)
-        reasons = list(_reasons(table, self.rows))
+        reasons = list(self._reasons(path, table))
         if self.wanted is SinkWriter.SPARK:
             return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", _rules(table))
         if not reasons:
@@ -73,6 +76,17 @@ class Appends:
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
             hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
         )
+
+    def _reasons(self, path: object, table: DeltaTable) -> Iterator[str]:
+        if self.merge_key:
+            if table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true":
+                raise SinkError(
+                    f'delta table "{path}" is append-only, and the rows of this job replace '
+                    f"others by ({', '.join(self.merge_key)})",
+                    hint=f"Unset the table's property {_APPEND_ONLY}, or use another path.",
+                )
+            yield f"its rows replace others by ({', '.join(self.merge_key)})"
+        yield from _reasons(table, self.rows)
 
     def _check_columns(self, path: object, table: DeltaTable) -> None:
         """Columns are those of the rows, in their order; Delta itself may fill others."""

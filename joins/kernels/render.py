@@ -29,9 +29,7 @@ def _text(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def render_rows(
-    rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None
-) -> pa.Array:
+def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:
     """One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`.
 
     `kinds` are the kinds of the rows; without them all are `+I`.
