@@ -16,7 +16,7 @@ from joins.kernels.files import FileOrigin, ParquetStage, StagedFile
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin
-from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
+from joins.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.staging import REPORT_DDL, BatchReport, TaskReport, collect_reports, current_origin
 
 ROWS = "rows"
@@ -38,7 +38,7 @@ class RowEncoding:
 def _stage(
     batches: Iterator[pa.RecordBatch],
     *,
-    task: ProbeTask,
+    task: BatchTask,
     pin: Pin,
     encoding: RowEncoding,
     directory: Path,
@@ -50,12 +50,12 @@ def _stage(
         ParquetStage(directory, encoding.schema, origin, kept=False) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
-        for batch in joined(batches, task, pin, counts):
+        for batch in task.answers(batches, pin, counts):
             rows.write(encoding.encode(batch, pin))
             dead.write(batch.dead_letters)
-        staged = {ROWS: rows.finish(), DEAD_LETTERS: dead.finish()}
-    files = {name: file for name, file in staged.items() if file is not None}
-    yield TaskReport(files=files, counts=counts.values).to_batch()
+        counts.stage(ROWS, rows.finish())
+        counts.stage(DEAD_LETTERS, dead.finish())
+    yield TaskReport(files=counts.files, counts=counts.values).to_batch()
 
 
 class RowFiles:
@@ -65,7 +65,7 @@ class RowFiles:
         self._directory = directory
 
     def run(
-        self, frame: DataFrame, task: ProbeTask, pin: Pin, encoding: RowEncoding
+        self, frame: DataFrame, task: BatchTask, pin: Pin, encoding: RowEncoding
     ) -> BatchReport:
         """Join on the workers; nothing of another batch is left."""
         self.clear(task.epoch)

@@ -12,7 +12,7 @@ from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import render_rows, with_text_times
 from joins.pins import Pin
 from joins.plan import OutputColumn
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
 from joins.staging import BatchReport, merge_reports
 
@@ -47,7 +47,7 @@ class ConsoleSinkWriter:
         self._identifier = identifier
         self._lines: list[str] = []
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)

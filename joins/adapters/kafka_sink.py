@@ -27,7 +27,7 @@ from joins.kernels.render import with_text_times
 from joins.kernels.row_kinds import UPDATE_BEFORE, is_any
 from joins.pins import Pin
 from joins.plan import KafkaFormat, KafkaSink, OutputColumn
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_files import RowEncoding, RowFiles
 from joins.staging import BatchReport
 
@@ -175,7 +175,7 @@ class KafkaSinkWriter:
         self._producer = RecordProducer(sink.kafka)
         self._session: SparkSession | None = None
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         if self._session is None:
             self._session = frame.sparkSession.newSession()

@@ -13,7 +13,7 @@ from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.kernels.probe import JoinedBatch
 from joins.kernels.row_kinds import DELETE, INSERT, UPDATE_AFTER, all_kinds, is_any
 from joins.pins import Pin, pin_json
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_files import RowEncoding, RowFiles
 from joins.staging import BatchReport
 
@@ -39,7 +39,7 @@ class MergeSinkWriter:
         self._staged = staged
         self.choice = log.choice()
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and stage the changes.
 
         Raises:

@@ -1,8 +1,9 @@
 """One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
 
-Steps: parse the needed fields, metadata and computed columns, then for each dimension in the order
-of the statement keys, lookup and the rest of ON, which belongs to the match, then WHERE, then the
-projection.
+Steps: parse the needed fields, metadata and computed columns (`parse_records`), then for each
+dimension in the order of the statement keys, lookup and the rest of ON, which belongs to the match,
+then WHERE, then the projection. Where records may wait between the two, they are arrivals
+(`joins.kernels.arrivals`), which `join_arrivals` goes on with.
 
 Rows come in the order of the records, and for one record in the order of the matches' primary keys,
 first dimension first. So a replay gives the same rows in the same order, whatever became of the
@@ -13,7 +14,7 @@ fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is 
 the first reason and has no rows.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,11 +22,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.kernels.arrivals import (
+    OFFSET,
+    PARTITION,
+    RECORD,
+    TIME,
+    TIMESTAMP,
+    VALUE,
+    WATERMARK,
+    ArrivalColumns,
+)
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
 from joins.kernels.segment import taken
+from joins.kernels.window_inputs import window_input_columns
 from joins.plan import (
     ComputedField,
     DeltaSink,
@@ -36,6 +48,7 @@ from joins.plan import (
     KafkaSource,
     MetadataField,
     OutputColumn,
+    WatermarkSpec,
 )
 from joins.types import TypeName, arrow_type
 
@@ -59,6 +72,8 @@ ROW_METADATA = pa.schema(
         ("_dimension_versions", pa.string()),
     ]
 )
+WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.names[3:]])
+"""The row metadata of windows, which come from many records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +83,11 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
-        row_metadata: append `ROW_METADATA` to the rows.
+        row_metadata: append `ROW_METADATA` (of windows `WINDOW_METADATA`) to the rows.
+        watermark: of a plan with event time.
+        carried: the probe's columns that are read behind the parsing.
+        window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
+        window_records: the columns of the record behind `window_input`.
     """
 
     alias: str
@@ -80,15 +99,31 @@ class ProbeKernelSpec:
     where: Expression | None
     output: tuple[OutputColumn, ...]
     row_metadata: bool
+    watermark: WatermarkSpec | None = None
+    carried: tuple[Field, ...] = ()
+    window_input: tuple[OutputColumn, ...] | None = None
+    window_records: tuple[str, ...] = ()
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The schema of `JoinedBatch.rows`."""
-        columns = [
-            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
-            for item in self.output
-        ]
-        return pa.schema([*columns, *(ROW_METADATA if self.row_metadata else ())])
+        """The schema of the sink's rows."""
+        metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA
+        return pa.schema([*_schema(self.output), *(metadata if self.row_metadata else ())])
+
+    @property
+    def joined_schema(self) -> pa.Schema:
+        """The schema of `JoinedBatch.rows`: the sink's, or that of the windows' input."""
+        if self.window_input is None:
+            return self.output_schema
+        record = self.arrivals.schema
+        return pa.schema(
+            [*_schema(self.window_input), *(record.field(name) for name in self.window_records)]
+        )
+
+    @property
+    def arrivals(self) -> ArrivalColumns:
+        """The columns of its arrivals."""
+        return ArrivalColumns(self.carried, self.watermark is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +144,16 @@ class JoinedBatch:
     """The answer to a micro-batch, or to a part of it.
 
     Attributes:
-        rows: the sink's columns, with `ROW_METADATA` if the spec says so.
-        coordinates: `COORDINATES` of the record that each row comes from.
+        rows: the sink's columns, with `ROW_METADATA` if the spec says so; of the join below a
+            window the window's input.
+        coordinates: `COORDINATES` of the record that each row comes from; NULL for rows of windows.
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
         unmatched: the other living records.
-        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
-        watermarks: under which each row left, in milliseconds; None where there is none.
+        kinds: int8, Flink's byte of each row's kind (0 `+I`, 1 `-U`, 2 `+U`, 3 `-D`); None if all
+            are `+I`.
+        watermarks: int64 milliseconds, the watermark under which each row was emitted; None where
+            rows have none.
     """
 
     rows: pa.RecordBatch
@@ -130,14 +168,18 @@ class JoinedBatch:
 def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
     """The part of `plan` that a worker needs, without the probe columns that nothing reads."""
     probe = plan.probe
-    needed = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
+    read = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
+    watermark = probe.watermark if _has_event_time(plan) else None
+    needed = set(read)
+    if watermark is not None:
+        needed |= {watermark.rowtime, *(each.name for each in _columns(watermark.expression))}
     computed: list[ComputedField] = []
     for item in reversed(probe.computed_fields):
         if item.name in needed:
             computed.insert(0, item)
             needed |= {column.name for column in _columns(item.expression)}
     source = probe.source
-    return ProbeKernelSpec(
+    spec = ProbeKernelSpec(
         alias=probe.alias,
         topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
         fields=tuple(item for item in probe.fields if item.name in needed),
@@ -147,7 +189,45 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         where=plan.where,
         output=plan.output,
         row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
+        watermark=watermark,
     )
+    if not plan.needs_event_batches:
+        return spec
+    spec = replace(spec, carried=tuple(_carried(spec, read)))
+    if plan.window is None:
+        return spec
+    columns = window_input_columns(plan.window)
+    return replace(spec, window_input=columns, window_records=_window_records(plan))
+
+
+def _has_event_time(plan: JoinPlan) -> bool:
+    in_window = plan.window is not None and plan.window.time is not None
+    return in_window or any(join.time is not None for join in plan.joins)
+
+
+def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
+    """The columns that are `read` behind the parsing, of all that a record is parsed into."""
+    for item in spec.fields:
+        if item.name in read:
+            yield item
+    for meta in spec.metadata_fields:
+        if meta.name in read:
+            yield Field(meta.name, meta.type)
+    for computed in spec.computed_fields:
+        if computed.name in read:
+            yield Field(computed.name, computed.expression.type)
+
+
+def _window_records(plan: JoinPlan) -> tuple[str, ...]:
+    """What the windows need of a record: where and when it came, and all of it if it may be late.
+
+    What a temporal join in event time has released is not behind the watermark.
+    """
+    if not _has_event_time(plan):
+        return (PARTITION, OFFSET)
+    names = (PARTITION, OFFSET, TIME, WATERMARK)
+    waits = any(join.time is not None for join in plan.joins)
+    return names if waits else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
@@ -176,9 +256,31 @@ def join_batch(
     `records` is `[value: binary, topic: string?, partition: int32, offset: int64, timestamp?]`, the
     timestamp an Arrow timestamp or int64 milliseconds.
     """
-    batch = _Batch(spec, _with_topic(records, spec.topic), context)
-    batch.read()
-    joined = _Joined(batch, batch.living(), {})
+    return _answer(parse_records(spec, records, context), indexes)
+
+
+def parse_records(
+    spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
+) -> "ParsedRecords":
+    """The first half of `join_batch`: what each record of a batch says, and which are dead."""
+    parsed = ParsedRecords(spec, _with_topic(records, spec.topic), context)
+    parsed.read()
+    return parsed
+
+
+def join_arrivals(
+    spec: ProbeKernelSpec,
+    arrivals: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> JoinedBatch:
+    """The other half of `join_batch`: join `arrivals`, of `spec.arrivals`, in their order."""
+    return _answer(ParsedRecords.of_arrivals(spec, arrivals, context), indexes)
+
+
+def _answer(parsed: "ParsedRecords", indexes: Mapping[str, DimensionIndex]) -> JoinedBatch:
+    spec = parsed.spec
+    joined = _Joined(parsed, parsed.living(), {})
     for join in spec.joins:
         joined = _join(joined, join, indexes[join.alias])
     complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
@@ -187,8 +289,9 @@ def join_batch(
     matched = joined.probe_rows[complete]
     if spec.where is not None:
         joined = joined.kept(joined.true(spec.where))
-    columns = [joined.output(column) for column in spec.output]
-    return batch.answer(joined.probe_rows, columns, matched)
+    projection = spec.output if spec.window_input is None else spec.window_input
+    columns = [joined.output(column) for column in projection]
+    return parsed.answer(joined.probe_rows, columns, matched)
 
 
 def lookup_keys(
@@ -203,9 +306,8 @@ def lookup_keys(
     `indexes` has at least `joins_before` of the join. What fails here gives NULL; which records are
     dead, and why, is for `join_batch` to say.
     """
-    batch = _Batch(spec, _with_topic(records, spec.topic), context)
-    batch.read()
-    joined = _Joined(batch, batch.living(), {})
+    parsed = parse_records(spec, records, context)
+    joined = _Joined(parsed, parsed.living(), {})
     for join in joins_before(spec.joins, alias):
         widest = replace(join, join_type=JoinType.INNER, condition=None)
         joined = _join(joined, widest, indexes[join.alias])
@@ -224,8 +326,16 @@ def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJ
 
 
 @dataclass(slots=True)
-class _Batch:
-    """The parsed records; `dead` has the first reason of each dead one, by its input row."""
+class ParsedRecords:
+    """The records of a batch and what they say.
+
+    Attributes:
+        records: as they came.
+        dead: the first reason of each dead one, by its input row.
+        columns: the probe's columns, by name; a value for each parsed row.
+        input_rows: the input row of each parsed row.
+        arrivals: what the records were, if they have been parsed in another stage.
+    """
 
     spec: ProbeKernelSpec
     records: pa.RecordBatch
@@ -233,6 +343,26 @@ class _Batch:
     dead: dict[int, str] = field(default_factory=dict)
     columns: dict[str, pa.Array] = field(default_factory=dict)
     input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    arrivals: pa.RecordBatch | None = None
+
+    @classmethod
+    def of_arrivals(
+        cls, spec: ProbeKernelSpec, arrivals: pa.RecordBatch, context: BatchContext
+    ) -> "ParsedRecords":
+        """Records that were parsed before; all of them live."""
+        names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
+        own = {names[name]: arrivals.column(name) for name in RECORD.names}
+        records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
+        columns = spec.arrivals.carried_of(arrivals)
+        rows = np.arange(arrivals.num_rows, dtype=np.int64)
+        return cls(spec, records, context, {}, columns, rows, arrivals)
+
+    @property
+    def times(self) -> Rows | None:
+        """Rowtime of each parsed row, epoch milliseconds; None in a job without event time."""
+        if self.arrivals is None or self.spec.watermark is None:
+            return None
+        return self.arrivals.column(TIME).to_numpy()
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
@@ -255,6 +385,7 @@ class _Batch:
                 self.kill([row], f'column "{computed.name}": {reason}')
 
     def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
+        """What an expression sees of `num_rows` rows in this batch."""
         return Scope(resolve, num_rows, self.context.proctime_ms)
 
     def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
@@ -271,6 +402,23 @@ class _Batch:
         dead[list(self.dead)] = True
         return ~dead[self.input_rows]
 
+    def as_arrivals(self, rows: Rows, *event_time: pa.Array) -> pa.RecordBatch:
+        """The parsed `rows` for later stages, with `EVENT_TIME` in a job that has it."""
+        origin = self.input_rows[rows]
+        records = _taken(self.records.select(["partition", "offset", "value"]), origin)
+        timestamps = _timestamps(self.records)
+        if len(origin) != len(timestamps) or not _is_identity(origin):
+            timestamps = timestamps.take(pa.array(origin))
+        own = [records.column(0), records.column(1), timestamps, records.column(2), *event_time]
+        whole = len(rows) == len(self.input_rows) and _is_identity(rows)
+        columns = [self.columns[item.name] for item in self.spec.carried]
+        carried = columns if whole else taken(columns, rows)
+        schema = self.spec.arrivals.schema
+        cast = [
+            column.cast(item.type) for column, item in zip([*own, *carried], schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
+
     def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
         alive = self._alive()
@@ -281,20 +429,20 @@ class _Batch:
         if not keep.all():
             columns = [column.filter(pa.array(keep)) for column in columns]
         coordinates = _taken(self.records.select(COORDINATES.names), origin).cast(COORDINATES)
-        if self.spec.row_metadata:
-            columns = [*columns, *coordinates.columns, *self._pin_columns(len(origin))]
-        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.output_schema)
+        if self.spec.window_input is not None:
+            columns = [*columns, *self._record_columns(probe_rows[keep])]
+        elif self.spec.row_metadata:
+            columns = [*columns, *coordinates.columns, *pin_columns(self.context, len(origin))]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
-        return JoinedBatch(rows, coordinates, self._dead_letters(), count, int(alive.sum()) - count)
+        return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
 
-    def _pin_columns(self, num_rows: int) -> list[pa.Array]:
-        versions = ",".join(f"{name}={version}" for name, version in self.context.versions)
-        return [
-            pa.repeat(pa.scalar(self.context.batch_id, pa.int64()), num_rows),
-            pa.repeat(pa.scalar(versions, pa.string()), num_rows),
-        ]
+    def _record_columns(self, rows: Rows) -> list[pa.Array]:
+        assert self.arrivals is not None, "windows read arrivals"
+        return _taken(self.arrivals.select(list(self.spec.window_records)), rows).columns
 
-    def _dead_letters(self) -> pa.RecordBatch:
+    def dead_letters(self) -> pa.RecordBatch:
+        """`DEAD_LETTERS`, in the order of the records."""
         rows = sorted(self.dead)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array([self.dead[row] for row in rows], pa.string())
@@ -303,6 +451,15 @@ class _Batch:
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+
+def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
+    """`WINDOW_METADATA`, the part of `ROW_METADATA` that is the same for all rows of a batch."""
+    versions = ",".join(f"{name}={version}" for name, version in context.versions)
+    return [
+        pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
+        pa.repeat(pa.scalar(versions, pa.string()), num_rows),
+    ]
 
 
 @dataclass(slots=True)
@@ -314,7 +471,7 @@ class _Joined:
         dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
     """
 
-    batch: _Batch
+    batch: ParsedRecords
     probe_rows: Rows
     dimensions: dict[str, tuple[DimensionIndex, Rows]]
     resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
@@ -402,6 +559,15 @@ def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
     return everything[order], padded[order]
 
 
+def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
+            for item in columns
+        ]
+    )
+
+
 def _json_schema(fields: Sequence[Field]) -> pa.Schema:
     return pa.schema(
         [
@@ -447,8 +613,13 @@ def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that the joins, WHERE and the output read."""
-    expressions = [column.expression for column in plan.output]
+    """(relation, name) of every column that the joins, WHERE and the output read.
+
+    The output of windows reads none: their keys and the arguments of their aggregates do.
+    """
+    window = plan.window
+    output = plan.output if window is None else window_input_columns(window)
+    expressions = [column.expression for column in output]
     for join in plan.joins:
         expressions += [pair.probe for pair in join.keys]
         expressions += [join.condition] if join.condition is not None else []

@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from dataclasses import fields, replace
 
+import pyarrow as pa
 import pytest
 
 from joins.adapters.kafka_sink import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
-from joins.plan import KafkaOptions, KafkaSink
+from joins.plan import KafkaFormat, KafkaOptions, KafkaSink
 from joins.probe_task import DEAD_LETTERS
 from joins.row_files import RowFiles
 from tests.support.probe import PIN, probe_task
@@ -88,9 +90,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert nothing_is_kept(tmp_path)
 
 
-def test_a_batch_that_cannot_be_sent_is_not_noted(
-    tmp_path, kafka, topics, frame, few_records
-):
+def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, frame, few_records):
     missing = sink_to(kafka, unique_name("bad topic name"))
     writer = writer_to(missing, tmp_path, few_records)
     report = writer.run(frame, probe_task(tmp_path, missing), PIN)
@@ -111,21 +111,21 @@ def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, kafka, topics, 
     assert nothing_is_kept(tmp_path)
 
 
-class Windows:
-    """A task whose rows come from no record in particular, and are replaced."""
+def of_windows(task):
+    """The same task with rows that come from no record in particular, and are replaced."""
 
-    def __init__(self, task) -> None:
-        self.task = task
+    class Windows(type(task)):
+        def answers(self, batches, pin, counts):
+            for batch in super().answers(batches, pin, counts):
+                rows = batch.rows.num_rows
+                nowhere = [pa.nulls(rows, item.type) for item in batch.coordinates.schema]
+                coordinates = pa.record_batch(nowhere, schema=batch.coordinates.schema)
+                marks = pa.array(range(1_000, 1_000 + rows), pa.int64())
+                kinds = pa.array([0, 1, 3][:rows], pa.int8())
+                changes = {"coordinates": coordinates, "kinds": kinds, "watermarks": marks}
+                yield replace(batch, **changes)
 
-    def __call__(self, batches, task, pin, counts):
-        for batch in joined(batches, self.task, pin, counts):
-            rows = batch.rows.num_rows
-            yield replace(
-                batch,
-                coordinates=pa.RecordBatch.from_pylist([{}] * rows, COORDINATES),
-                kinds=pa.array([0, 1, 3][:rows], pa.int8()),
-                watermarks=pa.array([1_000 + at for at in range(rows)], pa.int64()),
-            )
+    return Windows(**{item.name: getattr(task, item.name) for item in fields(task)})
 
 
 CHANGES = {
@@ -149,11 +149,10 @@ CHANGES = {
 
 @pytest.mark.parametrize(("options", "expected"), CHANGES.values(), ids=CHANGES)
 def test_updates_are_sent_as_the_topic_wants_them(
-    tmp_path, kafka, topics, frame, few_records, options, expected, monkeypatch
+    tmp_path, kafka, topics, frame, few_records, options, expected
 ):
     sink = replace(sink_to(kafka, topics[1], ("user_id",)), **options)
-    task = probe_task(tmp_path, sink)
-    monkeypatch.setattr("joins.row_files.joined", Windows(task))
+    task = of_windows(probe_task(tmp_path, sink))
     writer = writer_to(sink, tmp_path, few_records)
     writer.commit(writer.run(frame, task, PIN), PIN, 2)
     sent = consume(kafka.bootstrap_servers, topics[1])

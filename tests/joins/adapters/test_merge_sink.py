@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -29,7 +29,7 @@ ROWS = pa.schema(
     ]
 )
 KEY = ("window `start`", "item")
-NOON, ONE = datetime(2026, 11, 22, 12), datetime(2026, 11, 22, 13)
+NOON, ONE = (datetime(2026, 11, 22, hour, tzinfo=UTC).replace(tzinfo=None) for hour in (12, 13))
 Change = tuple[int, datetime, str | None, int]
 
 
