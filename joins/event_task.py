@@ -150,9 +150,7 @@ def steps(
     yield TaskReport(detail={"steps": found}).to_batch()
 
 
-def _timed(
-    task: EventTask, records: pa.RecordBatch, pin: Pin
-) -> tuple[ParsedRecords, EventTimes]:
+def _timed(task: EventTask, records: pa.RecordBatch, pin: Pin) -> tuple[ParsedRecords, EventTimes]:
     spec = task.kernel.watermark
     assert spec is not None, "a job with event time has a watermark"
     parsed = parse_records(task.kernel, records, pinned_context(pin))

@@ -40,7 +40,7 @@ HEADER_NAMES = (
     "sluice-dim-version",
     "sluice-watermark",
 )
-_OF_ROWS = {  # header → column; a row without a value has no such header
+_OF_ROWS = {  # header → column with its text; a row without one has no such header
     "sluice-src-partition": "partition",
     "sluice-src-offset": "offset",
     "sluice-watermark": "watermark",
@@ -49,9 +49,9 @@ _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("watermark", pa.int64()),
+        ("partition", pa.binary()),
+        ("offset", pa.binary()),
+        ("watermark", pa.binary()),
     ]
 )
 _SPARK_SCHEMA = from_arrow_schema(_SCHEMA)
@@ -65,12 +65,12 @@ _ONE_TASK_A_FILE = {
 _PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 
 
-def _of_all(pin: Pin) -> dict[str, str]:
+def _of_all(pin: Pin) -> dict[str, bytes]:
     """The headers that are the same in all records of a batch."""
     return {
-        "sluice-batch": str(pin.batch),
-        "sluice-src-topic": pin.topic,
-        "sluice-dim-version": pin.versions_text(),
+        "sluice-batch": str(pin.batch).encode(),
+        "sluice-src-topic": pin.topic.encode(),
+        "sluice-dim-version": pin.versions_text().encode(),
     }
 
 
@@ -78,8 +78,8 @@ def _records(rows: pa.Table | pa.RecordBatch, pin: Pin) -> Iterator[Record]:
     """Few rows, with their headers, for the driver."""
     for row in rows.to_pylist():
         texts = _of_all(pin)
-        texts |= {n: str(row[c]) for n, c in _OF_ROWS.items() if row[c] is not None}
-        headers = [(name, texts[name].encode()) for name in HEADER_NAMES if name in texts]
+        texts |= {n: row[c] for n, c in _OF_ROWS.items() if row[c] is not None}
+        headers = [(name, texts[name]) for name in HEADER_NAMES if name in texts]
         yield Record(row["key"], row["value"], headers)
 
 
@@ -89,10 +89,10 @@ def _with_headers(rows: DataFrame, files: Sequence[StagedFile], pin: Pin) -> Dat
     count = sum(file.rows for file in files)
     missing = {name: sum(one[column] for one in nulls) for name, column in _OF_ROWS.items()}
     texts = {name: f.lit(text) for name, text in _of_all(pin).items()}
-    texts |= {n: f.col(c).cast("string") for n, c in _OF_ROWS.items() if missing[n] < count}
+    texts |= {n: f.col(c) for n, c in _OF_ROWS.items() if missing[n] < count}
     headers = f.array(
         *(
-            f.struct(f.lit(name).alias("key"), texts[name].cast("binary").alias("value"))
+            f.struct(f.lit(name).alias("key"), texts[name].alias("value"))
             for name in HEADER_NAMES
             if name in texts
         )
@@ -119,15 +119,15 @@ class RecordEncoding:
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
         """Key and value of each row, and what its headers tell."""
         rows = with_text_times(batch.rows, self.output)
-        keys = pa.nulls(rows.num_rows, pa.binary())
+        keys = pa.nulls(rows.num_rows, pa.string())
         if self.key_fields:
             keys = encode_objects(rows.select(list(self.key_fields)))
         place = [batch.coordinates.column(name) for name in ("partition", "offset")]
         marks = batch.watermarks
         if marks is None:
-            marks = pa.nulls(rows.num_rows, pa.int64())
+            marks = pa.nulls(rows.num_rows, pa.string())
         columns = (keys, self.values(rows, batch.kinds), *place, marks)
-        typed = [c.cast(t) for c, t in zip(columns, _SCHEMA.types, strict=True)]
+        typed = [column.cast(pa.string()).cast(pa.binary()) for column in columns]
         records = pa.record_batch(typed, schema=_SCHEMA)
         if self.upsert and batch.kinds is not None:  # a key has its newest row, no older ones
             records = records.filter(pc.invert(is_any(batch.kinds, (UPDATE_BEFORE,))))
