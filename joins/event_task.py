@@ -1,8 +1,8 @@
 """The workers' half of an event batch: scan, then act on what the watermark says, then windows.
 
 A0 `steps`   the watermarks of each partition, record by record, where they hold at once;
-A  `scan`    Kafka rows become arrivals, dead letters and late records; without event-time joins
-             they are joined at once and become parts of windows;
+A  `scan`    Kafka rows become arrivals, dead letters and late records; in a job whose rows wait for
+             nothing they are joined at once and become parts of windows;
 B  `act`     arrivals and waiting rows that are due are joined, the others wait;
 C            parts of windows and their state become fired rows and new state.
 
@@ -21,18 +21,19 @@ import numpy as np
 import pyarrow as pa
 
 from joins.kernels.arrival_files import (
-    SLICE_ROWS,
     Released,
     Rows,
-    ScratchFile,
     ScratchWriter,
     WaitingFile,
     filtered,
-    times_of,
+    in_order,
+    mapped,
 )
-from joins.kernels.arrivals import RECORD, WATERMARK
+from joins.kernels.arrivals import TIME, WATERMARK, with_column
+from joins.kernels.casts import Mask
 from joins.kernels.event_times import (
     LATE_FOR_JOIN,
+    LATE_FOR_WINDOW,
     LATE_RECORDS,
     EventTimes,
     OperatorWatermarks,
@@ -44,8 +45,14 @@ from joins.kernels.event_times import (
 from joins.kernels.files import FileOrigin, ParquetStage
 from joins.kernels.index import DimensionIndex
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
-from joins.kernels.probe import JoinedBatch, ParsedRecords, ProbeKernelSpec, join_arrivals
-from joins.kernels.probe import parse_records
+from joins.kernels.probe import (
+    JoinedBatch,
+    ParsedRecords,
+    ProbeKernelSpec,
+    join_arrivals,
+    parse_records,
+)
+from joins.kernels.windows import WindowSpec, state_schema
 from joins.pins import Pin
 from joins.plan import JoinPlan
 from joins.probe_task import (
@@ -56,9 +63,14 @@ from joins.probe_task import (
     pinned_indexes,
 )
 from joins.staging import TaskReport, current_origin
+from joins.window_task import WindowClock, WindowParts, WindowTask, once_a_record
+from watermark.model import MAX_TIMESTAMP
 
 LATE = "late"
+WAITING = "waiting/"
 ITEM_DDL = "item string"
+WINDOW_BUCKETS = 8
+"""Of a job's windows, for good: tasks that may fire at the same time, and files a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +97,15 @@ class EventTask:
     Attributes:
         probe: how records are parsed and joined.
         waits: records wait for the watermark: a join is as of their rowtime.
+        windows: what joined rows go into, None without.
+        windows_follow_clock: they are in processing time.
     """
 
     probe: ProbeTask
     places: EventPlaces
     waits: bool
+    windows: WindowSpec | None = None
+    windows_follow_clock: bool = False
 
     @property
     def kernel(self) -> ProbeKernelSpec:
@@ -110,13 +126,42 @@ class EventTask:
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: TaskCounts
     ) -> Iterator[JoinedBatch]:
         """The rows of the work items of one task, in their order."""
+        self.probe.failpoints.hit("C5", pin.batch)
+        if self.windows is None:
+            for rows in _Acting(self, pin, counts).rows_of(batches):
+                counts.add("joined", rows.rows.num_rows)
+                yield rows
+            return
+        origin = current_origin(self.epoch, pin.batch)
         for item in work_items(batches):
-            yield from _acted(self, item, pin, counts)
+            yield from self.firing.fired(item, pin, counts, origin)
+
+    @property
+    def firing(self) -> WindowTask:
+        """Stage C."""
+        spec, root = self.windows, self.places.windows
+        assert spec is not None, "the plan has windows"
+        assert root is not None, "windows have a table"
+        return WindowTask(spec, self.kernel, root, self.places.late)
+
+    def clock(self, pin: Pin) -> WindowClock:
+        """The time of windows in the batch of `pin`."""
+        return WindowClock.of(pin, follows_clock=self.windows_follow_clock)
 
 
 def event_task(plan: JoinPlan, probe: ProbeTask, places: EventPlaces) -> EventTask:
     """The task of the event batches of `plan`."""
-    return EventTask(probe, places, any(join.time is not None for join in plan.joins))
+    waits = any(join.time is not None for join in plan.joins)
+    if plan.window is None:
+        return EventTask(probe, places, waits)
+    spec = WindowSpec.of(plan, WINDOW_BUCKETS)
+    return EventTask(probe, places, waits, spec, plan.window.time is None)
+
+
+def windows_schema(task: EventTask) -> pa.Schema:
+    """Of the table of open windows, of a task that has windows."""
+    assert task.windows is not None, "the plan has windows"
+    return state_schema(task.windows)
 
 
 def waiting_schema(task: EventTask) -> pa.Schema:
@@ -151,10 +196,9 @@ def steps(
 
 
 def _timed(task: EventTask, records: pa.RecordBatch, pin: Pin) -> tuple[ParsedRecords, EventTimes]:
-    spec = task.kernel.watermark
-    assert spec is not None, "a job with event time has a watermark"
     parsed = parse_records(task.kernel, records, pinned_context(pin))
-    return parsed, event_times(parsed, spec, pin.batch_timestamp_ms)
+    assert parsed.spec.watermark is not None, "a job with event time has a watermark"
+    return parsed, event_times(parsed, parsed.spec.watermark, pin.batch_timestamp_ms)
 
 
 def scan(
@@ -170,36 +214,34 @@ def scan(
     on). Otherwise every record sees that of the pin.
 
     Detail of the report: `partitions` (for each its `records`, greatest `watermark` and greatest
-    `max_time`, or null), and `arrivals` (files with `path`, `partition`, `rows`, `bytes`).
+    `max_time`, or null), and `arrivals` (files with `path`, `partition`, `rows`, `bytes`) or, in a
+    job whose rows wait for nothing, `partials` (files with `bucket`, `path`, `rows`, `bytes`).
     """
     with ExitStack() as stack:
-        stage = _Scan(task, pin, OperatorWatermarks.of(_start_ms(pin), merged), stack)
+        stage = _Scan(task, pin, merged, stack)
         for records in batches:
             stage.add(records)
         yield stage.report().to_batch()
-
-
-def _start_ms(pin: Pin) -> int:
-    """The operator's watermark before the batch."""
-    assert pin.event is not None, "the pin of an event batch says its watermarks"
-    return int(pin.event["watermark"])
 
 
 class _Scan:
     """Stage A of one task; what it opens is closed by `stack`."""
 
     def __init__(
-        self, task: EventTask, pin: Pin, watermarks: OperatorWatermarks, stack: ExitStack
+        self,
+        task: EventTask,
+        pin: Pin,
+        merged: Mapping[int, Sequence[Sequence[int]]] | None,
+        stack: ExitStack,
     ) -> None:
         origin = current_origin(task.epoch, pin.batch)
         self._task = task
         self._pin = pin
-        self._watermarks = watermarks
-        self._stack = stack
-        self._origin = origin
+        self._watermarks = OperatorWatermarks.of(_start_ms(task, pin), merged)
         self._counts = TaskCounts()
         self._partitions: dict[int, dict[str, int | None]] = {}
-        self._writers: dict[int, ScratchWriter] = {}
+        self._arrivals = _ArrivalFiles(task, origin, stack)
+        self._windows = None if task.waits else _InWindows(task, pin, origin, stack)
         self._dead = stack.enter_context(
             ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin)
         )
@@ -208,55 +250,66 @@ class _Scan:
     def add(self, records: pa.RecordBatch) -> None:
         """Take the next Kafka rows."""
         self._counts.read(records)
-        parsed, times = _timed(self._task, records, self._pin)
-        before = self._watermarks.before(times)
-        self._see(records, times)
-        late = late_for_join(times.times, before)
-        arrivals = _arrivals(parsed, times, before)
-        behind = late_records(filtered(arrivals, late), self._task.kernel.topic, LATE_FOR_JOIN)
-        self._late.write(behind)
-        self._counts.add(LATE, behind.num_rows)
-        for partition in np.unique(times.partitions[~late]).tolist():
-            rows = filtered(arrivals, ~late & (times.partitions == partition))
-            self._writer(partition).write(rows)
-        letters = parsed.dead_letters()
+        if self._task.kernel.watermark is None:
+            parsed = parse_records(self._task.kernel, records, pinned_context(self._pin))
+            arrivals = parsed.as_arrivals(parsed.living())
+            self._see(records, None)
+        else:
+            parsed, times = _timed(self._task, records, self._pin)
+            before = self._watermarks.before(times)
+            timed = (pa.array(times.times), pa.array(before))
+            arrivals = parsed.as_arrivals(times.rows, *timed)
+            self._see(records, times)
+        self._bury(parsed.dead_letters())
+        if self._windows is not None:
+            letters, late = self._windows.add(arrivals, self._counts)
+            self._bury(letters)
+            self._put_late(once_a_record(late), LATE_FOR_WINDOW)
+            return
+        late_rows = late_for_join(times.times, before)
+        self._put_late(filtered(arrivals, late_rows), LATE_FOR_JOIN)
+        for partition in np.unique(times.partitions[~late_rows]).tolist():
+            here = ~late_rows & (times.partitions == partition)
+            self._arrivals.of(partition).write(filtered(arrivals, here))
+
+    def _bury(self, letters: pa.RecordBatch) -> None:
         self._dead.write(letters)
         self._counts.add("dead_letters", letters.num_rows)
 
-    def _see(self, records: pa.RecordBatch, times: EventTimes) -> None:
+    def _put_late(self, rows: pa.RecordBatch | pa.Table, reason: str) -> None:
+        records = late_records(rows, self._task.kernel.topic, reason)
+        self._late.write(records)
+        self._counts.add(LATE, records.num_rows)
+
+    def _see(self, records: pa.RecordBatch, times: EventTimes | None) -> None:
         """Note what the driver is told of partitions."""
         every = records.column("partition").to_numpy()
         for partition in np.unique(every).tolist():
-            here = times.partitions == partition
             seen = self._partitions.setdefault(
                 partition, {"records": 0, "watermark": None, "max_time": None}
             )
             seen["records"] = (seen["records"] or 0) + int((every == partition).sum())
-            _raise(seen, "max_time", times.times[here])
-            _raise(seen, "watermark", times.watermarks[here & times.speaking])
-
-    def _writer(self, partition: int) -> ScratchWriter:
-        if partition not in self._writers:
-            columns = self._task.kernel.arrivals
-            writer = ScratchWriter(self._task.places.scratch, columns.schema, self._origin)
-            self._writers[partition] = self._stack.enter_context(writer)
-        return self._writers[partition]
+            if times is not None:
+                here = times.partitions == partition
+                _raise(seen, "max_time", times.times[here])
+                _raise(seen, "watermark", times.watermarks[here & times.speaking])
 
     def report(self) -> TaskReport:
         """What the task has to say; its files are complete."""
-        arrivals = [
-            {"partition": partition, **asdict(file)}
-            for partition, file in ((at, each.finish()) for at, each in self._writers.items())
-            if file is not None
-        ]
+        detail: dict[str, Any] = {
+            "partitions": {str(at): seen for at, seen in self._partitions.items()},
+            "arrivals": self._arrivals.finish(),
+            "partials": [] if self._windows is None else self._windows.parts.finish(),
+        }
         self._counts.stage(DEAD_LETTERS, self._dead.finish())
         self._counts.stage(LATE, self._late.finish())
-        seen = {str(partition): values for partition, values in self._partitions.items()}
-        return TaskReport(
-            files=self._counts.files,
-            counts=self._counts.values,
-            detail={"partitions": seen, "arrivals": arrivals},
-        )
+        return TaskReport(self._counts.files, self._counts.values, detail)
+
+
+def _start_ms(task: EventTask, pin: Pin) -> int:
+    """What the operator that judges records knew before the batch."""
+    assert pin.event is not None, "the pin of an event batch says its watermarks"
+    return int(pin.event["watermark"]) if task.waits else task.clock(pin).start_ms
 
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
@@ -265,7 +318,166 @@ def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
         seen[name] = found if last is None else max(last, found)
 
 
-def _arrivals(parsed: ParsedRecords, times: EventTimes, before: Rows) -> pa.RecordBatch:
-    """The living records as arrivals."""
-    schema = parsed.spec.arrivals.schema
-    timed = {TIME: pa.array(times.times), WATERMARK: pa.array(before)}
+class _ArrivalFiles:
+    """An arrivals file for each partition."""
+
+    def __init__(self, task: EventTask, origin: FileOrigin, stack: ExitStack) -> None:
+        self._task = task
+        self._origin = origin
+        self._stack = stack
+        self._writers: dict[int, ScratchWriter] = {}
+
+    def of(self, partition: int) -> ScratchWriter:
+        """The one of this partition."""
+        if partition not in self._writers:
+            schema = self._task.kernel.arrivals.schema
+            writer = ScratchWriter(self._task.places.scratch, schema, self._origin)
+            self._writers[partition] = self._stack.enter_context(writer)
+        return self._writers[partition]
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The files, for the report."""
+        files = ((partition, each.finish()) for partition, each in self._writers.items())
+        return [{"partition": at, **asdict(file)} for at, file in files if file is not None]
+
+
+class _InWindows:
+    """Arrivals that wait for nothing are joined and become parts of windows."""
+
+    def __init__(self, task: EventTask, pin: Pin, origin: FileOrigin, stack: ExitStack) -> None:
+        assert task.windows is not None, "what waits for nothing goes into windows"
+        self.parts = stack.enter_context(WindowParts(task.windows, task.places.scratch, origin))
+        self._kernel = task.kernel
+        self._clock = task.clock(pin)
+        self._indexes = pinned_indexes(task.probe, pin)
+        self._context = pinned_context(pin)
+
+    def add(self, arrivals: pa.RecordBatch, counts: TaskCounts) -> tuple[pa.RecordBatch, pa.Table]:
+        """Gives back dead letters and the rows that no window took."""
+        answer = join_arrivals(self._kernel, arrivals, self._indexes, self._context)
+        counts.add("matched", answer.matched)
+        counts.add("unmatched", answer.unmatched)
+        return answer.dead_letters, self.parts.add(answer.rows, self._clock)
+
+
+# B
+# ----------------------------------------------------------------------------------------------
+
+
+def act(
+    batches: Iterator[pa.RecordBatch], *, task: EventTask, pin: Pin
+) -> Iterator[pa.RecordBatch]:
+    """B where windows follow: what is due becomes parts of windows; emits one report.
+
+    Its detail is `{"partials": [{"bucket", "path", "rows", "bytes"}]}`.
+    """
+    assert task.windows is not None, "without windows B is the last stage"
+    origin = current_origin(task.epoch, pin.batch)
+    counts, clock = TaskCounts(), task.clock(pin)
+    with (
+        WindowParts(task.windows, task.places.scratch, origin) as parts,
+        ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
+    ):
+        for answer in _Acting(task, pin, counts).rows_of(batches):
+            dead.write(answer.dead_letters)
+            parts.add(answer.rows, clock)
+        counts.stage(DEAD_LETTERS, dead.finish())
+        detail = {"partials": parts.finish()}
+    yield TaskReport(counts.files, counts.values, detail).to_batch()
+
+
+class _Acting:
+    """Stage B of one task."""
+
+    def __init__(self, task: EventTask, pin: Pin, counts: TaskCounts) -> None:
+        assert task.places.waiting is not None, "rows wait in a table"
+        self._task = task
+        self._root = task.places.waiting
+        self._counts = counts
+        self._origin = current_origin(task.epoch, pin.batch)
+        self._context = pinned_context(pin)
+        self._indexes: Mapping[str, DimensionIndex] = pinned_indexes(task.probe, pin)
+        self._window_start_ms = None if task.windows is None else task.clock(pin).start_ms
+
+    def rows_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[JoinedBatch]:
+        """The answers of work items.
+
+        An item is `{"parts": [{"partition", "arrivals": [path], "waiting": [{"path", "rewrite"}]}],
+        "after", "upto", "steps": [watermark]}`: due is what is behind `after`
+        and not behind `upto`. Arrivals that are not due go to one new file a part, with what is
+        left of files that are written anew.
+        """
+        for item in work_items(batches):
+            due = _Due.of(item)
+            for part in item["parts"]:
+                yield from self._part(part, due)
+
+    def _part(self, part: Mapping[str, Any], due: "_Due") -> Iterator[JoinedBatch]:
+        columns = self._task.kernel.arrivals
+        with (
+            ParquetStage(self._root, columns.schema, self._origin) as waiting,
+            Released(self._task.places.scratch, columns, self._origin) as released,
+        ):
+            for each in part["waiting"]:
+                file = WaitingFile(self._root / each["path"], columns)
+                for rows in file.between(due.after_ms, due.upto_ms):
+                    released.copy(rows)
+                    self._counts.add("released", rows.num_rows)
+                if each["rewrite"]:
+                    for rows in file.between(due.upto_ms, MAX_TIMESTAMP):
+                        waiting.write(rows)
+            arrived = [rows for path in part["arrivals"] for rows in mapped(path)]
+            for rows in in_order(arrived, due.is_ahead, lambda times: times):
+                waiting.write(rows)
+                self._counts.add("waited", rows.num_rows)
+            self._counts.stage(WAITING + str(part["partition"]), waiting.finish())
+            for rows in in_order(released.and_then(arrived), due.is_reached, due.rank):
+                yield self._joined(rows, due)
+
+    def _joined(self, rows: pa.RecordBatch, due: "_Due") -> JoinedBatch:
+        if self._window_start_ms is not None:
+            before = due.before(rows.column(TIME).to_numpy(), self._window_start_ms)
+            rows = with_column(rows, WATERMARK, pa.array(before))
+        answer = join_arrivals(self._task.kernel, rows, self._indexes, self._context)
+        self._counts.add("matched", answer.matched)
+        self._counts.add("unmatched", answer.unmatched)
+        self._counts.add("dead_letters", answer.dead_letters.num_rows)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """How the operator's watermark moves in a batch.
+
+    Attributes:
+        steps: the watermarks on the way, `upto_ms` last; each releases rows of its own.
+    """
+
+    after_ms: int
+    upto_ms: int
+    steps: Rows
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any]) -> "_Due":
+        """From a work item."""
+        after, upto = int(item["after"]), int(item["upto"])
+        on_the_way = {each for each in item.get("steps", ()) if after < each < upto}
+        return cls(after, upto, np.array([*sorted(on_the_way), upto], dtype=np.int64))
+
+    def is_reached(self, times: Rows) -> Mask:
+        """Which rows of these times are due."""
+        return times <= self.upto_ms
+
+    def is_ahead(self, times: Rows) -> Mask:
+        """Which are not."""
+        return times > self.upto_ms
+
+    def rank(self, times: Rows) -> Rows:
+        """The step that releases rows of these times."""
+        return np.searchsorted(self.steps, times)
+
+    def before(self, times: Rows, start_ms: int) -> Rows:
+        """The watermark behind the operator, `start_ms` at first, when they are released."""
+        held = np.concatenate([[start_ms], self.steps[:-1]])
+        found: Rows = held[self.rank(times)]
+        return found

@@ -1,7 +1,6 @@
 """Files of arrivals: Arrow files that a batch's stages exchange, Parquet files of rows that wait.
 
-What is read of them is in order of arrival: rows that wait have lower offsets than those that have
-just arrived. Arrow files are mapped into memory; what leaves a Parquet file is first copied to one,
+Arrow files are mapped into memory; what leaves a Parquet file is first copied to one,
 a row group at a time. So a task needs memory for a slice of rows, and 16 bytes for each row that it
 has to put in order.
 """
@@ -11,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +34,11 @@ class ScratchFile:
     rows: int
     bytes: int
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Its rows, mapped into memory."""
-        reader = pa.ipc.open_file(pa.memory_map(self.path))
-        for at in range(reader.num_record_batches):
-            yield reader.get_batch(at)
+
+def mapped(path: str) -> list[pa.RecordBatch]:
+    """The rows of an Arrow file, mapped into memory."""
+    reader = pa.ipc.open_file(pa.memory_map(path))
+    return [reader.get_batch(at) for at in range(reader.num_record_batches)]
 
 
 class ScratchWriter:
@@ -106,8 +105,7 @@ class WaitingFile:
         """
         with pq.ParquetFile(self.path, memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
-                low, high = _bounds(file, group)
-                if low is not None and (low > upto_ms or high <= after_ms):
+                if not _meets(file, group, after_ms, upto_ms):
                     continue
                 table = file.read_row_group(group, use_threads=False).combine_chunks()
                 for batch in table.to_batches():
@@ -116,13 +114,13 @@ class WaitingFile:
                     yield filtered(rows, (times > after_ms) & (times <= upto_ms))
 
 
-def _bounds(file: pq.ParquetFile, group: int) -> tuple[int, int] | tuple[None, None]:
-    """The least and the greatest time of a row group, if the file says so."""
-    at = file.schema_arrow.get_field_index(TIME)
+def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> bool:
+    """Whether a row group may have rows in between, as far as the file says."""
+    at = file.schema_arrow.get_field_index(TIME)  # no column of arrivals is nested
     stats = file.metadata.row_group(group).column(at).statistics if at >= 0 else None
     if stats is None or not stats.has_min_max:
-        return None, None
-    return int(stats.min), int(stats.max)
+        return True
+    return bool(stats.min <= upto_ms and stats.max > after_ms)
 
 
 def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
@@ -131,7 +129,7 @@ def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 
 class Released:
-    """Rows that have become due, given out in order; use as a context manager.
+    """What leaves Parquet files, copied to a mapped one; use as a context manager.
 
     Args:
         directory: for the copies of what leaves Parquet files.
@@ -143,53 +141,25 @@ class Released:
         self._open = ExitStack()
         self._copy = ScratchWriter(directory, columns.schema, origin)
         self._copied: ScratchFile | None = None
-        self._parts: list[pa.RecordBatch] = []
 
     def __enter__(self) -> Self:
         self._open.enter_context(self._copy)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._parts.clear()
         self._open.close()
         if self._copied is not None:
             Path(self._copied.path).unlink(missing_ok=True)
 
-    def copy(self, rows: Iterable[pa.RecordBatch]) -> None:
-        """Add rows that are in memory only as long as they are the newest of the iterator."""
-        for each in rows:
-            self._copy.write(each)
+    def copy(self, rows: pa.RecordBatch) -> None:
+        """Add rows; they need no memory afterwards."""
+        self._copy.write(rows)
 
-    def in_order(
-        self,
-        arrived: Iterable[pa.RecordBatch],
-        due: Callable[[Rows], Mask],
-        rank: Callable[[Rows], Rows],
-    ) -> Iterator[pa.RecordBatch]:
-        """What was copied and `arrived` and is due, by the rank of its time, then by offset.
-
-        `arrived` are mapped rows; `due` and `rank` are asked with the times of rows.
-        """
+    def and_then(self, arrived: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """All that was copied, mapped, and `arrived` behind it."""
         self._copied = self._copy.finish()
-        copied = () if self._copied is None else self._copied.batches()
-        parts = [(each, due(times_of(each))) for each in (*copied, *arrived)]
-        self._parts = [each for each, mask in parts if mask.any()]
-        chosen = [np.flatnonzero(mask) for _, mask in parts if mask.any()]
-        if not self._parts:
-            return
-        found = list(zip(self._parts, chosen, strict=True))
-        offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in found])
-        ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in found])
-        level = ranks[1:] == ranks[:-1]
-        if (ranks[1:] < ranks[:-1]).any() or (offsets[1:] < offsets[:-1])[level].any():
-            starts = np.cumsum([0, *(each.num_rows for each in self._parts)])
-            numbers = np.concatenate([rows + at for rows, at in zip(chosen, starts, strict=False)])
-            numbers = numbers[np.lexsort((offsets, ranks))]
-            for first in range(0, len(numbers), SLICE_ROWS):
-                yield _picked(self._parts, starts, numbers[first : first + SLICE_ROWS])
-            return
-        for each, rows in found:
-            yield each if len(rows) == each.num_rows else each.take(pa.array(rows))
+        copied = [] if self._copied is None else mapped(self._copied.path)
+        return [*copied, *arrived]
 
 
 def times_of(rows: pa.RecordBatch) -> Rows:
@@ -197,7 +167,52 @@ def times_of(rows: pa.RecordBatch) -> Rows:
     return np.asarray(rows.column(TIME).to_numpy(), dtype=np.int64)
 
 
-def _picked(parts: Sequence[pa.RecordBatch], starts: Any, rows: Rows) -> pa.RecordBatch:
+def in_order(
+    parts: Iterable[pa.RecordBatch],
+    chosen: Callable[[Rows], Mask],
+    rank: Callable[[Rows], Rows],
+) -> Iterator[pa.RecordBatch]:
+    """The chosen rows of `parts`, by the rank of their time, then by offset, in slices.
+
+    Args:
+        parts: rows of one partition of the topic, in memory or mapped.
+        chosen: which rows of these times are wanted.
+        rank: of rows of these times.
+    """
+    found = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
+    found = [(each, rows) for each, rows in found if len(rows)]
+    if not found:
+        return
+    offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in found])
+    ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in found])
+    falls = (ranks[1:] == ranks[:-1]) & (offsets[1:] < offsets[:-1])
+    if not (falls | (ranks[1:] < ranks[:-1])).any():
+        yield from _in_slices(found)
+        return
+    starts = np.cumsum([0, *(each.num_rows for each, _ in found)])
+    numbers = np.concatenate([rows + at for (_, rows), at in zip(found, starts, strict=False)])
+    numbers = numbers[np.lexsort((offsets, ranks))]
+    batches = [each for each, _ in found]
+    for first in range(0, len(numbers), SLICE_ROWS):
+        yield _picked(batches, starts, numbers[first : first + SLICE_ROWS])
+
+
+def _in_slices(found: Sequence[tuple[pa.RecordBatch, Rows]]) -> Iterator[pa.RecordBatch]:
+    """These rows as they come; whole batches stay what they are."""
+    pending: list[pa.RecordBatch] = []
+    for each, rows in found:
+        if len(rows) == each.num_rows and not pending:
+            yield each
+            continue
+        pending.append(each if len(rows) == each.num_rows else each.take(pa.array(rows)))
+        if sum(part.num_rows for part in pending) >= SLICE_ROWS:
+            yield _whole(pending)
+            pending = []
+    if pending:
+        yield _whole(pending)
+
+
+def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.RecordBatch:
     """The `rows`, numbers in all of `parts`, in this order."""
     part = np.searchsorted(starts, rows, side="right") - 1
     by_part = np.argsort(part, kind="stable")
@@ -207,6 +222,8 @@ def _picked(parts: Sequence[pa.RecordBatch], starts: Any, rows: Rows) -> pa.Reco
         pieces.append(parts[at].take(pa.array(local)))
     back = np.empty(len(rows), dtype=np.int64)
     back[by_part] = np.arange(len(rows))
-    table = pa.Table.from_batches(pieces).combine_chunks()
-    (batch,) = table.take(pa.array(back)).combine_chunks().to_batches()
-    return batch
+    return _whole(pieces).take(pa.array(back))
+
+
+def _whole(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -87,3 +87,11 @@ class ArrivalColumns:
             )
         columns = [stored.column(at) for at in wanted]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """`rows` with these values in the column `name`, which comes last if it is new."""
+    at = rows.schema.get_field_index(name)
+    if at < 0:
+        return rows.append_column(name, values)
+    return rows.set_column(at, rows.schema.field(at), values)

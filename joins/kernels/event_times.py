@@ -100,7 +100,7 @@ def _kill_future(
     for row in np.flatnonzero(ahead):
         shown = pa.scalar(int(times[row]) * _MICROS, pa.timestamp("us")).cast(pa.string())
         limit = f"more than {spec.max_future_ms} ms ahead of the clock"
-        parsed.kill([row], f"{what} is {shown.as_py().removesuffix('000')}, {limit}")
+        parsed.kill([int(row)], f"{what} is {shown.as_py().removesuffix('000')}, {limit}")
 
 
 def _milliseconds(instants: pa.Array) -> tuple[Rows, Mask]:

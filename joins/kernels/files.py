@@ -108,7 +108,10 @@ def _repeating(batch: pa.RecordBatch) -> list[str]:
     sample = batch.slice(0, _SAMPLE_ROWS)
     columns = zip(sample.schema.names, sample.columns, strict=True)
     return [
-        name for name, column in columns if 2 * pc.count_distinct(column).as_py() <= len(column)
+        name
+        for name, column in columns
+        if not pa.types.is_nested(column.type)
+        and 2 * pc.count_distinct(column).as_py() <= len(column)
     ]
 
 

@@ -150,10 +150,8 @@ class JoinedBatch:
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
         unmatched: the other living records.
-        kinds: int8, Flink's byte of each row's kind (0 `+I`, 1 `-U`, 2 `+U`, 3 `-D`); None if all
-            are `+I`.
-        watermarks: int64 milliseconds, the watermark under which each row was emitted; None where
-            rows have none.
+        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
+        watermarks: under which each row left, in milliseconds; None where there is none.
     """
 
     rows: pa.RecordBatch
@@ -357,13 +355,6 @@ class ParsedRecords:
         rows = np.arange(arrivals.num_rows, dtype=np.int64)
         return cls(spec, records, context, {}, columns, rows, arrivals)
 
-    @property
-    def times(self) -> Rows | None:
-        """Rowtime of each parsed row, epoch milliseconds; None in a job without event time."""
-        if self.arrivals is None or self.spec.watermark is None:
-            return None
-        return self.arrivals.column(TIME).to_numpy()
-
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
         parsed = parse(self.records.column("value"), _json_schema(self.spec.fields))
@@ -439,7 +430,8 @@ class ParsedRecords:
 
     def _record_columns(self, rows: Rows) -> list[pa.Array]:
         assert self.arrivals is not None, "windows read arrivals"
-        return _taken(self.arrivals.select(list(self.spec.window_records)), rows).columns
+        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(found.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
