@@ -93,13 +93,14 @@ class Merged:
         after: the watermark at its end.
         by_partition: with a watermark for each record: partition → (offset, the operator's
             watermark for the records from there on), ascending.
-        rises: each watermark of the operator in the batch, ascending.
+        steps: likewise: (partition, offset, the operator's watermark behind that record) wherever
+            a record has raised it, in the order of arrival.
     """
 
     before: Watermark
     after: Watermark
     by_partition: Mapping[int, tuple[tuple[int, int], ...]]
-    rises: tuple[int, ...]
+    steps: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,6 @@ class EventChannels:
         self._active_at: dict[str, dict[int, int]] = {each.name: {} for each in inputs}
         self._noted: dict[str, dict[int, int | None]] = {each.name: {} for each in inputs}
         self._now_ms = 0
-        self._rises: list[int] = []
         if state is not None:
             self._restore(state)
 
@@ -172,12 +172,13 @@ class EventChannels:
     def take(self, batch: BatchInput) -> Merged:
         """Take what a batch says; the same state and batch always give the same."""
         before = self.watermark
-        self._now_ms, self._rises = batch.now_ms, []
+        self._now_ms = batch.now_ms
         by_partition: Mapping[int, tuple[tuple[int, int], ...]] = {}
+        steps: tuple[tuple[int, int, int], ...] = ()
         stream, *dimensions = self.inputs
         self._know(stream, set(batch.partitions))
         if stream.has_watermarks and batch.steps is not None:
-            by_partition = self._take_steps(stream, batch.heard, batch.steps)
+            by_partition, steps = self._take_steps(stream, batch.heard, batch.steps)
         else:
             self._take_greatest(stream, batch.heard)
         self._end(stream, batch.ended)
@@ -187,7 +188,7 @@ class EventChannels:
             self._know(each, set(heard))
             self._take_greatest(each, heard)
             self._rest(each, set())
-        return Merged(before, self.watermark, by_partition, tuple(self._rises))
+        return Merged(before, self.watermark, by_partition, steps)
 
     def _know(self, each: EventInput, partitions: set[int]) -> None:
         """Channels for exactly these partitions; one without watermarks is in processing time."""
@@ -214,18 +215,21 @@ class EventChannels:
 
     def _take_steps(
         self, stream: EventInput, heard: Mapping[int, Heard], steps: Steps
-    ) -> dict[int, tuple[tuple[int, int], ...]]:
+    ) -> tuple[dict[int, tuple[tuple[int, int], ...]], tuple[tuple[int, int, int], ...]]:
         """Record by record: partitions ascending, in a partition by offset."""
         found: dict[int, tuple[tuple[int, int], ...]] = {}
+        places: list[tuple[int, int, int]] = []
         for partition, news in sorted(heard.items()):
             self._notice(stream, partition, news)
             merged = [(0, self.watermark.timestamp_ms)]
             for offset, watermark_ms in steps.get(partition, ()):
                 self._raise(stream, partition, watermark_ms)
-                if self.watermark.timestamp_ms > merged[-1][1]:
-                    merged.append((offset + 1, self.watermark.timestamp_ms))
+                now = self.watermark.timestamp_ms
+                if now > merged[-1][1]:
+                    merged.append((offset + 1, now))
+                    places.append((partition, offset, now))
             found[partition] = tuple(merged)
-        return found
+        return found, tuple(places)
 
     def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
         """A channel with new records is active, by the clock of the batch that sees them."""
@@ -264,14 +268,9 @@ class EventChannels:
         """What an input says goes to the operator."""
         for progress in told:
             if isinstance(progress, Watermark):
-                moved = self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)
+                self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)
             else:
-                moved = self._combined.update_status(each.name, progress)
-            self._rises += [
-                one.timestamp_ms
-                for one in moved
-                if isinstance(one, Watermark) and not one.use_processing_time
-            ]
+                self._combined.update_status(each.name, progress)
 
     # Over batches and restarts
 

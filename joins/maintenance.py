@@ -8,6 +8,7 @@ nothing here, and the names of files say which epoch wrote them.
 |---|---|
 | changelog | compaction, Delta checkpoint, log clean-up, removal of files |
 | `current` | Delta checkpoint, VACUUM, log clean-up |
+| state | Delta checkpoint, log clean-up, removal of files that no batch reads again |
 | output, dead letters | Delta checkpoint, removal of files that were never committed |
 
 The log of an output is never shortened: it is the user's table.
@@ -270,6 +271,30 @@ class OutputMaintenance:
             return False
 
 
+class StateMaintenance:
+    """The upkeep of one table of the state between batches."""
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+
+    def run(self, leased: int | None) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`.
+
+        Args:
+            leased: the version that the newest batch has read, None before the first one.
+        """
+        self._table.checkpoint()
+        if leased is None:
+            return
+        log = self._table.log
+        self._table.shorten_log(leased)
+        settled, newest = self._table.settled(log.last_batch()), log.version()
+        oldest = min(max(leased, log.oldest_version()), newest)
+        needed = {path.name for path in log.files_at(oldest)}
+        needed |= log.files_named(oldest + 1, newest)
+        self._table.remove([name for name in settled if name not in needed])
+
+
 def _marks(file: Path) -> pa.Table:
     """The watermark records of a file; the statistics of its row groups say where they can be."""
     return pq.read_table(
@@ -286,8 +311,10 @@ class Maintenance:
         outputs: Sequence[DeltaLog],
         epoch: int,
         settings: UpkeepSettings,
+        states: Sequence[DeltaLog] = (),
     ) -> None:
         self._dimensions = dimensions
+        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in states]
         self._changelogs = {
             d.dimension.name: ChangelogMaintenance(
                 Upkeep(d.changelog, epoch, settings),
@@ -301,16 +328,22 @@ class Maintenance:
         }
         self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in outputs]
 
-    def steps(self, leased: Mapping[str, int]) -> Iterator[tuple[str, Callable[[], None]]]:
+    def steps(
+        self, leased: Mapping[str, int], states: Sequence[int] = ()
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
         """What there is to do, by name: each may fail without keeping the others from going on.
 
         Args:
             leased: dimension → the oldest version that must stay readable.
+            states: the same of each table of the state; none before the first batch.
         """
         for dimension in self._dimensions:
             name = dimension.dimension.name
             yield f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
             yield f"upkeep {name} current", self._currents[name].run
+        for at, state in enumerate(self._states):
+            step = partial(state.run, states[at] if states else None)
+            yield f"upkeep state {at}", step
         for at, output in enumerate(self._outputs):
             yield f"upkeep output {at}", output.run
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
@@ -25,18 +26,30 @@ from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
 from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
+from joins.adapters.state_log import StateColumns, StateLog
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import SourceError
+from joins.errors import JoinError, SinkError, SourceError
+from joins.event_batch import EventTables
+from joins.event_job import EventJob
+from joins.event_state import EventSpec
+from joins.event_task import (
+    EventPlaces,
+    EventTask,
+    event_task,
+    waiting_schema,
+    windows_schema,
+)
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
 from joins.history import History, HistoryPlaces
 from joins.index_source import DimensionTables
 from joins.kernels.envelope import CapturedColumn
+from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
@@ -58,6 +71,7 @@ from joins.plan import (
     LookupStrategy,
     MysqlCdcSource,
     PrintSink,
+    SinkWriter,
     StartupMode,
 )
 from joins.ports import BatchWriter
@@ -80,6 +94,8 @@ from service.secrets import SecretResolver
 from service.sql.settings import trigger_interval_ms
 
 _PRINTED_PER_BATCH = 20_000
+_WAITING = StateColumns(due="_time", keep="_time", bucket="_partition")
+_WINDOWS = StateColumns(due="_due", keep="_keep", bucket="_bucket")
 _CHANGELOG_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -278,6 +294,7 @@ class _Assembly:
         self._prepare_output()
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
+        event = self._event(dead_letters)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
         sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         writer, outputs = self._writer(spark)
@@ -295,7 +312,7 @@ class _Assembly:
             sources=sources,
             probe_task=self._probe_task(),
             writer=writer,
-            outputs=(*outputs, dead_letters),
+            outputs=(*outputs, dead_letters, *(() if event is None else event.tables.logs)),
             dead_letters=dead_letters,
             opening=opening,
             stalls=self.stalls,
@@ -315,6 +332,7 @@ class _Assembly:
             handlers={"replay-dead-letters": self._letter_replay(spark)},
             generator=self._generator(),
             writer_choice=partial(_choice_of, writer),
+            event=event,
         )
         join = TemporalJoin(parts, on_tick)
         return join
@@ -554,6 +572,65 @@ class _Assembly:
             noted = self.checkpoint.directory / "kafka_sink.json"
             return KafkaSinkWriter(sink, noted, RowFiles(self.layout.staged_rows)), ()
         return _console_writer(sink), ()
+
+    # Event time and windows
+    # ---------------------------------------------------------------------------------
+
+    def _event(self, dead_letters: DeltaLog) -> EventJob | None:
+        """What event batches need beside the rest; their tables are there afterwards."""
+        if not self.plan.needs_event_batches:
+            return None
+        self._check_lookups()
+        state, spec = self.layout.state, EventSpec.of(self.plan)
+        places = EventPlaces(
+            scratch=self.layout.job_dir / "scratch" / "event_batches",
+            waiting=state / "waiting" if spec.waits else None,
+            windows=state / "windows" if spec.window is not None else None,
+            late=self._late_path(),
+        )
+        task = event_task(self.plan, self._probe_task(), places)
+        return EventJob(spec, task, self._event_tables(task, dead_letters))
+
+    def _check_lookups(self) -> None:
+        for dimension in self.plan.dimensions:
+            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
+                raise JoinError(
+                    f'dimension "{dimension.name}" is to be shuffled to records that wait for '
+                    "event time or go into windows",
+                    hint="Use lookup strategy 'index', or 'broadcast' for a small table.",
+                )
+
+    def _late_path(self) -> Path:
+        given = self.plan.probe.late_records_path
+        if given is None:
+            return self.layout.late_records
+        path = output_path(DeltaSink(given), self.settings)
+        sink = self.plan.sink
+        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == path:
+            raise SinkError(
+                f'late records and output of job "{self.plan.name}" have one path, "{given}"',
+                hint="Give 'late-records.path' a table of its own.",
+            )
+        return path
+
+    def _event_tables(self, task: EventTask, dead_letters: DeltaLog) -> EventTables:
+        late, appends = task.places.late, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+        create_table(late, LATE_RECORDS)
+        DeltaLog(late, self.app_id).choose_writer(appends)
+        return EventTables(
+            dead_letters=dead_letters,
+            late=DeltaLog(late, f"{self.app_id}:late", appends),
+            waiting=self._state(task.places.waiting, _WAITING, lambda: waiting_schema(task)),
+            windows=self._state(task.places.windows, _WINDOWS, lambda: windows_schema(task)),
+        )
+
+    def _state(
+        self, path: Path | None, columns: StateColumns, schema: Callable[[], pa.Schema]
+    ) -> StateLog | None:
+        if path is None:
+            return None
+        StateLog.create(path, schema())
+        return StateLog(DeltaLog(path, f"{self.app_id}:{path.name}"), columns)
 
     # Replays of dead letters
     # ------------------------------------------------------------------------

@@ -132,13 +132,17 @@ class StateLog:
                 hint="The table was changed from outside; restore it, or submit the job anew.",
             ) from exc
 
-    def next_due(self, version: int, after: int) -> int | None:
-        """When the next row behind `after` is due; None if none waits. Exact.
+    def newest_files(self) -> tuple[StateFile, ...]:
+        """The files of the newest version."""
+        return self.files(self.version())
+
+    def next_due(self, after: int) -> int | None:
+        """When the next row behind `after` is due, now; None if none waits. Exact.
 
         Of a file whose times lie on both sides of `after` the column is read, once for each
         `after`.
         """
-        dues = (self._next_due(file, after) for file in self.files(version))
+        dues = (self._next_due(file, after) for file in self.newest_files())
         return min((due for due in dues if due is not None), default=None)
 
     def _next_due(self, file: StateFile, after: int) -> int | None:

@@ -91,6 +91,16 @@ class JobLayout:
         return self.job_dir / "staged_rows"
 
     @property
+    def late_records(self) -> Path:
+        """The Delta table of records behind the watermark, unless the script names another."""
+        return self.job_dir / "late_records"
+
+    @property
+    def state(self) -> Path:
+        """The Delta tables of what waits for a watermark (`waiting`) or is in windows."""
+        return self.job_dir / "state"
+
+    @property
     def index(self) -> Path:
         """One directory of index files per dimension."""
         return self.job_dir / "index"

@@ -5,12 +5,7 @@ from collections.abc import Callable
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
-from service.sql.literal_parser import (
-    TEMPORAL_WORDS,
-    fraction,
-    plain_literal,
-    temporal_literal,
-)
+from service.sql.literal_parser import fraction, plain_literal, time_literal
 from service.sql.syntax import (
     CaseNode,
     CastNode,
@@ -33,11 +28,11 @@ _BINARY = {
     "%": _PRODUCT,
 }
 _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+_SIGNED = (LiteralKind.NUMBER, LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS)
 _BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"))
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "INTERVAL": ("INTERVAL", "Keep times as they are in the record and subtract them downstream."),
     "ROW": ("ROW", "Select the fields as columns of their own."),
     "ARRAY": ("ARRAY", "Select the elements as columns of their own."),
     "MAP": ("MAP", "Select the values as columns of their own."),
@@ -176,9 +171,9 @@ class ExpressionParser:
         return inner
 
     def _negated(self, operand: Node, at: int) -> Node:
-        if isinstance(operand, Literal) and operand.kind is LiteralKind.NUMBER:
+        if isinstance(operand, Literal) and operand.kind in _SIGNED:
             text = operand.text[1:] if operand.text.startswith("-") else "-" + operand.text
-            return Literal(LiteralKind.NUMBER, text, at)
+            return Literal(operand.kind, text, at)
         return self._operation("NEG", (operand,), at)
 
     def _word(self) -> Node:
@@ -194,8 +189,9 @@ class ExpressionParser:
             cursor.advance()
             kind = LiteralKind.NULL if word == "NULL" else LiteralKind.BOOLEAN
             return Literal(kind, word.lower(), token.start)
-        if word in TEMPORAL_WORDS and cursor.ahead(1).kind is Kind.STRING:
-            return temporal_literal(cursor, word)
+        time = time_literal(cursor)
+        if time is not None:
+            return time
         if word in _SPECIAL and (
             word == "CASE" or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is Kind.SYMBOL)
         ):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
 from joins.types import SqlType, TypeName
 from service.sql import functions
-from service.sql.argument_rules import check_count, check_pattern, round_type
+from service.sql.argument_rules import check_count, check_literals, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
@@ -21,7 +21,9 @@ from service.sql.syntax import (
     TypeNode,
 )
 from service.sql.text_limits import check_length, check_padding
+from service.sql.time_arithmetic import shifted
 from service.sql.type_rules import (
+    BIGINT,
     BOOLEAN,
     DOUBLE,
     INT,
@@ -215,6 +217,9 @@ class ExpressionPlanner:
 
     def _arithmetic(self, node: Operation) -> Typed:
         check_count(self._script, node, 2, 2)
+        moved = shifted(self, self._script, node)
+        if moved is not None:
+            return moved
         name = "%" if node.name == "MOD" else node.name
         left, right = self._numbers(node)
         result = arithmetic_type(name, left.type, right.type)
@@ -242,7 +247,7 @@ class ExpressionPlanner:
             if operand.type.name not in NUMERIC:
                 hint = "Cast it to a number."
                 if operand.type.name in TEMPORAL:
-                    hint = "Arithmetic with times is not supported; compare them instead."
+                    hint = "Add an INTERVAL to a time or subtract one; compare times instead."
                 if operand.type == STRING and node.name == "+":
                     hint = "Join texts with || or CONCAT, or cast to a number."
                 raise self._script.error(
@@ -302,8 +307,7 @@ class ExpressionPlanner:
         if function.call == "ROUND":
             result = round_type(self._script, arguments)
         check_length(self._script, node.at, function.call, arguments)
-        if function.call == "DATE_FORMAT":
-            check_pattern(self._script, arguments[1])
+        check_literals(self._script, function.call, arguments)
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
@@ -320,7 +324,8 @@ class ExpressionPlanner:
                 f"{node.name} takes {wanted}, not {type_text(argument.type)}",
                 hint=hint,
             )
-        return self.cast(argument, INT) if takes is Takes.WHOLE else argument
+        target = _CAST_TO.get(takes)
+        return argument if target is None else self.cast(argument, target)
 
     def _instr(self, node: Operation) -> Typed:
         """INSTR is POSITION with its arguments the other way round."""
@@ -354,8 +359,9 @@ def _result_nullable(function: Function, arguments: Sequence[Typed]) -> bool:
     return any(argument.nullable for argument in arguments)
 
 
+_CAST_TO = {Takes.WHOLE: INT, Takes.EPOCH: BIGINT}
 _NULL_TYPES = {
-    Takes.WHOLE: INT,
+    **_CAST_TO,
     Takes.NUMBER: INT,
     Takes.CONDITION: BOOLEAN,
     Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),

@@ -10,15 +10,17 @@ from joins.plan import (
     JoinPlan,
     OutputColumn,
     PrintSink,
+    ProbeSource,
     Sink,
 )
 from service.sql.catalog import Table
 from service.sql.connectors import DeltaTable, KafkaTable
+from service.sql.dimension_planner import check_no_effect, same_path
 from service.sql.errors import suggestion
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.probe_planner import PREVIEW_RECORDS, Extent, plan_probe
+from service.sql.probe_planner import PREVIEW_RECORDS, Extent, plan_probe, with_watermark
 from service.sql.query_parser import MAX_COLUMNS
-from service.sql.query_planner import QueryPlanner, check_no_effect
+from service.sql.query_planner import QueryPlanner
 from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
 from service.sql.session import Session
 from service.sql.settings import BATCH, PIPELINE_NAME, RUNTIME_MODE
@@ -125,6 +127,9 @@ class JobPlanner:
     ) -> PlannedJob:
         assert query.base is not None
         probe, warnings = plan_probe(self._script, query.base, extent)
+        if any(join.time is not None for join in query.joins):
+            probe = with_watermark(self._session, probe, query.base, extent)
+            self._check_late_records(query, probe, target.sink)
         if not query.joins:
             raise self._script.error(
                 select.probe.table.at,
@@ -145,6 +150,23 @@ class JobPlanner:
             settings=tuple(sorted(settings.items())),
         )
         return PlannedJob(plan, tuple(query.tables), (*warnings, *self._warnings))
+
+    def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
+        """See that the late records have a table of their own."""
+        assert query.base is not None
+        path, watermark = probe.late_records_path, query.base.table.watermark
+        if path is None or watermark is None:
+            return
+        taken = [d.source.path for d in query.dimensions.values() if d.source.kind == "delta"]
+        if isinstance(sink, DeltaSink):
+            taken.append(sink.path)
+        if any(same_path(path, other) for other in taken):
+            raise self._script.error(
+                watermark.node.at,
+                f'option "late-records.path" of table "{probe.table}" is the path of another '
+                "table of the job",
+                hint="Give the late records a path of their own.",
+            )
 
     def _where(self, filters: Sequence[Typed]) -> Expression | None:
         if not filters:

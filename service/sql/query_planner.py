@@ -5,24 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from joins.expressions import Column
-from joins.plan import (
-    ChosenBy,
-    DatagenSource,
-    Dimension,
-    DimensionJoin,
-    DimensionSource,
-    JoinType,
-    Lookup,
-    LookupStrategy,
-    MysqlCdcSource,
-)
-from joins.types import TypeName
-from service.sql.catalog import Table, check_dimension, relation_of
-from service.sql.connectors import DeltaTable, KafkaTable
+from joins.plan import DatagenSource, Dimension, DimensionJoin, JoinType
+from service.sql.catalog import Table, relation_of
+from service.sql.connectors import KafkaTable
+from service.sql.dimension_planner import check_not_written, check_versioned, plan_dimension
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.join_planner import JoinPlanner, conjuncts, is_key
-from service.sql.options import LOOKUP_STRATEGY
-from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.join_planner import JoinPlanner, conjuncts, is_key, system_time
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
 from service.sql.script import Script
 from service.sql.syntax import (
     CreateView,
@@ -213,8 +202,9 @@ class QueryPlanner:
     ) -> Scope:
         """`scope` with the dimension; its conditions in WHERE go from `where` to `moved`."""
         self._check_alias(scope, node.relation.alias)
+        time = system_time(scope, node)
         side = self._dimension_side(node.relation)
-        self._add_dimension(side.table, node.relation.table)
+        self._add_dimension(side.table, node, time)
         joined = Scope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
@@ -223,7 +213,10 @@ class QueryPlanner:
             where[:] = [part for part in where if not is_key(joined, part)]
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
-        self.joins.append(planner.plan(node, conditions, side.filters))
+        join = replace(planner.plan(node, conditions, side.filters), time=time)
+        if time is not None:
+            check_versioned(self.script, node, side.table, join)
+        self.joins.append(join)
         if node.join_type is JoinType.LEFT:
             seen = replace(side.relation, columns=tuple(self._outer(side)))
             return Scope(self.script, (*scope.relations, seen))
@@ -261,7 +254,8 @@ class QueryPlanner:
             return self._view_side(found, node)
         table = self.relations.hinted(found, node.options)
         source = self._new_source(node.alias)
-        return _DimensionSide(table, relation_of(self.script, table, node.alias.text, source))
+        relation = relation_of(self.script, table, node.alias.text, source)
+        return _DimensionSide(table, _without_time(relation))
 
     def _view_side(self, view: CreateView, node: Relation) -> _DimensionSide:
         """A view of one dimension: its columns, and its WHERE as a condition of each match."""
@@ -275,24 +269,19 @@ class QueryPlanner:
             )
         base = inner.base
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
-        return _DimensionSide(base.table, relation, tuple(inner.filters))
+        return _DimensionSide(base.table, _without_time(relation), tuple(inner.filters))
 
-    def _add_dimension(self, table: Table, name: Name) -> None:
-        connector = table.connector
-        if isinstance(connector, DeltaTable):
-            self._check_delta_dimension(table, connector)
-            source: DimensionSource = connector.source
-        elif isinstance(connector, MysqlCdcSource):
-            source = connector
-        else:
+    def _add_dimension(self, table: Table, node: TemporalJoin, time: Column | None) -> None:
+        name = node.relation.table
+        dimension = plan_dimension(self.relations, table, name, is_versioned=time is not None)
+        if self.written is not None and self.written_at is not None:
+            check_not_written(self.script, table, self.written, self.written_at)
+        if self.joins and (self.joins[0].time is None) != (time is None):
             raise self.script.error(
-                name.at,
-                f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-                hint="Join a mysql-cdc or a delta table.",
+                node.time.at,
+                "a statement joins by event time or by processing time, not by both",
+                hint="Use one time in every FOR SYSTEM_TIME AS OF, or split the job in two.",
             )
-        dimension = Dimension(
-            table.name, source, table.fields, table.primary_key, self._lookup(table)
-        )
         if self.dimensions.setdefault(table.name, dimension) != dimension:
             raise self.script.error(
                 name.at,
@@ -300,32 +289,6 @@ class QueryPlanner:
                 hint="Give both roles the same hint, or put the options into CREATE TABLE.",
             )
         self.tables.append(table)
-
-    def _lookup(self, table: Table) -> Lookup:
-        if table.lookup_strategy is not None:
-            return Lookup(table.lookup_strategy, ChosenBy.OPTION)
-        strategy = self.relations.settings.get(LOOKUP_STRATEGY)
-        return Lookup() if strategy is None else Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
-
-    def _check_delta_dimension(self, table: Table, connector: DeltaTable) -> None:
-        check_dimension(self.script, table)
-        check_no_effect(self.script, table, connector.sink_options, "a dimension")
-        written = None if self.written is None else self.written.connector
-        if self.written_at is not None and _same_path(written, connector):
-            raise self.script.error(
-                self.written_at,
-                f'table "{table.name}" is joined, and written by the same job',
-                hint="Write to another path; another job may then join that table.",
-            )
-        for column in table.fields:
-            if column.type.name is TypeName.TIME:
-                raise self.script.error(
-                    table.at,
-                    f'column "{column.name}" of delta table "{table.name}" is TIME, which Delta '
-                    "does not have",
-                    hint="Declare it as the table has it; a TIME that this service wrote is BIGINT "
-                    "there, microseconds since midnight.",
-                )
 
     def _selected(
         self, planner: ExpressionPlanner, scope: Scope, select: Select
@@ -338,36 +301,21 @@ class QueryPlanner:
                         yield replace(column, value=scope.typed(relation, column, item.at))
                 continue
             typed = planner.plan(item.expression)
-            name, is_time = _name_and_time(scope, item.expression)
+            name, time = _name_and_time(scope, item.expression)
             if item.alias is not None:
                 name = item.alias.text
-            yield ScopeColumn(name, typed.type, typed.nullable, is_time, typed)
+            yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
 
 
-def check_no_effect(script: Script, table: Table, options: tuple[str, ...], what: str) -> None:
-    """See that `what` the table is here takes all of its options.
-
-    Raises:
-        SqlError: one of `options`, which have no effect here, is given.
-    """
-    if options:
-        raise script.error(
-            table.at,
-            f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
-            hint="Remove the option.",
-        )
+def _without_time(relation: ScopeRelation) -> ScopeRelation:
+    """The relation of a dimension, whose times are plain columns of the joined row."""
+    return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))
 
 
-def _same_path(one: object, other: DeltaTable) -> bool:
-    if not isinstance(one, DeltaTable):
-        return False
-    paths = [table.sink.path.removeprefix("file://").rstrip("/") for table in (one, other)]
-    return paths[0] == paths[1]
-
-
-def _name_and_time(scope: Scope, node: Node) -> tuple[str, bool]:
-    """The name that an expression gives its column, and whether it is the processing time."""
+def _name_and_time(scope: Scope, node: Node) -> tuple[str, TimeAttribute | None]:
+    """The name that an expression gives its column, and the time attribute that it is."""
     if isinstance(node, Reference):
         _, column = scope.resolve(node)
-        return column.name, column.is_processing_time
-    return "", isinstance(node, Operation) and node.name == "PROCTIME"
+        return column.name, column.time
+    is_now = isinstance(node, Operation) and node.name == "PROCTIME"
+    return "", TimeAttribute.PROCESSING if is_now else None

@@ -37,11 +37,16 @@ class LiteralKind(Enum):
     DATE = auto()
     TIME = auto()
     TIMESTAMP = auto()
+    INTERVAL = auto()
+    INTERVAL_MONTHS = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; the text is as in `joins.expressions.Constant`."""
+    """A literal; the text is as in `joins.expressions.Constant`.
+
+    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    """
 
     kind: LiteralKind
     text: str
@@ -132,6 +137,17 @@ ColumnNode = PhysicalColumn | MetadataColumn | ComputedColumn
 
 
 @dataclass(frozen=True, slots=True)
+class WatermarkNode:
+    """`WATERMARK FOR column AS expression`, which stands from `start` to `end` in the script."""
+
+    column: Name
+    expression: Node
+    at: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class OptionNode:
     """`'key' = 'value'`; `end` is where the value's literal ends."""
 
@@ -149,6 +165,7 @@ class Feature(Enum):
     GENERATED = auto()
     METADATA = auto()
     OPTIONS = auto()
+    WATERMARKS = auto()
 
 
 class Merging(Enum):
@@ -178,6 +195,7 @@ class CreateTable:
     options: tuple[OptionNode, ...]
     at: int
     like: Like | None = None
+    watermark: WatermarkNode | None = None
 
 
 @dataclass(frozen=True, slots=True)

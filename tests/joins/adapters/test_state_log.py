@@ -54,8 +54,8 @@ def test_a_stale_runner_is_refused(state):
 
 
 def test_the_next_due_time_is_exact_also_within_a_file(state):
-    version = state.commit(0, 1, StateChange([staged(state, 10, 500, 900), staged(state, 700)]))
-    assert [state.next_due(version, after) for after in (0, 10, 500, 700, 900)] == [
+    state.commit(0, 1, StateChange([staged(state, 10, 500, 900), staged(state, 700)]))
+    assert [state.next_due(after) for after in (0, 10, 500, 700, 900)] == [
         10,
         500,
         700,
