@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from joins.errors import SinkError
 from joins.kernels.files import FileOrigin, ParquetStage, StagedFile
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
@@ -74,8 +75,19 @@ class RowFiles:
         return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
 
     def paths(self, report: BatchReport) -> list[str]:
-        """The files of the batch, in the order of its tasks."""
-        return [str(self._directory / file.path) for file in self.staged(report)]
+        """The files of the batch, in the order of its tasks.
+
+        Raises:
+            SinkError: one is gone.
+        """
+        found = [self._directory / file.path for file in self.staged(report)]
+        for path in found:
+            if not path.is_file():
+                raise SinkError(
+                    f'staged file "{path}" is gone',
+                    hint="Another attempt of the batch was begun; the batch is run again.",
+                )
+        return [str(path) for path in found]
 
     @staticmethod
     def staged(report: BatchReport) -> tuple[StagedFile, ...]:

@@ -191,48 +191,53 @@ def test_a_table_that_keeps_no_newest_row_is_refused(tmp_path, spark, properties
 # ----------------------------------------------------------------------------------------------
 
 
+class Job(Output):
+    """The same table with the rows of a join, and its job's writer as a runner makes it."""
+
+    def __init__(self, root, spark) -> None:
+        self.task = probe_task(root, DeltaSink("out", merge_key=("user_id",)))
+        super().__init__(root, spark, self.task.kernel.output_schema, ("user_id",))
+
+    def writer(self) -> MergeSinkWriter:
+        return MergeSinkWriter(self.log(), RowFiles(self.files))
+
+    def run(self, writer, pin, *values):
+        frame = self.spark.createDataFrame(pa.Table.from_batches([clicks(*values)]))
+        return writer.run(frame, self.task, pin)
+
+    def names(self):
+        rows = self.spark.read.format("delta").load(str(self.path)).collect()
+        return sorted((row.user_id, row.name, row._batch) for row in rows)
+
+
 def test_what_a_crash_leaves_is_neither_lost_nor_doubled(tmp_path, spark):
-    """A crash behind the staging, one behind the merge, and one in the middle of the next batch."""
-    task = probe_task(tmp_path, DeltaSink("out", merge_key=("user_id",)))
-    rows = task.kernel.output_schema
-    output = Output(tmp_path, spark, rows, ("user_id",))
-
-    def frame(*values):
-        return spark.createDataFrame(pa.Table.from_batches([clicks(*values)]))
-
-    def names():
-        return {(row[0], row[1], row[-2]) for row in output.spark_rows()}
-
-    output.spark_rows = lambda: spark.read.format("delta").load(str(output.path)).collect()
+    """A crash behind the staging, then one behind the merge."""
+    job, pin = Job(tmp_path, spark), replace(PIN, batch=0)
     values = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":1}']
-    pin = replace(PIN, batch=0)
-
-    def writer():
-        return MergeSinkWriter(output.log(), RowFiles(output.files))
-
-    crashed = writer()
-    crashed.run(frame(*values), task, pin)
-    assert crashed.committed_counts(pin) is None
-    assert len(list(output.files.iterdir())) == 1
-    second = writer()
-    report = second.run(frame(*values), task, pin)
-    assert len(list(output.files.iterdir())) == 1
-    assert report.counts["joined"] == 3
+    crashed = job.writer()
+    job.run(crashed, pin, *values)
+    assert (crashed.committed_counts(pin), len(list(job.files.iterdir()))) == (None, 1)
+    second = job.writer()
+    report = job.run(second, pin, *values)
+    assert (report.counts["joined"], len(list(job.files.iterdir()))) == (3, 1)
     second.commit(report, pin, 2)
-    assert list(output.files.iterdir()) == []
-    assert names() == {(1, "r5", 0), (3, None, 0)}
-    third = writer()
+    assert list(job.files.iterdir()) == []
+    third = job.writer()
     assert third.committed_counts(pin) == report.counts
-    following = replace(PIN, batch=1)
-    left = third.run(frame(b'{"user_id":3}'), task, following)
-    fourth = writer()
-    again = fourth.run(frame(b'{"user_id":3}'), task, following)
-    with pytest.raises(Exception, match=r"(?i)exist|no such file"):
-        third.commit(left, following, 2)  # of an attempt that was given up
-    assert fourth.committed_counts(following) is None
-    fourth.commit(again, following, 2)
-    assert names() == {(1, "r5", 0), (3, None, 1)}
-    assert fourth.choice.reason == "its rows replace others by (user_id)"
+    assert third.choice.reason == "its rows replace others by (user_id)"
+    assert job.names() == [(1, "r5", 0), (3, None, 0)]
+
+
+def test_an_attempt_that_was_given_up_commits_nothing(tmp_path, spark):
+    job, pin = Job(tmp_path, spark), replace(PIN, batch=0)
+    slow, next_one = job.writer(), job.writer()
+    left = job.run(slow, pin, b'{"user_id":2}')
+    report = job.run(next_one, pin, b'{"user_id":3}')
+    with pytest.raises(SinkError, match="is gone"):
+        slow.commit(left, pin, 2)
+    assert next_one.committed_counts(pin) is None
+    next_one.commit(report, pin, 2)
+    assert job.names() == [(3, None, 0)]
 
 
 # The preview
