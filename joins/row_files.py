@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from joins.errors import SinkError
 from joins.kernels.files import FileOrigin, ParquetStage, StagedFile
@@ -21,6 +21,21 @@ from joins.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.staging import REPORT_DDL, BatchReport, TaskReport, collect_reports, current_origin
 
 ROWS = "rows"
+_READING = {
+    # A file is read by one task: what lies in one partition of a topic stays in order.
+    "spark.sql.files.maxPartitionBytes": str(1 << 40),
+    "spark.sql.files.openCostInBytes": str(1 << 40),
+    # Their names are known: no job looks for them.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+}
+
+
+def reading_session(spark: SparkSession) -> SparkSession:
+    """A session beside `spark` that reads such files as they are to be read."""
+    session = spark.newSession()
+    for name, value in _READING.items():
+        session.conf.set(name, value)
+    return session
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from joins.kernels.row_kinds import UPDATE_BEFORE, is_any
 from joins.pins import Pin
 from joins.plan import KafkaFormat, KafkaSink, OutputColumn
 from joins.probe_task import BatchTask
-from joins.row_files import RowEncoding, RowFiles
+from joins.row_files import RowEncoding, RowFiles, reading_session
 from joins.staging import BatchReport
 
 FEW_RECORDS = 2_000
@@ -55,11 +55,6 @@ _SCHEMA = pa.schema(
     ]
 )
 _SPARK_SCHEMA = from_arrow_schema(_SCHEMA)
-# A file is a task, whole: what lies in one partition of the topic stays in order.
-_ONE_TASK_A_FILE = {
-    "spark.sql.files.maxPartitionBytes": str(1 << 40),
-    "spark.sql.files.openCostInBytes": str(1 << 40),
-}
 # Spark hands on one record after another: without these the producer sends them in requests of a
 # few, which cost both it and the broker more than the records do.
 _PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
@@ -178,9 +173,7 @@ class KafkaSinkWriter:
     def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`."""
         if self._session is None:
-            self._session = frame.sparkSession.newSession()
-            for name, value in _ONE_TASK_A_FILE.items():
-                self._session.conf.set(name, value)
+            self._session = reading_session(frame.sparkSession)
         encode = RecordEncoding.of(self._sink, task.kernel.output)
         return self._staged.run(frame, task, pin, RowEncoding(_SCHEMA, encode))
 
