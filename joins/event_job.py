@@ -80,11 +80,11 @@ class EventSide:
     def _heard(self, versions: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         """What versioned dimensions have said as of `versions`."""
         return {
-            name: {
-                str(partition): [found.watermark_ms, found.active_at_ms]
-                for partition, found in sorted(runtime.event_watermarks(versions[name]).items())
-            }
-            for name, runtime in self._versioned.items()
+            name: {str(partition): list(found) for partition, found in sorted(told.items())}
+            for name, told in (
+                (name, runtime.event_watermarks(versions[name]))
+                for name, runtime in self._versioned.items()
+            )
         }
 
     def _seen(self, view: EventView) -> None:

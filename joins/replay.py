@@ -87,6 +87,20 @@ def batch_context(pin: Pin) -> BatchContext:
     )
 
 
+def refuse_event_batch(pin: Pin, what: str) -> None:
+    """See that a batch is a function of its records, its versions and its clock alone.
+
+    Raises:
+        NotReplayableError: it also has rows that waited, or windows.
+    """
+    if pin.event is not None:
+        raise NotReplayableError(
+            f"{what} is of a job with event time or windows, whose rows also come from its state",
+            hint="Look at the output, the dead letters, the late records and `event_time` of the "
+            "job's status.",
+        )
+
+
 class PastRecords:
     """The records of old batches, as far as Kafka still has them."""
 
@@ -177,6 +191,7 @@ class Replayer:
                 hint="Replay a batch of a job that only adds rows.",
             )
         pin = self._history.pin(batch)
+        refuse_event_batch(pin, f"batch {batch}")
         if not self._history.is_committed(batch):
             raise BatchNotCommittedError(
                 f"batch {batch} is pinned and not committed",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -33,7 +34,7 @@ from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import JoinError, SinkError, SourceError
+from joins.errors import JoinError, NotReplayableError, SinkError, SourceError
 from joins.event_batch import EventTables
 from joins.event_job import EventJob
 from joins.event_state import EventSpec
@@ -76,7 +77,7 @@ from joins.plan import (
 )
 from joins.ports import BatchWriter
 from joins.probe_task import IndexPlace, ProbeTask
-from joins.requests import Handler
+from joins.requests import Handler, Request
 from joins.row_files import RowFiles
 from joins.session import SparkSettings, start_session
 from joins.snapshot import SnapshotCoordinator, SourceSettings
@@ -329,7 +330,9 @@ class _Assembly:
                 current_retention_hours=self.settings.current_retention_hours,
             ),
             requests=self.layout.requests,
-            handlers={"replay-dead-letters": self._letter_replay(spark)},
+            handlers={
+                "replay-dead-letters": _refuse_replay if event else self._letter_replay(spark)
+            },
             generator=self._generator(),
             writer_choice=partial(_choice_of, writer),
             event=event,
@@ -674,6 +677,13 @@ class _Assembly:
             return KafkaLetterWriter(sink, kernel.output)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
+
+
+def _refuse_replay(request: Request) -> Mapping[str, Any]:
+    raise NotReplayableError(
+        "dead letters of a job with event time or windows cannot be replayed: time has gone on",
+        hint="Correct the records and send them to the stream again; late ones go to late_records.",
+    )
 
 
 def _choice_of(writer: BatchWriter) -> WriterChoice | None:
