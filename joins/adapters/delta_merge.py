@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -158,7 +159,8 @@ class MergedOutput(OutputLog):
             terms.append(theirs.eqNullSafe(mine) if column.nullable else theirs == mine)
             bounds = _bounds(changes.files, staged, column.type)
             if bounds is not None:
-                terms += [theirs >= f.lit(bounds[0]), theirs <= f.lit(bounds[1])]
+                low, high = (_literal(bound, column.type) for bound in bounds)
+                terms += [theirs >= low, theirs <= high]
         return reduce(and_, terms)
 
 
@@ -177,6 +179,18 @@ def _bounds(files: Sequence[str], column: str, kind: pa.DataType) -> tuple[Any, 
             told = metadata.row_group(group).column(at).statistics
             if told is None or not told.has_min_max or told.null_count != 0:
                 return None
-            lows.append(told.min)
-            highs.append(told.max)
+            try:
+                lows.append(told.min)
+                highs.append(told.max)
+            except (OverflowError, ValueError):  # a day that Python's calendar does not have
+                return None
     return min(lows), max(highs)
+
+
+def _literal(value: int | date, kind: pa.DataType) -> Column:
+    """`value` in Spark; times are text, for values would pass the time zone of this process."""
+    if isinstance(value, int):
+        return f.lit(value)
+    if pa.types.is_date(kind):
+        return f.lit(value.isoformat()).cast("date")
+    return f.lit(value.isoformat()).cast("timestamp_ntz" if kind.tz is None else "timestamp")

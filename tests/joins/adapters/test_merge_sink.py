@@ -1,8 +1,9 @@
 """The delta sink whose rows replace others by key: once, fenced, whatever a crash leaves."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
@@ -161,6 +162,21 @@ def test_only_files_with_keys_of_the_batch_are_read(output):
     log.merge(1, 1, output.stage(1, [(0, ONE, "a", 1)]))
     away.rename(cold)
     assert output.found() == {("12", "a", 1, 0), ("13", "a", 1, 1)}
+
+
+def test_keys_of_each_kind_meet_their_rows_in_any_time_zone(tmp_path, spark, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    kinds = {"day": pa.date32(), "at": pa.timestamp("us", tz="UTC"), "id": pa.int64()}
+    rows = pa.schema([*kinds.items(), ("n", pa.int64()), ("_batch", pa.int64())])
+    output = Output(tmp_path, spark, rows, tuple(kinds))
+    key = (date(1, 1, 1), NOON.replace(tzinfo=UTC), 2**62)
+    for batch in (0, 1):
+        output.log().merge(batch, 1, output.stage(batch, [(0, *key, batch)]))
+    monkeypatch.undo()
+    time.tzset()
+    (row,) = spark.read.format("delta").load(str(output.path)).collect()
+    assert (row.id, row.n) == (2**62, 1)
 
 
 def test_a_row_that_violates_a_constraint_keeps_its_whole_batch_out(output):
