@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.support.rig import Rig
-from tests.support.topics import consume, create_topic, produce, unique_name
+from tests.support.rig import Rig, cdc_table
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume, consume_json, create_topic, produce, unique_name
 from tests.watermark.seed import VECTORS, millis
 from watermark.model import MAX_TIMESTAMP
 
@@ -388,3 +389,71 @@ def test_times_that_cannot_be_right_are_dead_letters_and_move_nothing(
     assert [letter["offset"] for letter in done.letters] == [1, 2, 3, 4]
     assert done.status["probe"]["dead_letters"] == 4
     assert_nothing_is_left(done, late=0)
+
+
+# Joins
+# --------------------------------------------------------------------------------------------------
+
+SHOP = (
+    "CREATE TABLE rates (currency VARCHAR(3) PRIMARY KEY, rate INT, updated_at DATETIME(3))",
+    "INSERT INTO rates VALUES ('EUR', 110, '2024-03-01 08:00:00'), ('USD', 1, '2024-03-01 07:00')",
+    "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(16))",
+    "INSERT INTO users VALUES (1, 'ann')",
+)
+ORDERS: list[Row] = [
+    {"id": 1, "ts": "2024-03-01 07:59:59.999"},
+    {"id": 2, "ts": "2024-03-01 08:20:00"},
+    {"id": 3, "ts": "2024-03-01 08:00:00"},
+    {"id": 4, "ts": "2024-03-01 08:19:59.999", "wm": "2024-03-01 07:59:59.999"},
+    {"id": 5, "ts": "2024-03-01 07:59:59.999"},
+]
+
+
+def orders_script(rig: Rig, schema: str, topic: str, late: str, out: str) -> str:
+    """Orders with the rate of their own time, and the name that their user has now."""
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    one = ("'changelog.partitions'='1'",)
+    rates = (
+        "currency STRING, rate INT, updated_at TIMESTAMP(3), PRIMARY KEY (currency) NOT ENFORCED, "
+        "WATERMARK FOR updated_at AS updated_at"
+    )
+    users = "user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED"
+    return (
+        cdc_table(rig.mariadb, schema, "rates", rates, one)
+        + cdc_table(rig.mariadb, schema, "users", users, one)
+        + "CREATE TABLE orders (id BIGINT, currency STRING, user_id BIGINT, ts TIMESTAMP(3), wm TIMESTAMP(3), "
+        f"WATERMARK FOR ts AS wm) WITH ({_KAFKA}, 'topic'='{topic}', {servers}, "
+        "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
+        f"'scan.watermark.emit.strategy'='on-event', 'late-records.path'='{late}');"
+        f"CREATE TABLE priced (id BIGINT, rate INT, name STRING) WITH ({_KAFKA}, 'topic'='{out}', "
+        f"{servers});"
+        "INSERT INTO priced SELECT o.id, r.rate, u.name FROM orders AS o "
+        "LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency "
+        "LEFT JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id;"
+    )
+
+
+def test_a_record_waits_for_the_version_of_its_time_and_meets_the_newest_row_without_versions(
+    rig: Rig,
+) -> None:
+    servers, late = rig.kafka.bootstrap_servers, unique_name("late")
+    topic, out = create_topic(servers), create_topic(servers)
+    produce(servers, topic, [{**order, "currency": "EUR", "user_id": 1} for order in ORDERS])
+    with (
+        new_schema(rig.mariadb, *SHOP) as schema,
+        rig.job(orders_script(rig, schema, topic, late, out)) as job,
+    ):
+        waiting = job.wait_for(lambda s: (s["event_time"] or {}).get("waiting_rows") == 2, "wait")
+        assert "rates" in waiting["reason"]
+        assert [row["id"] for row in consume_json(servers, out)] == [1, 3]
+        run_sql(
+            rig.mariadb,
+            "UPDATE users SET name = 'anna'",
+            "UPDATE rates SET rate = 120, updated_at = '2024-03-01 08:20:00' WHERE rate = 110",
+            schema=schema,
+        )
+        job.wait_state("FINISHED", deadline_s=400)
+        rows = [(row["id"], row["rate"], row["name"]) for row in consume_json(servers, out)]
+        assert rows == [(1, None, "ann"), (3, 110, "ann"), (2, 120, "anna"), (4, 110, "anna")]
+        (too_late,) = side_output(rig, late)
+        assert (too_late["id"], too_late["told"]["reason"]) == (5, "join")
