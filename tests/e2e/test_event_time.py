@@ -421,8 +421,8 @@ def orders_script(rig: Rig, schema: str, topic: str, late: str, out: str) -> str
     return (
         cdc_table(rig.mariadb, schema, "rates", rates, one)
         + cdc_table(rig.mariadb, schema, "users", users, one)
-        + "CREATE TABLE orders (id BIGINT, currency STRING, user_id BIGINT, ts TIMESTAMP(3), wm TIMESTAMP(3), "
-        f"WATERMARK FOR ts AS wm) WITH ({_KAFKA}, 'topic'='{topic}', {servers}, "
+        + "CREATE TABLE orders (id BIGINT, currency STRING, user_id BIGINT, ts TIMESTAMP(3), "
+        f"wm TIMESTAMP(3), WATERMARK FOR ts AS wm) WITH ({_KAFKA}, 'topic'='{topic}', {servers}, "
         "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
         f"'scan.watermark.emit.strategy'='on-event', 'late-records.path'='{late}');"
         f"CREATE TABLE priced (id BIGINT, rate INT, name STRING) WITH ({_KAFKA}, 'topic'='{out}', "
