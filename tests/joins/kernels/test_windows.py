@@ -145,10 +145,9 @@ SEED_002 = {
 
 
 @CUTS
-@pytest.mark.parametrize(
-    ("name", "delay", "lateness", "times", "counts"), SEED_002.values(), ids=SEED_002
-)
-def test_seed_002_delay_and_lateness(name, delay, lateness, times, counts, per_batch):
+@pytest.mark.parametrize("case", SEED_002.values(), ids=SEED_002)
+def test_seed_002_delay_and_lateness(case, per_batch):
+    name, delay, lateness, times, counts = case
     windows = tumbling(5 * MINUTE, lateness * MINUTE)
     for number, time in enumerate([*times, "8:03"]):
         windows.row(("Paris",), (1, str(number)), clock(time))
