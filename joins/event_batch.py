@@ -351,7 +351,7 @@ def dimensions_heard(event: Mapping[str, Any]) -> dict[str, dict[int, Heard]]:
 def _read(pin: Pin) -> dict[int, Heard]:
     """The partitions with records in the batch."""
     return {
-        p: Heard(None, end)
+        p: Heard(None, pin.batch)
         for p, end in pin.end_offsets.items()
         if end > pin.start_offsets.get(p, 0)
     }

@@ -33,6 +33,7 @@ from joins.pins import Pin
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings
 
 _JOIN_S = 10.0
+_RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 _log = structlog.get_logger(__name__)
 
 
@@ -245,7 +246,10 @@ class EventLoop:
                 f"expected {start[back[0]]} or more",
                 hint="The broker has lost records. Acknowledge it to go on from where it ended.",
             )
-        return self._planned(start, spread(start, there, self._settings.max_records_per_batch))
+        limit = self._settings.max_records_per_batch
+        if self._parts.spec.on_event:
+            limit = min(limit, _RECORDS_ON_EVENT)
+        return self._planned(start, spread(start, there, limit))
 
     def _planned(self, start: Mapping[int, int], end: Mapping[int, int]) -> _Plan:
         life = self._settings.life
