@@ -176,6 +176,9 @@ class EventChannels:
         by_partition: Mapping[int, tuple[tuple[int, int], ...]] = {}
         steps: tuple[tuple[int, int, int], ...] = ()
         stream, *dimensions = self.inputs
+        for each in dimensions:
+            if not each.has_watermarks:
+                self._know(each, set())  # its snapshot is complete before any batch
         self._know(stream, set(batch.partitions))
         if stream.has_watermarks and batch.steps is not None:
             by_partition, steps = self._take_steps(stream, batch.heard, batch.steps)

@@ -120,6 +120,14 @@ def test_a_dimension_without_watermarks_takes_no_part():
     assert channels.take(batch(heard=heard(p0=(500, 1), p1=(400, 1)))).after == Watermark(400)
 
 
+def test_a_dimension_without_watermarks_takes_no_part_from_the_first_record_on():
+    channels = EventChannels([STREAM, NO_TIME])
+    merged = channels.take(
+        batch(partitions=(0,), heard=heard(p0=(300, 1)), steps={0: [(3, 100), (5, 300)]})
+    )
+    assert merged.by_partition[0] == ((0, MIN_TIMESTAMP), (4, 100), (6, 300))
+
+
 def test_without_watermarks_on_both_sides_the_clock_is_the_time():
     channels = EventChannels([EventInput("probe", has_watermarks=False), NO_TIME])
     assert channels.take(batch(now_ms=77)).after.use_processing_time
