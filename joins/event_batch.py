@@ -336,6 +336,7 @@ class EventBatches:
             if log is not None:
                 change = replace(changes[name], after=after.as_json())
                 log.commit(pin.batch, epoch, change)
+        hit("C13", pin.batch)
         self._parts.writer.commit(report, pin, epoch)
         hit("C8", pin.batch)
 
