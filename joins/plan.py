@@ -12,6 +12,7 @@ from joins.expressions import Column, Expression
 from joins.types import SqlType
 
 PLAN_FORMAT_VERSION = 1
+DEFAULT_MAX_FUTURE_MS = 86_400_000
 
 
 class JoinType(StrEnum):
@@ -91,7 +92,7 @@ class WatermarkSpec:
     expression: Expression
     on_event: bool = False
     idle_timeout_ms: int | None = None
-    max_future_ms: int = 86_400_000
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
             confined_path(dimension.source, settings)
     if isinstance(plan.sink, DeltaSink):
         confined_path(plan.sink, settings)
+    if plan.probe.late_records_path is not None:
+        confined_path(DeltaSink(plan.probe.late_records_path), settings)
 
 
 def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import Checked, mask_of
 from joins.kernels.conversion import FLOATS, INTEGERS, checked_decimal, rowwise, to_decimal
 from joins.kernels.operation import Function, Operation, Value, broadcast, plain
+from joins.kernels.time_shift import shift
 from joins.types import TypeName, arrow_type
 
 _DIVISION = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
@@ -114,13 +115,23 @@ def _round(op: Operation) -> Value | Checked:
         )
 
 
+def _moved_or(plain_sum: Function, sign: int) -> Function:
+    """`+` or `-`: of a time and milliseconds, else of numbers."""
+
+    def apply(op: Operation) -> Value | Checked:
+        is_time = op.result.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
+        return shift(op, sign) if is_time else plain_sum(op)
+
+    return apply
+
+
 def _double(function: Callable[..., Value]) -> Function:
     return lambda op: function(*(item.cast(pa.float64()) for item in op.arguments))
 
 
 ARITHMETIC: Mapping[str, Function] = {
-    "+": _arithmetic(pc.add, _EXACT.add),
-    "-": _arithmetic(pc.subtract, _EXACT.subtract),
+    "+": _moved_or(_arithmetic(pc.add, _EXACT.add), 1),
+    "-": _moved_or(_arithmetic(pc.subtract, _EXACT.subtract), -1),
     "*": _arithmetic(pc.multiply, _EXACT.multiply),
     "/": _divide,
     "%": _remainder,

@@ -14,6 +14,7 @@ from joins.kernels.casts import Checked
 from joins.kernels.date_format import date_format
 from joins.kernels.operation import Function, Operation, Value, plain
 from joins.kernels.text_functions import TEXT
+from joins.kernels.time_shift import add_months, from_epoch
 from joins.types import TypeName
 
 
@@ -107,6 +108,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "GREATEST": _extreme(pc.max_element_wise),
     "LEAST": _extreme(pc.min_element_wise),
     "DATE_FORMAT": date_format,
+    "TO_TIMESTAMP_LTZ": from_epoch,
+    "ADD_MONTHS": add_months,
     "YEAR": _date_part(pc.year),
     "QUARTER": _date_part(pc.quarter),
     "WEEK": _date_part(pc.iso_week),

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from service.sql.catalog import relation_of
-from service.sql.create_text import column_extras, table_text, view_text
+from service.sql.create_text import column_extras, table_text, view_text, watermark_text
 from service.sql.errors import SqlError
 from service.sql.explain import explain
 from service.sql.functions import NAMES
 from service.sql.insert_planner import JobPlanner
 from service.sql.parser import parse
 from service.sql.query_planner import QueryPlanner
-from service.sql.scope import ScopeColumn
+from service.sql.scope import ScopeColumn, TimeAttribute
 from service.sql.script import Script
 from service.sql.session import Session
 from service.sql.settings import SETTINGS
@@ -80,7 +80,7 @@ class Jobs(Protocol):
 
 
 JOB_COLUMNS = ("job id", "job name", "status", "start time")
-_DESCRIBE_COLUMNS = ("name", "type", "null", "key", "extras")
+_DESCRIBE_COLUMNS = ("name", "type", "null", "key", "extras", "watermark")
 
 
 def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
@@ -165,22 +165,28 @@ def _described(session: Session, question: Describe) -> Iterator[Row]:
     found = session.find(question.name)
     if isinstance(found, CreateView):
         for column in QueryPlanner(session).view(found):
-            yield _row(column, "", "")
+            yield _row(column)
         return
     relation = relation_of(session.script, found, found.name, found.name)
     key = f"PRI({', '.join(found.primary_key)})"
     for node, column in zip(found.columns, relation.columns, strict=True):
         is_key = column.name in found.primary_key
-        yield _row(column, key if is_key else "", column_extras(session.script, node))
+        yield _row(
+            column,
+            key if is_key else "",
+            column_extras(session.script, node),
+            watermark_text(session.script, found) if column.time is TimeAttribute.EVENT else "",
+        )
 
 
-def _row(column: ScopeColumn, key: str, extras: str) -> Row:
+def _row(column: ScopeColumn, key: str = "", extras: str = "", watermark: str = "") -> Row:
     return (
         column.name,
         type_text(column.type),
         "TRUE" if column.nullable else "FALSE",
         key or None,
         extras or None,
+        watermark or None,
     )
 
 

@@ -27,7 +27,30 @@ def round_type(script: Script, arguments: Sequence[Typed]) -> SqlType:
     return rounded_type(arguments[0].type, int(digits.value))
 
 
-def check_pattern(script: Script, pattern: Typed) -> None:
+def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> None:
+    """See that an argument which must be a literal is one that has a meaning.
+
+    Raises:
+        SqlError: it is none.
+    """
+    if call == "DATE_FORMAT":
+        _check_pattern(script, arguments[1])
+    elif call == "TO_TIMESTAMP_LTZ" and len(arguments) > 1:
+        _check_precision(script, arguments[1])
+
+
+def _check_precision(script: Script, precision: Typed) -> None:
+    value = precision.expression
+    if isinstance(value, Constant) and value.value in ("0", "3"):
+        return
+    raise script.error(
+        precision.at,
+        "the precision of TO_TIMESTAMP_LTZ must be the literal 0 or 3",
+        hint="Write TO_TIMESTAMP_LTZ(x, 3) for milliseconds since 1970, 0 for seconds.",
+    )
+
+
+def _check_pattern(script: Script, pattern: Typed) -> None:
     """See that the pattern of DATE_FORMAT is one that gives the same text as in Flink."""
     value = pattern.expression
     if isinstance(value, Constant) and value.value and arrow_pattern(value.value) is not None:

@@ -1,7 +1,7 @@
 """The tables of a script, from CREATE TABLE: typed columns, key and connector."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.types import SqlType, TypeName
@@ -11,7 +11,7 @@ from service.sql.expression_planner import ExpressionPlanner
 from service.sql.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.option_values import OptionValues, read_options
 from service.sql.options import LOOKUP_STRATEGY
-from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
 from service.sql.script import Script
 from service.sql.syntax import (
     ColumnNode,
@@ -23,6 +23,7 @@ from service.sql.syntax import (
     PhysicalColumn,
 )
 from service.sql.type_rules import STRING, type_text
+from service.sql.watermarks import TableWatermark, declared_watermark
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _CHANGELOG_COLUMNS = frozenset(
@@ -51,6 +52,7 @@ class Table:
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
         lookup_strategy: that the options name.
+        watermark: None without WATERMARK FOR.
         node: the statement, LIKE and hints worked in.
     """
 
@@ -65,6 +67,7 @@ class Table:
     connector: Connector
     inline_secrets: tuple[InlineSecret, ...]
     lookup_strategy: LookupStrategy | None = None
+    watermark: TableWatermark | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -104,8 +107,9 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     )
     if isinstance(connector, MysqlCdcSource):
         check_dimension(script, table)
-    computed_columns(script, table, node.name.text)
-    return table
+    relation = relation_of(script, table, table.name, "")
+    watermark = declared_watermark(node, relation, connector_name, values)
+    return replace(table, watermark=watermark)
 
 
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
@@ -155,7 +159,9 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
         raise script.error(
             column.name.at,
             f'metadata column "{column.name.text}" needs the kafka connector',
-            hint="Remove the column.",
+            hint="Declare a TIMESTAMP(3) column that the application writes with each change."
+            if column.key == "op_ts"
+            else "Remove the column.",
         )
     types = METADATA.get(column.key)
     if types is None:
@@ -231,9 +237,13 @@ def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Type
 def relation_of(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
     """The table as a relation of a query; `source` is its alias in the plan."""
     by_name = {column.name: column for column in physical_columns(table)}
-    times = {column.name.text for column in table.columns if _is_processing_time(column)}
+    now = {column.name.text for column in table.columns if _is_processing_time(column)}
     for name, typed in computed_columns(script, table, source).items():
-        by_name[name] = ScopeColumn(name, typed.type, typed.nullable, name in times)
+        time = TimeAttribute.PROCESSING if name in now else None
+        by_name[name] = ScopeColumn(name, typed.type, typed.nullable, time)
+    if table.watermark is not None:
+        rowtime = table.watermark.node.column.text
+        by_name[rowtime] = replace(by_name[rowtime], time=TimeAttribute.EVENT)
     ordered = tuple(by_name[column.name.text] for column in table.columns)
     return ScopeRelation(alias, table.name, ordered, source)
 

@@ -24,12 +24,17 @@ from joins.plan import (
 from joins.types import SqlType, TypeName
 from service.sql.errors import suggestion
 from service.sql.option_values import OptionValues
-from service.sql.options import LOOKUP_STRATEGY
+from service.sql.options import IDLE_TIMEOUT, LOOKUP_STRATEGY
 from service.sql.type_rules import INTEGER_BITS
 
 _PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
-_DELTA_DIMENSION = ("source.monitor-interval", "changelog.partitions", LOOKUP_STRATEGY)
+_DELTA_DIMENSION = (
+    "source.monitor-interval",
+    "changelog.partitions",
+    LOOKUP_STRATEGY,
+    IDLE_TIMEOUT,
+)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 

@@ -22,6 +22,9 @@ def table_text(script: Script, table: Table) -> str:
     if table.primary_key:
         names = ", ".join(_name(name) for name in table.primary_key)
         lines.append(f"PRIMARY KEY ({names}) NOT ENFORCED")
+    if table.watermark is not None:
+        node = table.watermark.node
+        lines.append(f"WATERMARK FOR {_name(node.column.text)} AS {watermark_text(script, table)}")
     secrets = {secret.node.value_at: secret.reference for secret in table.inline_secrets}
     options = [_option(option, secrets) for option in table.node.options]
     return f"CREATE TABLE {_name(table.name)} (\n{_listed(lines)}\n) WITH (\n{_listed(options)}\n)"
@@ -44,6 +47,13 @@ def column_extras(script: Script, column: ColumnNode) -> str:
         key = "" if column.key == column.name.text else f" FROM {_text(column.key)}"
         return f"METADATA{key}{' VIRTUAL' if column.virtual else ''}"
     return ""
+
+
+def watermark_text(script: Script, table: Table) -> str:
+    """The expression of a table's watermark as written; empty without WATERMARK FOR."""
+    if table.watermark is None:
+        return ""
+    return script.shown(table.watermark.node.start, table.watermark.node.end)
 
 
 def _column(script: Script, column: ColumnNode) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan import (
     BoundedMode,
     ChosenBy,
@@ -24,17 +23,10 @@ from joins.plan import (
     Sink,
     SinkWriter,
 )
-from joins.types import TypeName
+from service.sql.explain_times import late_lines, waiting_lines, watermark_lines, window_lines
+from service.sql.expression_text import expression_text
 from service.sql.type_rules import type_text
 
-_INFIX = frozenset(
-    (
-        "IS DISTINCT FROM",
-        "IS NOT DISTINCT FROM",
-        *["+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "LIKE"],
-    )
-)
-_POSTFIX = frozenset(("IS NULL", "IS NOT NULL"))
 _SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
 
 
@@ -43,61 +35,18 @@ def explain(plan: JoinPlan) -> list[str]:
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
         f"FROM {_probe(plan.probe)}",
+        *watermark_lines(plan),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
         *(_lookup(dimension) for dimension in plan.dimensions),
+        *waiting_lines(plan),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
+        *window_lines(plan.window),
+        *late_lines(plan),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
         f"INTO {plan.sink_table} {_sink(plan.sink)}"
         + _not_null(column.name for column in plan.output if not column.nullable),
         *(f"SET {key} = {value}" for key, value in plan.settings),
     ]
-
-
-def expression_text(expression: Expression) -> str:
-    """An expression in one line; a literal shows its type where that is not its usual one."""
-    if isinstance(expression, Column):
-        return f"{expression.relation}.{expression.name}"
-    if isinstance(expression, Constant):
-        return _constant(expression)
-    if isinstance(expression, ProcTime):
-        return "PROCTIME()"
-    if isinstance(expression, Cast):
-        name = "TRY_CAST" if expression.safe else "CAST"
-        return f"{name}({expression_text(expression.operand)} AS {type_text(expression.type)})"
-    if isinstance(expression, Case):
-        return _case(expression)
-    return _call(expression)
-
-
-def _constant(constant: Constant) -> str:
-    if constant.value is None:
-        return f"NULL:{type_text(constant.type)}"
-    if constant.type.name is TypeName.STRING:
-        return "'" + constant.value.replace("'", "''") + "'"
-    if constant.type.name in (TypeName.INT, TypeName.BOOLEAN):
-        return constant.value
-    return f"{constant.value}:{type_text(constant.type)}"
-
-
-def _case(case: Case) -> str:
-    parts = [
-        f"WHEN {expression_text(condition)} THEN {expression_text(value)}"
-        for condition, value in case.branches
-    ]
-    if case.otherwise is not None:
-        parts.append(f"ELSE {expression_text(case.otherwise)}")
-    return "CASE " + " ".join(parts) + " END"
-
-
-def _call(call: Call) -> str:
-    arguments = [expression_text(argument) for argument in call.arguments]
-    if call.function in _INFIX and len(arguments) == 2:
-        text = f"({arguments[0]} {call.function} {arguments[1]})"
-    elif call.function in _POSTFIX:
-        text = f"({arguments[0]} {call.function})"
-    else:
-        text = f"{call.function}({', '.join(arguments)})"
-    return f"{text}:{call.type}" if call.type.name is TypeName.DECIMAL else text
 
 
 def _probe(probe: ProbeSource) -> str:
@@ -171,6 +120,7 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
         f"{_dimension_source(dimension.source)} "
         f"[{', '.join(_field(field) for field in dimension.fields)}; "
         f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
+        + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
     )
 
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 
+from service.sql.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
-from service.sql.literal_parser import (
-    TEMPORAL_WORDS,
-    fraction,
-    plain_literal,
-    temporal_literal,
-)
+from service.sql.literal_parser import fraction, plain_literal, time_literal
 from service.sql.syntax import (
+    AggregateNode,
     CaseNode,
     CastNode,
     Literal,
@@ -33,11 +30,11 @@ _BINARY = {
     "%": _PRODUCT,
 }
 _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+_SIGNED = (LiteralKind.NUMBER, LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS)
 _BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"))
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "INTERVAL": ("INTERVAL", "Keep times as they are in the record and subtract them downstream."),
     "ROW": ("ROW", "Select the fields as columns of their own."),
     "ARRAY": ("ARRAY", "Select the elements as columns of their own."),
     "MAP": ("MAP", "Select the values as columns of their own."),
@@ -176,9 +173,9 @@ class ExpressionParser:
         return inner
 
     def _negated(self, operand: Node, at: int) -> Node:
-        if isinstance(operand, Literal) and operand.kind is LiteralKind.NUMBER:
+        if isinstance(operand, Literal) and operand.kind in _SIGNED:
             text = operand.text[1:] if operand.text.startswith("-") else "-" + operand.text
-            return Literal(LiteralKind.NUMBER, text, at)
+            return Literal(operand.kind, text, at)
         return self._operation("NEG", (operand,), at)
 
     def _word(self) -> Node:
@@ -194,8 +191,9 @@ class ExpressionParser:
             cursor.advance()
             kind = LiteralKind.NULL if word == "NULL" else LiteralKind.BOOLEAN
             return Literal(kind, word.lower(), token.start)
-        if word in TEMPORAL_WORDS and cursor.ahead(1).kind is Kind.STRING:
-            return temporal_literal(cursor, word)
+        time = time_literal(cursor)
+        if time is not None:
+            return time
         if word in _SPECIAL and (
             word == "CASE" or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is Kind.SYMBOL)
         ):
@@ -232,22 +230,18 @@ class ExpressionParser:
         cursor = self._cursor
         at = cursor.advance().start
         cursor.advance()
+        if word in AGGREGATES:
+            parts = read_aggregate(cursor, self.parse)
+            used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
+            depth = self._depth(used, at)
+            return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
-            arguments: tuple[Node, ...] = ()
-        else:
-            if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
-                raise cursor.script.error(
-                    at,
-                    f"aggregate {word}(…) is not supported",
-                    hint="A temporal join emits one row per record; aggregate downstream.",
-                )
-            arguments = self._arguments()
-        if cursor.at_words("OVER") or cursor.at_words("FILTER"):
-            raise cursor.script.error(
-                cursor.at,
-                f"{cursor.token.text.upper()} is not supported",
-                hint="A temporal join emits one row per record; aggregate downstream.",
-            )
+            return self._operation(word, (), at)
+        if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
+            known = "Aggregates are " + ", ".join(AGGREGATES) + "."
+            raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
+        arguments = self._arguments()
+        refuse_over(cursor)
         return self._operation(word, arguments, at)
 
     def _arguments(self) -> tuple[Node, ...]:

@@ -6,12 +6,13 @@ from dataclasses import replace
 from joins.expressions import Call, Case, Cast, Constant, Expression, ProcTime
 from joins.types import SqlType, TypeName
 from service.sql import functions
-from service.sql.argument_rules import check_count, check_pattern, round_type
+from service.sql.argument_rules import check_count, check_literals, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
 from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
 from service.sql.syntax import (
+    AggregateNode,
     CaseNode,
     CastNode,
     Literal,
@@ -21,7 +22,9 @@ from service.sql.syntax import (
     TypeNode,
 )
 from service.sql.text_limits import check_length, check_padding
+from service.sql.time_arithmetic import shifted
 from service.sql.type_rules import (
+    BIGINT,
     BOOLEAN,
     DOUBLE,
     INT,
@@ -59,7 +62,22 @@ class ExpressionPlanner:
             return self._explicit_cast(node)
         if isinstance(node, CaseNode):
             return self._case(node)
+        if isinstance(node, AggregateNode):
+            return self.aggregate(node)
         return self._operation(node)
+
+    def aggregate(self, node: AggregateNode) -> Typed:
+        """The value of an aggregate, which only windows have.
+
+        Raises:
+            SqlError: there is no window here.
+        """
+        raise self._script.error(
+            node.at,
+            f"aggregate {node.name} without a window and GROUP BY",
+            hint="Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) … "
+            "GROUP BY window_start, window_end; LEAST and GREATEST compare values of one row.",
+        )
 
     def condition(self, node: Node, what: str) -> Typed:
         """The typed form of a condition."""
@@ -215,6 +233,9 @@ class ExpressionPlanner:
 
     def _arithmetic(self, node: Operation) -> Typed:
         check_count(self._script, node, 2, 2)
+        moved = shifted(self, self._script, node)
+        if moved is not None:
+            return moved
         name = "%" if node.name == "MOD" else node.name
         left, right = self._numbers(node)
         result = arithmetic_type(name, left.type, right.type)
@@ -242,7 +263,7 @@ class ExpressionPlanner:
             if operand.type.name not in NUMERIC:
                 hint = "Cast it to a number."
                 if operand.type.name in TEMPORAL:
-                    hint = "Arithmetic with times is not supported; compare them instead."
+                    hint = "Add an INTERVAL to a time or subtract one; compare times instead."
                 if operand.type == STRING and node.name == "+":
                     hint = "Join texts with || or CONCAT, or cast to a number."
                 raise self._script.error(
@@ -302,8 +323,7 @@ class ExpressionPlanner:
         if function.call == "ROUND":
             result = round_type(self._script, arguments)
         check_length(self._script, node.at, function.call, arguments)
-        if function.call == "DATE_FORMAT":
-            check_pattern(self._script, arguments[1])
+        check_literals(self._script, function.call, arguments)
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
@@ -320,7 +340,8 @@ class ExpressionPlanner:
                 f"{node.name} takes {wanted}, not {type_text(argument.type)}",
                 hint=hint,
             )
-        return self.cast(argument, INT) if takes is Takes.WHOLE else argument
+        target = _CAST_TO.get(takes)
+        return argument if target is None else self.cast(argument, target)
 
     def _instr(self, node: Operation) -> Typed:
         """INSTR is POSITION with its arguments the other way round."""
@@ -354,8 +375,9 @@ def _result_nullable(function: Function, arguments: Sequence[Typed]) -> bool:
     return any(argument.nullable for argument in arguments)
 
 
+_CAST_TO = {Takes.WHOLE: INT, Takes.EPOCH: BIGINT}
 _NULL_TYPES = {
-    Takes.WHOLE: INT,
+    **_CAST_TO,
     Takes.NUMBER: INT,
     Takes.CONDITION: BOOLEAN,
     Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),

@@ -18,6 +18,7 @@ from service.sql.type_rules import (
     INT,
     INTEGERS,
     NUMERIC,
+    PROCTIME,
     STRING,
     TEMPORAL,
 )
@@ -28,6 +29,7 @@ class Takes(Enum):
 
     TEXT = auto()
     WHOLE = auto()
+    EPOCH = auto()
     NUMBER = auto()
     CONDITION = auto()
     CALENDAR = auto()
@@ -39,6 +41,7 @@ class Takes(Enum):
 ACCEPTED: dict[Takes, tuple[frozenset[TypeName], str]] = {
     Takes.TEXT: (frozenset((TypeName.STRING,)), "STRING"),
     Takes.WHOLE: (INTEGERS - {TypeName.BIGINT}, "INT"),
+    Takes.EPOCH: (INTEGERS, "BIGINT"),
     Takes.NUMBER: (NUMERIC, "a number"),
     Takes.CONDITION: (frozenset((TypeName.BOOLEAN,)), "BOOLEAN"),
     Takes.CALENDAR: (TEMPORAL - {TypeName.TIME}, "DATE or TIMESTAMP"),
@@ -154,6 +157,7 @@ FUNCTIONS: dict[str, Function] = {
         name: Function((Takes.CALENDAR,), _fixed(BIGINT), name)
         for name in ("QUARTER", "WEEK", "DAYOFWEEK", "DAYOFYEAR")
     },
+    "TO_TIMESTAMP_LTZ": Function((Takes.EPOCH, _W), _fixed(PROCTIME), "TO_TIMESTAMP_LTZ", 1),
     "DATE_FORMAT": _text("DATE_FORMAT", Takes.MOMENT, _T),
     "HOUR": Function((Takes.CLOCK,), _fixed(BIGINT), "HOUR"),
     "MINUTE": Function((Takes.CLOCK,), _fixed(BIGINT), "MINUTE"),
@@ -170,7 +174,7 @@ CALLS = (
     frozenset(function.call for function in FUNCTIONS.values())
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF"}
+    | {"NULLIF", "ADD_MONTHS"}
 )
 NAMES = tuple(
     sorted(
@@ -192,16 +196,29 @@ REFUSED: dict[str, str] = {
     "LOCALTIME": "Use CAST(LOCALTIMESTAMP AS TIME).",
     "TO_TIMESTAMP": "Use CAST(x AS TIMESTAMP(3)).",
     "TO_DATE": "Use CAST(x AS DATE).",
+    "TIMESTAMPADD": "Write x + INTERVAL '5' SECOND.",
+    "TIMESTAMPDIFF": "Keep both times, and subtract them downstream.",
+    "CURRENT_WATERMARK": "The job's status shows its watermarks; late records go to a table.",
+    "SOURCE_WATERMARK": "Write an expression, such as ts - INTERVAL '5' SECOND.",
     "REGEXP": "Use LIKE, STARTSWITH or POSITION; regular expressions have no bound on their cost.",
     "REGEXP_REPLACE": "Use REPLACE; regular expressions have no bound on their cost.",
     "REGEXP_EXTRACT": "Use SUBSTRING; regular expressions have no bound on their cost.",
     "REPEAT": "Use RPAD with a length.",
-    "SUM": "A temporal join emits one row per record; aggregate downstream.",
-    "COUNT": "A temporal join emits one row per record; aggregate downstream.",
-    "AVG": "A temporal join emits one row per record; aggregate downstream.",
-    "MIN": "A temporal join emits one row per record; use LEAST for several values of one row.",
-    "MAX": "A temporal join emits one row per record; use GREATEST for several values of one row.",
-    "TUMBLE": "Windows are not supported; aggregate downstream.",
-    "HOP": "Windows are not supported; aggregate downstream.",
-    "SESSION": "Windows are not supported; aggregate downstream.",
+    **dict.fromkeys(
+        ("TUMBLE", "HOP", "SESSION"),
+        "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) and GROUP BY "
+        "window_start, window_end.",
+    ),
+    **dict.fromkeys(
+        (
+            "FIRST_VALUE",
+            "LAST_VALUE",
+            "COLLECT",
+            "STDDEV_POP",
+            "STDDEV_SAMP",
+            "VAR_POP",
+            "VAR_SAMP",
+        ),
+        "Aggregates are COUNT, SUM, MIN, MAX, AVG and LISTAGG.",
+    ),
 }

@@ -8,10 +8,19 @@ from joins.plan import DimensionJoin, KeyPair
 from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
-from service.sql.syntax import CaseNode, CastNode, Node, Operation, Reference, TemporalJoin
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.syntax import (
+    AggregateNode,
+    CaseNode,
+    CastNode,
+    Node,
+    Operation,
+    Reference,
+    TemporalJoin,
+)
 from service.sql.type_rules import (
     APPROXIMATE,
+    INSTANTS,
     INTEGERS,
     STRING,
     TEMPORAL,
@@ -44,9 +53,8 @@ class JoinPlanner:
             filters: conditions that the dimension's rows must meet to be there at all.
 
         Raises:
-            SqlError: the time is not the probe's processing time, or no equality can be a key.
+            SqlError: no equality can be a key.
         """
-        self._check_time(node)
         planner = ExpressionPlanner(self.scope)
         keys: list[KeyPair] = []
         rest: list[Typed] = []
@@ -76,21 +84,6 @@ class JoinPlanner:
             f'{clause} has no equality between "{self.dimension.alias}" and the tables before it',
             hint=f"Add one such as {self.scope.relations[0].alias}.key = "
             f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
-        )
-
-    def _check_time(self, node: TemporalJoin) -> None:
-        before = replace(self.scope, relations=self.scope.relations[:-1])
-        relation, column = before.resolve(node.time)
-        if column.is_processing_time and relation is self.scope.relations[0]:
-            return
-        hint = (
-            "Declare proctime AS PROCTIME() in the probe and write FOR SYSTEM_TIME AS OF "
-            f"{self.scope.relations[0].alias}.proctime; event time is not supported."
-        )
-        raise self.scope.script.error(
-            node.time.at,
-            f'"{column.name}" is {type_text(column.type)}, not the probe\'s PROCTIME() column',
-            hint=hint,
         )
 
     def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
@@ -145,6 +138,34 @@ class JoinPlanner:
         )
 
 
+def system_time(scope: Scope, node: TemporalJoin) -> Column | None:
+    """The probe's rowtime column that a join names; None where it names the processing time.
+
+    Args:
+        scope: the relations before the dimension.
+        node: the join.
+
+    Raises:
+        SqlError: it names neither.
+    """
+    relation, column = scope.resolve(node.time)
+    probe = scope.relations[0]
+    if relation is probe and column.time is TimeAttribute.PROCESSING:
+        return None
+    if relation is probe and column.time is TimeAttribute.EVENT:
+        time = scope.typed(relation, column, node.time.at).expression
+        assert isinstance(time, Column), "a time attribute is a column of the first table"
+        return time
+    name = column.name if column.type.name in INSTANTS and relation is probe else "ts"
+    raise scope.script.error(
+        node.time.at,
+        f'"{column.name}" is {type_text(column.type)}, not the probe\'s PROCTIME() column nor its '
+        "rowtime",
+        hint=f"Declare in the probe WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND, or "
+        f"proctime AS PROCTIME() for the newest rows, and write {probe.alias}.column.",
+    )
+
+
 def is_key(scope: Scope, node: Node) -> bool:
     """Whether a condition compares a column of the last relation with those before it."""
     if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
@@ -177,6 +198,8 @@ def _references(node: Node) -> Iterator[Reference]:
             pending.extend(current.arguments)
         elif isinstance(current, CastNode):
             pending.append(current.operand)
+        elif isinstance(current, AggregateNode):
+            pending += [*current.arguments, current.where]
         elif isinstance(current, CaseNode):
             pending += [current.operand, current.otherwise]
             pending.extend(part for branch in current.branches for part in branch)

@@ -17,6 +17,7 @@ from service.sql.syntax import (
     MetadataColumn,
     Name,
     OptionNode,
+    WatermarkNode,
 )
 
 
@@ -31,6 +32,7 @@ def merged(script: Script, node: CreateTable, like: Like, base: CreateTable) -> 
         columns=_columns(script, node, like, base),
         primary_key=_key(script, node, like, base),
         options=_options(script, node, like, base),
+        watermark=_watermark(script, node, like, base),
         like=None,
     )
 
@@ -82,6 +84,21 @@ def _key(script: Script, node: CreateTable, like: Like, base: CreateTable) -> tu
             hint="Leave the key out or write LIKE … (EXCLUDING CONSTRAINTS).",
         )
     return base.primary_key
+
+
+def _watermark(
+    script: Script, node: CreateTable, like: Like, base: CreateTable
+) -> WatermarkNode | None:
+    merging = like.merging[Feature.WATERMARKS]
+    if merging is Merging.EXCLUDING or base.watermark is None:
+        return node.watermark
+    if node.watermark is not None and merging is Merging.INCLUDING:
+        raise script.error(
+            node.watermark.at,
+            f'table "{base.name.text}" has a WATERMARK already',
+            hint="Leave it out or write LIKE … (OVERWRITING WATERMARKS).",
+        )
+    return node.watermark or base.watermark
 
 
 def _options(

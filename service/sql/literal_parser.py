@@ -5,11 +5,12 @@ import re
 
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import Kind, Token
+from service.sql.interval_literals import at_interval, interval_literal
 from service.sql.syntax import Literal, LiteralKind
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
-TEMPORAL_WORDS = {
+_TEMPORAL = {
     "DATE": (LiteralKind.DATE, _DATE, "2024-01-31"),
     "TIME": (LiteralKind.TIME, _TIME, "23:59:59"),
     "TIMESTAMP": (LiteralKind.TIMESTAMP, f"{_DATE} {_TIME}", "2024-01-31 23:59:59"),
@@ -51,9 +52,14 @@ def fraction(cursor: TokenCursor) -> Literal:
     return _number(cursor, Token(Kind.NUMBER, "." + digits.text, point.start, digits.end))
 
 
-def temporal_literal(cursor: TokenCursor, word: str) -> Literal:
-    """Read DATE, TIME or TIMESTAMP and the text after it."""
-    kind, pattern, example = TEMPORAL_WORDS[word]
+def time_literal(cursor: TokenCursor) -> Literal | None:
+    """Read DATE, TIME or TIMESTAMP and the text after it, or an INTERVAL, if one comes next."""
+    if at_interval(cursor):
+        return interval_literal(cursor)
+    word = cursor.token.text.upper()
+    if word not in _TEMPORAL or cursor.ahead(1).kind is not Kind.STRING:
+        return None
+    kind, pattern, example = _TEMPORAL[word]
     cursor.advance()
     token = cursor.advance()
     if not re.fullmatch(pattern, token.text, re.ASCII) or not _on_calendar(kind, token.text):

@@ -19,12 +19,19 @@ def typed_literal(script: Script, node: Literal) -> Typed:
     """A literal with Flink's type: the narrowest of INT, BIGINT and DECIMAL for whole numbers.
 
     Raises:
-        SqlError: a number has more digits than DECIMAL can hold.
+        SqlError: a number has more digits than DECIMAL can hold, or it is an INTERVAL, which is no
+            value by itself.
     """
     if node.kind is LiteralKind.NULL:
         return Typed(Constant(None, STRING), nullable=True, at=node.at, is_bare_null=True)
     if node.kind is LiteralKind.NUMBER:
         return _number(script, node)
+    if node.kind in (LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS):
+        raise script.error(
+            node.at,
+            "an INTERVAL is no value here",
+            hint="Add it to a TIMESTAMP or subtract it from one: ts - INTERVAL '5' SECOND.",
+        )
     if node.kind in (LiteralKind.TIME, LiteralKind.TIMESTAMP):
         name = TypeName[node.kind.name]
         sql_type = SqlType(name, len(node.text.partition(".")[2]))

@@ -12,7 +12,10 @@ from service.sql.options import CONNECTORS, Option, OptionType
 from service.sql.script import Script
 from service.sql.syntax import CreateTable, OptionNode
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+_UNITS_MS = {
+    **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
+    "d": 86_400_000,
+}
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),

@@ -52,6 +52,45 @@ _LOOKUP = Option(
     OptionType.CHOICE,
     choices=tuple(LookupStrategy),
 )
+EMIT_STRATEGY = "scan.watermark.emit.strategy"
+IDLE_TIMEOUT = "scan.watermark.idle-timeout"
+MAX_FUTURE = "scan.watermark.max-future"
+LATE_RECORDS = "late-records.path"
+_PATH = (
+    r"(?:file://(?=/))?/?"
+    r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)*/?"
+)
+_PATH_FORM = 'a path without "..": relative to the warehouse, absolute, or file:///…'
+_IDLE = Option(
+    IDLE_TIMEOUT,
+    "A partition without records for longer does not hold back the watermark; 0 s for never, the "
+    "setting table.exec.source.idle-timeout when missing.",
+    OptionType.DURATION,
+    highest=86_400_000,
+    form="0 s to 1 d, such as 30 s",
+)
+_WATERMARK = (
+    Option(
+        EMIT_STRATEGY,
+        "When a record's watermark holds: from the next batch on, or for the very next record.",
+        OptionType.CHOICE,
+        choices=("on-periodic", "on-event"),
+    ),
+    _IDLE,
+    Option(
+        MAX_FUTURE,
+        "A record whose time is further ahead of the clock is a dead letter; 1 d when missing.",
+        OptionType.DURATION,
+        highest=3_650 * 86_400_000,
+        form="0 s to 3650 d, such as 1 h",
+    ),
+    Option(
+        LATE_RECORDS,
+        "Delta table of the records that come too late; one of the job's own when missing.",
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+)
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -114,6 +153,7 @@ _MYSQL = (
         highest=1024,
     ),
     _LOOKUP,
+    _IDLE,
 )
 _KAFKA = (
     Option(
@@ -216,15 +256,15 @@ _KAFKA = (
     ),
     Option("properties.sasl.username", "User of the login.", reference=True),
     Option("properties.sasl.password", "Its password.", credential=True, reference=True),
+    *_WATERMARK,
 )
 _DELTA = (
     Option(
         "path",
         "Where the table is: relative to the warehouse, absolute, or file:///…; without `..`.",
         required=True,
-        pattern=r"(?:file://(?=/))?/?"
-        r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)*/?",
-        form='a path without "..": relative to the warehouse, absolute, or file:///…',
+        pattern=_PATH,
+        form=_PATH_FORM,
     ),
     Option(
         "row-metadata",
@@ -249,6 +289,7 @@ _DELTA = (
         highest=1024,
     ),
     _LOOKUP,
+    _IDLE,
     Option(
         "sink.writer",
         "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
@@ -289,6 +330,7 @@ _DATAGEN = (
         lowest=1,
         highest=65_536,
     ),
+    *_WATERMARK,
 )
 _PRINT = (Option("print-identifier", "Put in front of each row.", default=""),)
 CONNECTORS: dict[str, tuple[Option, ...]] = {

@@ -12,10 +12,11 @@ from joins.plan import (
     ProbeSource,
     StartupMode,
 )
-from service.sql.catalog import Table, computed_columns
+from service.sql.catalog import Table, computed_columns, relation_of
 from service.sql.connectors import KafkaTable
 from service.sql.query_planner import Base
 from service.sql.script import Script
+from service.sql.session import Session
 
 PREVIEW_RECORDS = 10_000
 
@@ -55,6 +56,21 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
         ),
     )
     return probe, tuple(warnings)
+
+
+def with_watermark(session: Session, probe: ProbeSource, base: Base, extent: Extent) -> ProbeSource:
+    """`probe` with the watermark of its table, which the job waits for.
+
+    Its late records go to a table of the user's, but not those of a preview.
+    """
+    watermark = base.table.watermark
+    assert watermark is not None, "a column is a rowtime by its WATERMARK FOR"
+    relation = relation_of(session.script, base.table, base.alias, base.alias)
+    return replace(
+        probe,
+        watermark=watermark.spec(session.script, relation, session.settings),
+        late_records_path=None if extent is Extent.PREVIEW else watermark.late_records_path,
+    )
 
 
 def _kafka(found: KafkaTable, extent: Extent) -> KafkaSource:

@@ -5,24 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from joins.expressions import Column
-from joins.plan import (
-    ChosenBy,
-    DatagenSource,
-    Dimension,
-    DimensionJoin,
-    DimensionSource,
-    JoinType,
-    Lookup,
-    LookupStrategy,
-    MysqlCdcSource,
-)
-from joins.types import TypeName
-from service.sql.catalog import Table, check_dimension, relation_of
-from service.sql.connectors import DeltaTable, KafkaTable
+from joins.plan import DatagenSource, Dimension, DimensionJoin, JoinType
+from service.sql.catalog import Table, relation_of
+from service.sql.connectors import KafkaTable
+from service.sql.dimension_planner import check_not_written, check_versioned, plan_dimension
 from service.sql.expression_planner import ExpressionPlanner
-from service.sql.join_planner import JoinPlanner, conjuncts, is_key
-from service.sql.options import LOOKUP_STRATEGY
-from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.join_planner import JoinPlanner, conjuncts, is_key, system_time
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
 from service.sql.script import Script
 from service.sql.syntax import (
     CreateView,
@@ -36,6 +25,7 @@ from service.sql.syntax import (
     Star,
     TemporalJoin,
 )
+from service.sql.window_stage import WindowStage
 
 MAX_DIMENSIONS = 32
 MAX_VIEW_DEPTH = 32
@@ -89,6 +79,7 @@ class QueryPlanner:
         joins: all joins, those in views too.
         filters: all WHERE conditions.
         tables: that are read, with their hints.
+        windows: the window, if there is one.
     """
 
     relations: Relations
@@ -100,8 +91,12 @@ class QueryPlanner:
     joins: list[DimensionJoin] = field(default_factory=list)
     filters: list[Typed] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    windows: WindowStage = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _depth: int = 0
+
+    def __post_init__(self) -> None:
+        self.windows = WindowStage(self.relations.script, self.relations.settings)
 
     @property
     def script(self) -> Script:
@@ -114,7 +109,10 @@ class QueryPlanner:
         Raises:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
-        scope = Scope(self.script, (self._first(select.probe),))
+        first = self._first(select.probe)
+        if select.window is not None:
+            first = self.windows.open(select.window, first)
+        scope = Scope(self.script, (first,))
         where = [] if select.where is None else [select.where]
         if any(join.condition is None for join in select.joins):
             where = [part for node in where for part in conjuncts(node)]
@@ -124,8 +122,15 @@ class QueryPlanner:
         planner = ExpressionPlanner(scope)
         for node_of_where in moved:
             planner.condition(node_of_where, "the WHERE condition")
-        self.filters += [planner.condition(node, "the WHERE condition") for node in where]
-        return list(self._selected(planner, scope, select))
+        conditions = [planner.condition(node, "the WHERE condition") for node in where]
+        self.filters += [found for found in conditions if not self.windows.takes(found)]
+
+        def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
+            return list(self._selected(planner, scope, select))
+
+        if select.group_by is None:
+            return selected(planner)
+        return self.windows.group(scope, select, select.group_by, selected)
 
     def view(self, view: CreateView) -> list[ScopeColumn]:
         """The columns of a view, named.
@@ -212,9 +217,11 @@ class QueryPlanner:
         self, scope: Scope, node: TemporalJoin, where: list[Node], moved: list[Node]
     ) -> Scope:
         """`scope` with the dimension; its conditions in WHERE go from `where` to `moved`."""
+        self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
+        time = system_time(scope, node)
         side = self._dimension_side(node.relation)
-        self._add_dimension(side.table, node.relation.table)
+        self._add_dimension(side.table, node, time)
         joined = Scope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
@@ -223,7 +230,10 @@ class QueryPlanner:
             where[:] = [part for part in where if not is_key(joined, part)]
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
-        self.joins.append(planner.plan(node, conditions, side.filters))
+        join = replace(planner.plan(node, conditions, side.filters), time=time)
+        if time is not None:
+            check_versioned(self.script, node, side.table, join)
+        self.joins.append(join)
         if node.join_type is JoinType.LEFT:
             seen = replace(side.relation, columns=tuple(self._outer(side)))
             return Scope(self.script, (*scope.relations, seen))
@@ -261,38 +271,35 @@ class QueryPlanner:
             return self._view_side(found, node)
         table = self.relations.hinted(found, node.options)
         source = self._new_source(node.alias)
-        return _DimensionSide(table, relation_of(self.script, table, node.alias.text, source))
+        relation = relation_of(self.script, table, node.alias.text, source)
+        return _DimensionSide(table, _without_time(relation))
 
     def _view_side(self, view: CreateView, node: Relation) -> _DimensionSide:
         """A view of one dimension: its columns, and its WHERE as a condition of each match."""
         inner = QueryPlanner(self.relations, _taken=self._taken, _depth=self._depth)
         columns = inner.view(view)
-        if inner.joins or inner.base is None:
+        if inner.joins or inner.base is None or inner.windows.is_used:
+            has = "has a window" if inner.windows.is_used else "joins tables"
             raise self.script.error(
                 node.table.at,
-                f'view "{view.name.text}" joins tables, so it cannot be a dimension',
+                f'view "{view.name.text}" {has}, so it cannot be a dimension',
                 hint="Join the tables of the view one after the other, or make the view the probe.",
             )
         base = inner.base
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
-        return _DimensionSide(base.table, relation, tuple(inner.filters))
+        return _DimensionSide(base.table, _without_time(relation), tuple(inner.filters))
 
-    def _add_dimension(self, table: Table, name: Name) -> None:
-        connector = table.connector
-        if isinstance(connector, DeltaTable):
-            self._check_delta_dimension(table, connector)
-            source: DimensionSource = connector.source
-        elif isinstance(connector, MysqlCdcSource):
-            source = connector
-        else:
+    def _add_dimension(self, table: Table, node: TemporalJoin, time: Column | None) -> None:
+        name = node.relation.table
+        dimension = plan_dimension(self.relations, table, name, is_versioned=time is not None)
+        if self.written is not None and self.written_at is not None:
+            check_not_written(self.script, table, self.written, self.written_at)
+        if self.joins and (self.joins[0].time is None) != (time is None):
             raise self.script.error(
-                name.at,
-                f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-                hint="Join a mysql-cdc or a delta table.",
+                node.time.at,
+                "a statement joins by event time or by processing time, not by both",
+                hint="Use one time in every FOR SYSTEM_TIME AS OF, or split the job in two.",
             )
-        dimension = Dimension(
-            table.name, source, table.fields, table.primary_key, self._lookup(table)
-        )
         if self.dimensions.setdefault(table.name, dimension) != dimension:
             raise self.script.error(
                 name.at,
@@ -300,32 +307,6 @@ class QueryPlanner:
                 hint="Give both roles the same hint, or put the options into CREATE TABLE.",
             )
         self.tables.append(table)
-
-    def _lookup(self, table: Table) -> Lookup:
-        if table.lookup_strategy is not None:
-            return Lookup(table.lookup_strategy, ChosenBy.OPTION)
-        strategy = self.relations.settings.get(LOOKUP_STRATEGY)
-        return Lookup() if strategy is None else Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
-
-    def _check_delta_dimension(self, table: Table, connector: DeltaTable) -> None:
-        check_dimension(self.script, table)
-        check_no_effect(self.script, table, connector.sink_options, "a dimension")
-        written = None if self.written is None else self.written.connector
-        if self.written_at is not None and _same_path(written, connector):
-            raise self.script.error(
-                self.written_at,
-                f'table "{table.name}" is joined, and written by the same job',
-                hint="Write to another path; another job may then join that table.",
-            )
-        for column in table.fields:
-            if column.type.name is TypeName.TIME:
-                raise self.script.error(
-                    table.at,
-                    f'column "{column.name}" of delta table "{table.name}" is TIME, which Delta '
-                    "does not have",
-                    hint="Declare it as the table has it; a TIME that this service wrote is BIGINT "
-                    "there, microseconds since midnight.",
-                )
 
     def _selected(
         self, planner: ExpressionPlanner, scope: Scope, select: Select
@@ -338,36 +319,21 @@ class QueryPlanner:
                         yield replace(column, value=scope.typed(relation, column, item.at))
                 continue
             typed = planner.plan(item.expression)
-            name, is_time = _name_and_time(scope, item.expression)
+            name, time = _name_and_time(scope, item.expression)
             if item.alias is not None:
                 name = item.alias.text
-            yield ScopeColumn(name, typed.type, typed.nullable, is_time, typed)
+            yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
 
 
-def check_no_effect(script: Script, table: Table, options: tuple[str, ...], what: str) -> None:
-    """See that `what` the table is here takes all of its options.
-
-    Raises:
-        SqlError: one of `options`, which have no effect here, is given.
-    """
-    if options:
-        raise script.error(
-            table.at,
-            f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
-            hint="Remove the option.",
-        )
+def _without_time(relation: ScopeRelation) -> ScopeRelation:
+    """The relation of a dimension, whose times are plain columns of the joined row."""
+    return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))
 
 
-def _same_path(one: object, other: DeltaTable) -> bool:
-    if not isinstance(one, DeltaTable):
-        return False
-    paths = [table.sink.path.removeprefix("file://").rstrip("/") for table in (one, other)]
-    return paths[0] == paths[1]
-
-
-def _name_and_time(scope: Scope, node: Node) -> tuple[str, bool]:
-    """The name that an expression gives its column, and whether it is the processing time."""
+def _name_and_time(scope: Scope, node: Node) -> tuple[str, TimeAttribute | None]:
+    """The name that an expression gives its column, and the time attribute that it is."""
     if isinstance(node, Reference):
         _, column = scope.resolve(node)
-        return column.name, column.is_processing_time
-    return "", isinstance(node, Operation) and node.name == "PROCTIME"
+        return column.name, column.time
+    is_now = isinstance(node, Operation) and node.name == "PROCTIME"
+    return "", TimeAttribute.PROCESSING if is_now else None

@@ -1,6 +1,7 @@
 """Which columns an expression can see, and the typed expressions made of them."""
 
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from joins.expressions import Column as PlanColumn
 from joins.expressions import Expression
@@ -38,19 +39,26 @@ class Typed:
         return self.expression.type
 
 
+class TimeAttribute(Enum):
+    """A column that is the time of a stream: PROCTIME(), or the one of WATERMARK FOR."""
+
+    PROCESSING = auto()
+    EVENT = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
     """A column that can be named.
 
     Attributes:
-        is_processing_time: it is the probe's PROCTIME() column.
+        time: what time attribute of the first table it is, None for a plain column.
         value: of a view's column, what it is over the tables below; None for a table's own.
     """
 
     name: str
     type: SqlType
     nullable: bool
-    is_processing_time: bool = False
+    time: TimeAttribute | None = None
     value: Typed | None = None
 
 

@@ -20,6 +20,9 @@ MAX_TRIGGER_INTERVAL_MS = 3_600_000
 PIPELINE_NAME = "pipeline.name"
 TRIGGER_INTERVAL = "sluice.trigger-interval"
 RUNTIME_MODE = "execution.runtime-mode"
+SOURCE_IDLE_TIMEOUT = "table.exec.source.idle-timeout"
+ALLOW_LATENESS = "table.exec.emit.allow-lateness"
+MAX_LATENESS_MS = 365 * 86_400_000
 BATCH = "batch"
 
 
@@ -51,6 +54,14 @@ def _interval(value: str) -> str | None:
     return f"{milliseconds} ms" if in_range else None
 
 
+def _up_to(most_ms: int) -> Callable[[str], str | None]:
+    def normal(value: str) -> str | None:
+        milliseconds = duration_ms(value)
+        return None if milliseconds is None or milliseconds > most_ms else f"{milliseconds} ms"
+
+    return normal
+
+
 def _one_of(*accepted: str) -> Callable[[str], str | None]:
     known = {value.lower(): value for value in accepted}
     return lambda value: known.get(value.lower())
@@ -77,6 +88,18 @@ SETTINGS: dict[str, Setting] = {
         "streaming",
         "streaming or batch",
         _one_of("streaming", BATCH),
+    ),
+    SOURCE_IDLE_TIMEOUT: Setting(
+        "After which a partition without records does not hold back the watermark.",
+        "0 ms, which is never",
+        "0 s to 1 d, such as 30 s",
+        _up_to(86_400_000),
+    ),
+    ALLOW_LATENESS: Setting(
+        "How long a window takes late records after it was emitted; each gives an update.",
+        "0 ms",
+        "0 s to 365 d, such as 1 min",
+        _up_to(MAX_LATENESS_MS),
     ),
     "table.local-time-zone": Setting(
         "Times are always in UTC; accepted so that scripts for Flink run unchanged.",

@@ -1,5 +1,7 @@
 """CREATE TABLE: columns, key, options, and LIKE another table."""
 
+from dataclasses import dataclass, field
+
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import Kind
 from service.sql.expression_parser import ExpressionParser
@@ -16,6 +18,7 @@ from service.sql.syntax import (
     OptionNode,
     PhysicalColumn,
     TypeNode,
+    WatermarkNode,
 )
 from service.sql.type_parser import parse_type
 
@@ -23,11 +26,21 @@ _FORM = "Write CREATE TABLE name (columns) WITH (options)."
 _OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
 _LIKE_FORM = (
     "Write LIKE table (INCLUDING ALL OVERWRITING OPTIONS), or {INCLUDING | EXCLUDING} "
-    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS}."
+    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | WATERMARKS}."
 )
-_FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "WATERMARKS", "DISTRIBUTION")
+_WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
+_FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "DISTRIBUTION")
 _BY_DEFAULT = dict.fromkeys(Feature, Merging.INCLUDING) | {Feature.OPTIONS: Merging.OVERWRITING}
 _CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
+
+
+@dataclass(slots=True)
+class _Schema:
+    """What stands between the parentheses of a CREATE TABLE, as far as it was read."""
+
+    columns: list[ColumnNode] = field(default_factory=list)
+    keys: list[tuple[Name, ...]] = field(default_factory=list)
+    watermark: WatermarkNode | None = None
 
 
 class TableParser:
@@ -48,11 +61,10 @@ class TableParser:
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.name("a table name")
         refuse_qualified(cursor, name)
-        columns: tuple[ColumnNode, ...] = ()
-        primary_key: tuple[Name, ...] = ()
+        schema = _Schema()
         self._refuse_query()
         if not cursor.at_words("LIKE") and not cursor.at_words("WITH"):
-            columns, primary_key = self._columns()
+            self._read(schema)
         self._table_clauses()
         options: tuple[OptionNode, ...] = ()
         if not cursor.at_words("LIKE"):
@@ -60,7 +72,16 @@ class TableParser:
             options = cursor.options(_OPTIONS_FORM)
         self._refuse_query()
         like = self._like() if cursor.accept_words("LIKE") else None
-        return CreateTable(name, if_not_exists, columns, primary_key, options, at, like)
+        return CreateTable(
+            name=name,
+            if_not_exists=if_not_exists,
+            columns=tuple(schema.columns),
+            primary_key=schema.keys[0] if schema.keys else (),
+            options=options,
+            at=at,
+            like=like,
+            watermark=schema.watermark,
+        )
 
     def _refuse_query(self) -> None:
         cursor = self._cursor
@@ -103,34 +124,47 @@ class TableParser:
                 return word
         raise self._cursor.unexpected("what of the table is meant", hint=_LIKE_FORM)
 
-    def _columns(self) -> tuple[tuple[ColumnNode, ...], tuple[Name, ...]]:
+    def _read(self, schema: _Schema) -> None:
         cursor = self._cursor
         cursor.expect_symbol("(", hint="List the columns: CREATE TABLE name (id BIGINT, …).")
-        columns: list[ColumnNode] = []
-        keys: list[tuple[Name, ...]] = []
         while True:
             at = cursor.at
-            if not self._constraint(keys):
-                columns.append(self._column(keys))
-            limit_columns(cursor, len(columns), at)
-            if len(keys) > 1:
+            if cursor.at_words("WATERMARK", "FOR"):
+                self._watermark(schema)
+            elif not self._constraint(schema.keys):
+                schema.columns.append(self._column(schema.keys))
+            limit_columns(cursor, len(schema.columns), at)
+            if len(schema.keys) > 1:
                 raise cursor.script.error(
                     at, "a second primary key", hint="Write PRIMARY KEY (a, b) NOT ENFORCED once."
                 )
             if not cursor.accept_symbol(","):
                 break
         cursor.expect_symbol(")", hint="Separate columns by commas and close the list.")
-        return tuple(columns), keys[0] if keys else ()
+
+    def _watermark(self, schema: _Schema) -> None:
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect_words("WATERMARK", "FOR", hint=_WATERMARK_FORM)
+        if schema.watermark is not None:
+            raise cursor.script.error(
+                at, "a second WATERMARK FOR", hint="A table has one time: keep one of the two."
+            )
+        column = cursor.name("a column name", hint=_WATERMARK_FORM)
+        if cursor.at_symbol("."):
+            raise cursor.script.error(
+                column.at,
+                f'WATERMARK FOR names a field inside "{column.text}"',
+                hint="Name a column of the table; a computed column may take a field out.",
+            )
+        cursor.expect_words("AS", hint=_WATERMARK_FORM)
+        start = cursor.at
+        expression = self._expressions.parse()
+        schema.watermark = WatermarkNode(column, expression, at, start, cursor.end_of_last)
 
     def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
         """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
         cursor = self._cursor
-        if cursor.at_words("WATERMARK", "FOR"):
-            raise cursor.script.error(
-                cursor.at,
-                "WATERMARK FOR is not supported",
-                hint="Declare a processing-time column instead: proctime AS PROCTIME().",
-            )
         if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (Kind.WORD, Kind.QUOTED_NAME):
             cursor.advance()
             cursor.name("a constraint name")

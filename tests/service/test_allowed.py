@@ -112,3 +112,12 @@ def test_an_output_is_never_among_our_own_files(places):
 def test_a_list_that_is_none_is_refused(given):
     with pytest.raises(ConfigError, match="SLUICE_ALLOWED"):
         Settings.load(**given)
+
+
+def test_the_path_of_late_records_is_confined_as_an_output(places):
+    late = replace(PLAN, probe=replace(PLAN.probe, late_records_path=at("{lake}/late", places)))
+    check_allowed(late, places)
+    for path in ("/etc/late", at("{lake}/jobs/one", places)):
+        outside = replace(PLAN.probe, late_records_path=path)
+        with pytest.raises(NotAllowedError):
+            check_allowed(replace(PLAN, probe=outside), places)

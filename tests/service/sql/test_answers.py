@@ -49,24 +49,36 @@ def rows(script):
 def test_a_table_is_described():
     script = TABLES.replace("n INT", "n INT METADATA FROM 'partition' VIRTUAL") + "DESCRIBE s;"
     answer = only(script)
-    assert answer.columns == ("name", "type", "null", "key", "extras")
+    assert answer.columns == ("name", "type", "null", "key", "extras", "watermark")
     assert answer.line == script.count("\n") + 1
     assert list(answer.rows) == [
-        ("k", "BIGINT", "TRUE", None, None),
-        ("n", "INT", "FALSE", None, "METADATA FROM 'partition' VIRTUAL"),
-        ("t", "STRING", "TRUE", None, None),
-        ("ok", "BOOLEAN", "TRUE", None, None),
-        ("r", "DOUBLE", "TRUE", None, None),
-        ("p", "TIMESTAMP_LTZ(3)", "FALSE", None, "AS PROCTIME()"),
+        ("k", "BIGINT", "TRUE", None, None, None),
+        ("n", "INT", "FALSE", None, "METADATA FROM 'partition' VIRTUAL", None),
+        ("t", "STRING", "TRUE", None, None, None),
+        ("ok", "BOOLEAN", "TRUE", None, None, None),
+        ("r", "DOUBLE", "TRUE", None, None, None),
+        ("p", "TIMESTAMP_LTZ(3)", "FALSE", None, "AS PROCTIME()", None),
     ]
-    assert rows(TABLES + "DESC d;")[0] == ["id", "BIGINT", "FALSE", "PRI(id)", None]
+    assert rows(TABLES + "DESC d;")[0] == ["id", "BIGINT", "FALSE", "PRI(id)", None, None]
+
+
+def test_a_described_table_shows_its_watermark():
+    time = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, p AS PROCTIME()"
+    script = TABLES.replace("p AS PROCTIME()", time)
+    assert rows(script + "DESCRIBE s;")[5] == [
+        *("ts", "TIMESTAMP(3)", "TRUE", None, None),
+        "ts - INTERVAL '5' SECOND",
+    ]
+    (shown,) = rows(script + "SHOW CREATE TABLE s;")
+    assert "WATERMARK FOR `ts` AS ts - INTERVAL '5' SECOND" in shown[0]
+    assert shown == rows(f"{shown[0]}; SHOW CREATE TABLE s;")[0]
 
 
 def test_a_view_is_described_by_the_types_of_its_query():
     view = "CREATE VIEW v AS SELECT k + 1 AS next, 'a' AS letter FROM s; DESCRIBE v;"
     assert rows(TABLES + view) == [
-        ["next", "BIGINT", "TRUE", None, None],
-        ["letter", "STRING", "FALSE", None, None],
+        ["next", "BIGINT", "TRUE", None, None, None],
+        ["letter", "STRING", "FALSE", None, None, None],
     ]
 
 

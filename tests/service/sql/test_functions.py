@@ -70,6 +70,21 @@ def test_planned_expression_evaluates_to_its_type(text, row):
         assert row is None or TEXT_CASTS.search(text) or result.errors == {}
 
 
+UNFIT = {
+    "TO_TIMESTAMP_LTZ(9223372036854775807, 3)": "TO_TIMESTAMP_LTZ",
+    "TO_TIMESTAMP_LTZ(-62135596801, 0)": "TO_TIMESTAMP_LTZ",
+    "TO_TIMESTAMP_LTZ(253402300799, 0) + INTERVAL '3650000' DAY": None,
+}
+
+
+@pytest.mark.parametrize(("expression", "failed"), UNFIT.items(), ids=UNFIT)
+def test_a_time_that_does_not_fit_fails_its_row(expression, failed):
+    (column,) = plan(selecting(expression, "TIMESTAMP_LTZ(3)")).output
+    result = evaluate_rows(column.expression, Scope(column_of(None), 1, 0))
+    assert (result.values.null_count == 1) == (failed is not None)
+    assert [failed in reason for reason in result.errors.values()] == [True] * bool(failed)
+
+
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 RESULTS = {
     "CONCAT_WS('~', 'AA', CAST(NULL AS STRING), 'BB', '', 'CC')": "AA~BB~~CC",
@@ -124,6 +139,16 @@ RESULTS = {
     "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05', 'HH''h''mm 100%')": "13h04 100%",
     "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'yyyy')": None,
     "DATE_FORMAT(CURRENT_TIMESTAMP, 'yyyyMMdd')": "20231114",
+    "TIMESTAMP '2024-02-29 00:00:00' + INTERVAL '1.5' SECOND": "2024-02-29 00:00:01.500",
+    "TIMESTAMP '1970-01-01 00:00:00' - INTERVAL '1' DAY": "1969-12-31 00:00:00",
+    "CAST(NULL AS TIMESTAMP(3)) - INTERVAL '1' DAY": None,
+    "TIMESTAMP '2024-03-31 13:04:05' - INTERVAL '1' MONTH": "2024-02-29 13:04:05",
+    "TIMESTAMP '1969-12-31 23:59:59' + INTERVAL '2' MONTH": "1970-02-28 23:59:59",
+    "TIMESTAMP '2024-02-29 00:00:00' + INTERVAL '1' YEAR": "2025-02-28 00:00:00",
+    "TO_TIMESTAMP_LTZ(1700000000123, 3)": "2023-11-14 22:13:20.123",
+    "TO_TIMESTAMP_LTZ(-1)": "1969-12-31 23:59:59.999",
+    "TO_TIMESTAMP_LTZ(4, 0)": "1970-01-01 00:00:04.000",
+    "TO_TIMESTAMP_LTZ(CAST(NULL AS BIGINT), 3)": None,
 }
 
 

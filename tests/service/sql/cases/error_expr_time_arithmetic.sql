@@ -1,4 +1,4 @@
--- error: Arithmetic with times is not supported
+-- error: Add an INTERVAL to a time or subtract one
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

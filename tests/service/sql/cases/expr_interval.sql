@@ -1,4 +1,4 @@
--- error: INTERVAL is not supported
+-- plan: SELECT (s.ts - INTERVAL '300' SECOND) AS x
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
