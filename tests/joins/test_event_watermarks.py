@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +17,39 @@ from joins.build_side import (
     read_event_state,
     stage_changes,
 )
+from joins.checkpoint import Checkpoint
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.expressions import Call, Column, Constant
 from joins.fold_commits import fold_metadata
+from joins.history import HistoryPlaces
 from joins.index_source import DimensionTables, IndexSource
 from joins.kernels.digest import ChangelogDigest
 from joins.kernels.envelope import BinlogPosition, CapturedColumn, encode_watermark
 from joins.kernels.index import DimensionIndex, IndexSpec
+from joins.kernels.probe import index_spec, kernel_spec
 from joins.kernels.wire import Encoding
 from joins.maintenance import Maintenance, UpkeepSettings
-from joins.plan import Dimension, Field, MysqlCdcSource, WatermarkSpec
+from joins.past_indexes import PastIndexes
+from joins.plan import (
+    DeltaSink,
+    Dimension,
+    DimensionJoin,
+    Field,
+    JoinPlan,
+    JoinType,
+    KafkaOptions,
+    KafkaSource,
+    KeyPair,
+    MysqlCdcSource,
+    OutputColumn,
+    ProbeSource,
+    WatermarkSpec,
+)
+from joins.probe_task import IndexPlace
+from joins.row_matches import RowMatches
 from joins.staging import merge_reports
 from joins.types import SqlType, TypeName
+from tests.support.probe import PIN, clicks
 
 BIGINT, TIME = SqlType(TypeName.BIGINT), SqlType(TypeName.TIMESTAMP, 3)
 COLUMNS = (
@@ -247,3 +269,40 @@ def test_the_keeper_leaves_out_what_nobody_asks_for(side):
     side.dimension.trim_to(55)
     side.dimension.keeper.prepare(version)
     assert side.seen(version, range(55, 70)) == {t: t // 10 for t in range(55, 70)}
+
+
+# Looking back
+# ----------------------------------------------------------------------------------------------
+
+
+def test_the_row_that_a_record_has_met_is_the_version_of_its_time(side):
+    version = updated(side, 4)
+    ts, id_ = Column("o", "ts", TIME), Column("o", "id", BIGINT)
+    probe = ProbeSource(
+        "o",
+        "orders",
+        KafkaSource(KafkaOptions("localhost:9092", "orders")),
+        (Field("id", BIGINT), Field("ts", TIME)),
+        watermark=WatermarkSpec("ts", ts),
+    )
+    join = DimensionJoin("r", "rates", JoinType.INNER, (KeyPair(id_, "id"),), time=ts)
+    output = (OutputColumn("id", id_),)
+    plan = JoinPlan("job", "", probe, (RATES,), (join,), None, output, "out", DeltaSink("out"))
+    places = HistoryPlaces(
+        app_id="app",
+        checkpoint=Checkpoint(side.root / "checkpoint"),
+        kernel=kernel_spec(plan),
+        roles={"r": IndexPlace("rates", side.root / "index", index_spec(plan, join, 1))},
+        tables={"rates": side.root},
+        dimensions={"rates": RATES},
+        dead_letters=side.root / "dead_letters",
+        replays=side.root / "replays",
+        output=None,
+        probe_kafka=probe.source.kafka,
+        sink=plan.sink,
+    )
+    pin = replace(PIN, versions={"rates": version})
+    with PastIndexes(places) as indexes:
+        order = clicks(b'{"id": 1, "ts": "1970-01-01 00:00:00.025"}')
+        (role,) = RowMatches(places, indexes).of(order, indexes.of(pin.versions), pin)
+    assert [(row["id"], row["rate"]) for row in role["rows"]] == [(1, 2)]
