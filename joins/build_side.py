@@ -5,8 +5,8 @@ its batch number; only after that commit its watermarks go on. The dimension ver
 Delta version.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_log import Change, DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.kernels.digest import (
     COMPACTED_READS,
@@ -22,10 +22,11 @@ from joins.kernels.digest import (
     ChangelogDigest,
     ChangelogState,
 )
-from joins.kernels.envelope import CapturedColumn, changelog_schema, decode
+from joins.kernels.envelope import CapturedColumn, changelog_schema, decode, now_ms
+from joins.kernels.event_marks import EventState
 from joins.kernels.files import ParquetStage
 from joins.pins import read_offset_log
-from joins.plan import KafkaOptions
+from joins.plan import KafkaOptions, WatermarkSpec
 from joins.staging import (
     REPORT_DDL,
     BatchReport,
@@ -60,12 +61,17 @@ class CommittedBatch:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """What a worker needs to decode and stage a part of a micro-batch; picklable."""
+    """What a worker needs to decode and stage a part of a micro-batch; picklable.
+
+    Attributes:
+        watermark: of a dimension with event time; its deletes keep the rowtime of the row.
+    """
 
     topic: str
     table: Path
     columns: tuple[CapturedColumn, ...]
     epoch: int
+    watermark: WatermarkSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +110,16 @@ def stage_changes(
     A streamed change whose position its partition has already seen is a repeat and is dropped.
     """
     digest = ChangelogDigest(state.high_water)
+    before = () if task.watermark is None else (task.watermark.rowtime,)
+    clock_ms = now_ms()
     origin = current_origin(task.epoch, batch)
     with ParquetStage(task.table, changelog_schema(task.columns), origin) as stage:
         for rows in batches:
-            changes = decode(rows, task.columns, topic=task.topic)
-            stage.write(digest.take(changes.batch))
+            changes = decode(rows, task.columns, topic=task.topic, before=before)
+            fresh = digest.take(changes.batch)
+            if task.watermark is not None:
+                digest.events.take(fresh, task.watermark, clock_ms)
+            stage.write(fresh)
         staged = stage.finish()
     files = {} if staged is None else {_TABLE: staged}
     yield TaskReport(files=files, detail=digest.to_json()).to_batch()
@@ -161,14 +172,16 @@ class BuildSide:
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
         self._hooks.guards.failpoints.hit("C11", batch)
-        version = self._log.commit(
+        committed = _committed(before, report)
+        counters = committed.state.events.counters()
+        version = self._log.commit_change(
             batch,
             self._task.epoch,
-            report.files.get(_TABLE, ()),
+            Change(report.files.get(_TABLE, ()), counters=counters),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
         )
         self._hooks.guards.failpoints.hit("C12", batch)
-        self._hooks.on_commit(_committed(version, before, report))
+        self._hooks.on_commit(replace(committed, version=version))
         self._hooks.rest()
 
     def _records(self, batch: int, before: ChangelogState) -> int:
@@ -178,12 +191,13 @@ class BuildSide:
         return sum(max(0, end - before.next_offsets.get(p, 0)) for p, end in planned.items())
 
 
-def _committed(version: int, before: ChangelogState, report: BatchReport) -> CommittedBatch:
+def _committed(before: ChangelogState, report: BatchReport) -> CommittedBatch:
+    """What the commit will make true; its version is not known yet."""
     digest = ChangelogDigest(before.high_water)
     for detail in report.details:
         digest.merge(detail)
     return CommittedBatch(
-        version=version,
+        version=-1,
         state=digest.state_after(before),
         marked_partitions=tuple(sorted(digest.marks)),
         streamed=digest.streamed,
@@ -198,4 +212,10 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
         for batch in table.to_batches():
             digest.count(batch)
     compacted = ChangelogState(snapshot_rows=log.counter(COMPACTED_READS, version))
-    return digest.state_after(compacted)
+    state = digest.state_after(compacted)
+    return replace(state, events=read_event_state(log, version, state.next_offsets))
+
+
+def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> EventState:
+    """What the changelog table at `version` says of event time."""
+    return EventState.of_counters(log.counters(EventState.names(partitions), version))

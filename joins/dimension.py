@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from joins.build_side import (
     BuildTask,
     CommittedBatch,
     read_changelog_state,
+    read_event_state,
 )
 from joins.fold import Fold
 from joins.fold_commits import newest_fold
@@ -24,6 +25,7 @@ from joins.fold_schedule import Folded, FoldPolicy, FoldSchedule
 from joins.index_keeper import IndexKeeper
 from joins.kernels.digest import ChangelogState
 from joins.kernels.envelope import changelog_schema
+from joins.kernels.event_marks import EventState
 from joins.kernels.index import IndexSpec
 from joins.plan import Dimension
 from joins.staging import QueryGuards
@@ -78,6 +80,9 @@ class DimensionRuntime:
         self._on_watermark = on_watermark
         self._head = (0, ChangelogState())  # one value: other threads read version and state
         self._source_times: tuple[tuple[int, int], ...] = ()  # (version, time), oldest first
+        self._events: tuple[tuple[int, EventState], ...] = ()  # the same of event time
+        self._active_at_ms: dict[int, int] = {}
+        self.needed_from_ms: int | None = None
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
@@ -110,7 +115,34 @@ class DimensionRuntime:
 
     def _advance(self, version: int, state: ChangelogState) -> None:
         self._source_times = (*self._source_times[-_TIMES_KEPT:], (version, state.source_ts_ms))
+        self._events = (*self._events[-_TIMES_KEPT:], (version, state.events))
         self._head = (version, state)
+
+    def event_watermarks(self, version: int) -> Mapping[int, tuple[int | None, int | None]]:
+        """How far each partition of the changelog is in event time, as of `version`.
+
+        Returns:
+            Partition → (its greatest watermark in milliseconds; when its newest records were
+            committed, by the clock): None before the first, the latter also after a restart.
+
+        Raises:
+            SinkError: the version cannot be read any more.
+        """
+        known = [events for found, events in self._events if found <= version]
+        partitions = range(self.places.partitions)
+        events = known[-1] if known else read_event_state(self.changelog, version, partitions)
+        active = self._active_at_ms
+        return {at: (events.watermarks.get(at), active.get(at)) for at in partitions}
+
+    def trim_to(self, ms: int) -> None:
+        """No record will see a version that ends at `ms` or before; never taken back.
+
+        Compaction and merges drop such versions by and by. Versions of the changelog that are
+        leased keep theirs.
+        """
+        known = self.needed_from_ms
+        self.needed_from_ms = ms if known is None else max(known, ms)
+        self.keeper.needed_from_ms = self.needed_from_ms
 
     def source_time_ms(self, version: int) -> int | None:
         """When the source made the newest change that is in `version`.
@@ -176,6 +208,7 @@ class DimensionRuntime:
 
     def _committed(self, batch: CommittedBatch) -> None:
         before = self.state.generation
+        self._note_activity(batch.state)
         self._trimmable = dict(self.state.next_offsets)
         self._advance(batch.version, batch.state)
         self.counts.streamed_records += batch.streamed
@@ -185,6 +218,11 @@ class DimensionRuntime:
             self.keeper.prepare(batch.version)
         self._restart_channels(before)
         self._tell_watermarks(batch.marked_partitions)
+
+    def _note_activity(self, state: ChangelogState) -> None:
+        known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000
+        moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
+        self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
 
     def _repeated(self) -> None:
         """A query that failed behind its commit, or an earlier runner, may not have told it."""

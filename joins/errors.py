@@ -28,7 +28,7 @@
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
-| `NotReplayableError` | the sink keeps nothing that a replay could be compared with |
+| `NotReplayableError` | a batch cannot be run again: for its sink, or because it has event time |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
 | `UnknownDimensionError` | a table was asked for that the job does not join |

@@ -25,7 +25,7 @@ from joins.letter_replays import LetterReplays
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin, pin_json
 from joins.plan import JoinType
-from joins.replay import PastRecords, batch_context
+from joins.replay import PastRecords, batch_context, refuse_event_batch
 from joins.row_matches import MAX_ROWS, RowMatches, json_rows
 
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
@@ -82,6 +82,7 @@ class RowExplainer:
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
             PinnedVersionExpiredError: a version of its pin cannot be read any more.
+            NotReplayableError: its batch has event time or windows.
         """
         topic = self._places.kernel.topic
         if place.topic != topic or place.partition < 0 or place.offset < 0:
@@ -92,6 +93,7 @@ class RowExplainer:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
+        refuse_event_batch(pin, f"the batch of {topic}/{place.partition}/{place.offset}")
         return self._with_batch(place, pin)
 
     # Records that no batch has

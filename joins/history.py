@@ -242,6 +242,7 @@ def _pin_of(value: Mapping[str, Any]) -> Pin:
             batch_timestamp_ms=int(value["batch_timestamp_ms"]),
             epoch=int(value["epoch"]),
             source_ts_ms=dict(value.get("source_ts_ms") or {}),
+            event=value.get("event"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joins.adapters.delta_log import DeltaLog
@@ -42,7 +42,11 @@ class _Full:
 
 
 class IndexKeeper:
-    """All specs (join keys) of one dimension; `prepare` comes from one thread at a time."""
+    """All specs (join keys) of one dimension; `prepare` comes from one thread at a time.
+
+    Attributes:
+        needed_from_ms: versions of rows that end before are left out of what is built from now on.
+    """
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class IndexKeeper:
         self._lock = threading.Lock()
         self._ready: int | None = None
         self._full: _Full | None = None
+        self.needed_from_ms: int | None = None
 
     @property
     def ready_version(self) -> int | None:
@@ -76,7 +81,8 @@ class IndexKeeper:
                 return
             with self._room():
                 for spec in self._specs:
-                    self._source.make(self._directory, version, spec)
+                    needed = replace(spec, needed_from_ms=self.needed_from_ms)
+                    self._source.make(self._directory, version, needed)
             self._ready = version
 
     def restore(self, version: int) -> None:

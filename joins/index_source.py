@@ -82,7 +82,7 @@ class IndexSource:
         if is_usable(directory, version, spec):
             return
         older = [found for found in usable_versions(directory, spec) if found < version]
-        if older and self._is_near(older[-1], version):
+        if older and (spec.versioned is not None or self._is_near(older[-1], version)):
             try:
                 changes = self._changes(older[-1], version, spec)
                 advance(directory, older[-1], version, spec, changes)
@@ -140,14 +140,13 @@ class IndexSource:
     def _build(self, directory: Path, version: int, spec: IndexSpec) -> None:
         """Build without an older index: from the fold, if that can be."""
         started = time.monotonic()
-        made_from = "fold"
+        made_from = "changelog" if spec.versioned is not None else "fold"
         try:
-            fold = self._fold(version)
-            changes = self._changes(fold.changelog_version, version, spec)
-            folded = FoldedRows(self._folded(fold, spec), fold.progress)
-            build(directory, version, spec, changes, fold=folded)
+            if spec.versioned is None:
+                self._build_on_fold(directory, version, spec)
         except (IndexBuildError, SinkError, OSError, pa.ArrowException) as exc:
             made_from = f"changelog, for the fold cannot be used: {exc}"
+        if made_from != "fold":
             build(directory, version, spec, self.everything(version, spec))
         _log.info(
             "index built",
@@ -156,6 +155,12 @@ class IndexSource:
             made_from=made_from,
             seconds=round(time.monotonic() - started, 3),
         )
+
+    def _build_on_fold(self, directory: Path, version: int, spec: IndexSpec) -> None:
+        fold = self._fold(version)
+        changes = self._changes(fold.changelog_version, version, spec)
+        folded = FoldedRows(self._folded(fold, spec), fold.progress)
+        build(directory, version, spec, changes, fold=folded)
 
     def _fold(self, version: int) -> FoldedVersion:
         """The fold to start from.

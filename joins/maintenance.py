@@ -8,6 +8,7 @@ nothing here, and the names of files say which epoch wrote them.
 |---|---|
 | changelog | compaction, Delta checkpoint, log clean-up, removal of files |
 | `current` | Delta checkpoint, VACUUM, log clean-up |
+| state | Delta checkpoint, log clean-up, removal of files that no batch reads again |
 | output, dead letters | Delta checkpoint, removal of files that were never committed |
 
 The log of an output is never shortened: it is the user's table.
@@ -16,7 +17,7 @@ The log of an output is never shortened: it is the user's table.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -109,10 +110,15 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class DimensionKey:
-    """What tells the rows of a dimension apart, and the channels that complete a generation."""
+    """What tells the rows of a dimension apart, and the channels that complete a generation.
+
+    Attributes:
+        versioned: the rowtime column of a dimension with event time: its older rows stay.
+    """
 
     primary_key: tuple[str, ...]
     partitions: int
+    versioned: str | None = None
 
 
 class ChangelogMaintenance:
@@ -124,19 +130,22 @@ class ChangelogMaintenance:
         self._key = key
         self._known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
-    def run(self, leased: int | None, folded: int | None) -> None:
+    def run(
+        self, leased: int | None, folded: int | None, needed_from_ms: int | None = None
+    ) -> None:
         """Do what is due.
 
         Args:
             leased: the oldest version that must stay readable, None while nobody knows.
             folded: the newest version that `current` equals, None before the first fold.
+            needed_from_ms: versions of a row that end before are not asked for any more.
 
         Raises:
             FencedError: a newer runner has taken over.
             SinkError: a file is missing or a commit failed; the next run begins again.
         """
         if leased is not None and folded is not None:
-            self._compact(folded)
+            self._compact(folded, needed_from_ms)
         self._table.checkpoint()
         if leased is None:
             return
@@ -152,7 +161,7 @@ class ChangelogMaintenance:
             self._known[version] = (frozenset(named), frozenset(changes))
         return self._known[version]
 
-    def _compact(self, horizon: int) -> None:
+    def _compact(self, horizon: int, needed_from_ms: int | None) -> None:
         """Write anew what is up to `horizon`; leased versions keep the files that they have."""
         newest = self._log.version()
         files = self._log.rows_at(newest)
@@ -163,7 +172,8 @@ class ChangelogMaintenance:
         if len(chosen) < self._table.settings.min_files:
             return
         self._table.on_step("compaction")
-        change = self._compacted(chosen, [name for name in files if name not in set(chosen)])
+        others = [name for name in files if name not in set(chosen)]
+        change = self._compacted(chosen, others, needed_from_ms)
         self._table.on_step("compaction's commit")
         told = {"sluice.maintenance": "compaction", "sluice.horizon": horizon}
         self._log.rewrite(change, self._table.epoch, told)
@@ -180,11 +190,14 @@ class ChangelogMaintenance:
             total += rows
         return chosen
 
-    def _compacted(self, chosen: Sequence[str], others: Sequence[str]) -> Rewrite:
+    def _compacted(
+        self, chosen: Sequence[str], others: Sequence[str], needed_from_ms: int | None
+    ) -> Rewrite:
         root = self._log.path
         rows = pa.concat_tables(self._log.read_files([root / name for name in chosen]))
         marks = watermarks([rows, *(_marks(root / name) for name in others)])
-        result = compact(rows, self._task(marks, is_whole=not others))
+        task = self._task(marks, is_whole=not others)
+        result = compact(rows, replace(task, needed_from_ms=needed_from_ms))
         version = self._log.version()
         dropped = self._log.counter(COMPACTED_READS, version) + result.dropped_reads
         origin = FileOrigin(self._table.epoch, self._log.last_batch() or 0, 0, 0)
@@ -197,7 +210,8 @@ class ChangelogMaintenance:
 
     def _task(self, marks: Progress, *, is_whole: bool) -> CompactionTask:
         complete = marks.complete_generation(self._key.partitions)
-        return CompactionTask(self._key.primary_key, marks, complete, is_whole)
+        key = self._key
+        return CompactionTask(key.primary_key, marks, complete, is_whole, key.versioned)
 
     def _remove_files(self, leased: int) -> None:
         """Files that no version from `leased` on has, and that no batch will still commit."""
@@ -270,6 +284,30 @@ class OutputMaintenance:
             return False
 
 
+class StateMaintenance:
+    """The upkeep of one table of the state between batches."""
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+
+    def run(self, leased: int | None) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`.
+
+        Args:
+            leased: the version that the newest batch has read, None before the first one.
+        """
+        self._table.checkpoint()
+        if leased is None:
+            return
+        log = self._table.log
+        self._table.shorten_log(leased)
+        settled, newest = self._table.settled(log.last_batch()), log.version()
+        oldest = min(max(leased, log.oldest_version()), newest)
+        needed = {path.name for path in log.files_at(oldest)}
+        needed |= log.files_named(oldest + 1, newest)
+        self._table.remove([name for name in settled if name not in needed])
+
+
 def _marks(file: Path) -> pa.Table:
     """The watermark records of a file; the statistics of its row groups say where they can be."""
     return pq.read_table(
@@ -286,12 +324,14 @@ class Maintenance:
         outputs: Sequence[DeltaLog],
         epoch: int,
         settings: UpkeepSettings,
+        states: Sequence[DeltaLog] = (),
     ) -> None:
         self._dimensions = dimensions
+        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in states]
         self._changelogs = {
             d.dimension.name: ChangelogMaintenance(
                 Upkeep(d.changelog, epoch, settings),
-                DimensionKey(d.dimension.primary_key, d.places.partitions),
+                _key(d),
             )
             for d in dimensions
         }
@@ -301,19 +341,32 @@ class Maintenance:
         }
         self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in outputs]
 
-    def steps(self, leased: Mapping[str, int]) -> Iterator[tuple[str, Callable[[], None]]]:
+    def steps(
+        self, leased: Mapping[str, int], states: Sequence[int] = ()
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
         """What there is to do, by name: each may fail without keeping the others from going on.
 
         Args:
             leased: dimension → the oldest version that must stay readable.
+            states: the same of each table of the state; none before the first batch.
         """
         for dimension in self._dimensions:
             name = dimension.dimension.name
             yield f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
             yield f"upkeep {name} current", self._currents[name].run
+        for at, state in enumerate(self._states):
+            step = partial(state.run, states[at] if states else None)
+            yield f"upkeep state {at}", step
         for at, output in enumerate(self._outputs):
             yield f"upkeep output {at}", output.run
 
     def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
         folded = folded_version(dimension.current)
-        self._changelogs[dimension.dimension.name].run(leased, folded)
+        upkeep = self._changelogs[dimension.dimension.name]
+        upkeep.run(leased, folded, dimension.needed_from_ms)
+
+
+def _key(runtime: DimensionRuntime) -> DimensionKey:
+    dimension = runtime.dimension
+    rowtime = None if dimension.watermark is None else dimension.watermark.rowtime
+    return DimensionKey(dimension.primary_key, runtime.places.partitions, rowtime)

@@ -27,6 +27,8 @@ class Pin:
         epoch: the runner's epoch when the pin was written.
         source_ts_ms: dimension → when the source made the newest change in the version, in its own
             time; None if it has none from the binlog, or if that was not known.
+        event: of a batch that has event time or windows: watermarks, channels and versions of the
+            state as they were before it; None of other batches.
     """
 
     batch: int
@@ -37,6 +39,7 @@ class Pin:
     batch_timestamp_ms: int
     epoch: int
     source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
+    event: Mapping[str, Any] | None = None
 
     def freshness_ms(self) -> dict[str, int | None]:
         """Dimension → age of the newest change that the batch sees; None where it is unknown."""
@@ -92,6 +95,7 @@ class PinStore:
             batch_timestamp_ms=value["batch_timestamp_ms"],
             epoch=value["epoch"],
             source_ts_ms=value.get("source_ts_ms") or {},
+            event=value.get("event"),
         )
 
     def create(self, pin: Pin) -> Pin:
@@ -132,6 +136,7 @@ class PinStore:
 
 def pin_json(pin: Pin) -> dict[str, Any]:
     """`pin` as JSON values, also for commit metadata."""
+    event = {} if pin.event is None else {"event": dict(pin.event)}
     return {
         "batch": pin.batch,
         "topic": pin.topic,
@@ -141,6 +146,7 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "batch_timestamp_ms": pin.batch_timestamp_ms,
         "epoch": pin.epoch,
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
+        **event,
     }
 
 

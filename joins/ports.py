@@ -6,14 +6,14 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from joins.pins import Pin
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.staging import BatchReport
 
 
 class BatchWriter(Protocol):
     """One kind of sink: stages on the workers, commits on the driver."""
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join `frame` under `pin` on the workers and stage the outcome; nothing is visible yet."""
         ...
 

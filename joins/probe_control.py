@@ -14,6 +14,7 @@ from joins.adapters.kafka_cluster import KafkaCluster
 from joins.bounds import cut
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.errors import NothingToAcknowledgeError, RequestError
+from joins.event_batch import EventTables
 from joins.guards import TopicGuard, TopicView, check_batch, explain_spark, resumption
 from joins.pins import Pin, PinStore, newest_logged, read_offset_log, restore_offset_log
 from joins.plan import KafkaOptions
@@ -36,6 +37,7 @@ class ControlParts:
 
     Attributes:
         available: versions by dimension → for each the oldest one not older that can be read.
+        event: the tables of a job with event batches, whose offsets Spark does not log.
     """
 
     checkpoint: Checkpoint
@@ -45,6 +47,7 @@ class ControlParts:
     dead_letters: DeltaLog
     stalls: Stalls
     available: Callable[[Mapping[str, int]], Mapping[str, int]]
+    event: EventTables | None = None
 
 
 class ProbeControl:
@@ -131,14 +134,17 @@ class ProbeControl:
         """Before the query starts: make Spark's offset log and the newest pin agree.
 
         An entry that Spark's log has lost is written again if its batch is not committed. If the
-        batch is committed, a new life begins behind it.
+        batch is committed, a new life begins behind it. Event batches have no log but the pins.
 
         Raises:
             LogsDisagreeError: both have the batch, uncommitted, with other offsets.
             JoinError: a batch of the query before is still running.
         """
         with self._quiet():
-            self._make_logs_agree()
+            if self._parts.event is not None:
+                self._catch_up()
+            else:
+                self._make_logs_agree()
 
     def _make_logs_agree(self) -> None:
         self._catch_up()
@@ -202,6 +208,9 @@ class ProbeControl:
 
     def _abandon(self, life: Life) -> None:
         for batch in life.abandoned:
+            pin = self.pins.read(batch)
+            if pin is not None and self._parts.event is not None:
+                self._parts.event.undo(pin, self._parts.meta.epoch)
             self._parts.dead_letters.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 

@@ -17,7 +17,7 @@ from joins.retention import RetentionWatch, warning_json
 from watermark.gate import HeldOffsets
 
 _LOOK_EVERY_S = 1.0
-_COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes")
+_COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes", "late", "fired")
 
 
 @dataclass(slots=True)
@@ -27,6 +27,8 @@ class ProbeCounts:
     Attributes:
         records: that were read.
         bytes: of their values.
+        late: records behind the watermark.
+        fired: rows of windows.
     """
 
     batch: int | None = None
@@ -36,6 +38,8 @@ class ProbeCounts:
     dead_letters: int = 0
     records: int = 0
     bytes: int = 0
+    late: int = 0
+    fired: int = 0
     next_offsets: dict[int, int] = field(default_factory=dict)
 
     def add(self, batch: FinishedBatch) -> None:

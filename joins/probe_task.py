@@ -8,6 +8,7 @@ index files first, for they may be what killed the attempt before it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,7 @@ from joins.errors import IndexBuildError
 from joins.failpoints import Failpoints
 from joins.index_source import DimensionTables, IndexSource
 from joins.kernels.exchange import Gathered, ShuffledRole, ask, gather
-from joins.kernels.files import ParquetStage
+from joins.kernels.files import ParquetStage, StagedFile
 from joins.kernels.index import DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import (
@@ -34,6 +35,31 @@ from joins.staging import TaskReport, current_origin
 
 OUTPUT = "output"
 DEAD_LETTERS = "dead_letters"
+
+
+class BatchTask(Protocol):
+    """The worker's half of a batch's last stage: what a sink knows of it."""
+
+    @property
+    def kernel(self) -> ProbeKernelSpec:
+        """With the columns of the output."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The runner's."""
+        ...
+
+    @property
+    def dead_letters(self) -> Path:
+        """Root of the dead-letter table."""
+        ...
+
+    def answers(
+        self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
+    ) -> Iterator[JoinedBatch]:
+        """The rows for what one task was given, under `pin`; what it counts and stages is added."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +143,19 @@ class ProbeTask:
                 source = IndexSource.of(self.tables[place.dimension])
                 source.remake(place.on_node, versions[place.dimension], place.spec)
 
+    def answers(
+        self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
+    ) -> Iterator[JoinedBatch]:
+        """Join the Kafka rows of one task, or their packets, under `pin`, and count them."""
+        indexes = pinned_indexes(self, pin)
+        context = pinned_context(pin)
+        self.failpoints.hit("C5", pin.batch)
+        for records, shuffled in _records(batches, self):
+            answer = join_batch(self.kernel, records, {**indexes, **shuffled}, context)
+            counts.read(records)
+            counts.answered(answer)
+            yield answer
+
     def _attached(self, place: IndexPlace, version: int) -> DimensionIndex:
         directory = place.on_node
         try:
@@ -129,19 +168,6 @@ class ProbeTask:
             source.make(directory, version, place.spec)
         remove_older(directory, version, place.spec)  # a later batch pins this version or a newer
         return DimensionIndex.attach(directory, version, place.spec)
-
-
-def joined(
-    batches: Iterator[pa.RecordBatch], task: ProbeTask, pin: Pin, counts: "TaskCounts"
-) -> Iterator[JoinedBatch]:
-    """Join the Kafka rows of one task, or their packets, under `pin`, and count them."""
-    indexes = _indexes(task, pin)
-    context = _context(pin)
-    task.failpoints.hit("C5", pin.batch)
-    for records, shuffled in _records(batches, task):
-        answer = join_batch(task.kernel, records, {**indexes, **shuffled}, context)
-        counts.add(records, answer)
-        yield answer
 
 
 def _records(
@@ -159,16 +185,16 @@ def asked(
     batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
 ) -> Iterator[pa.RecordBatch]:
     """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
-    indexes = _indexes(task, pin)
+    indexes = pinned_indexes(task, pin)
 
     def keys_of(part: Gathered) -> list[pa.Array]:
         found = {**indexes, **part.indexes}
-        return lookup_keys(task.kernel, part.records, found, _context(pin), role.alias)
+        return lookup_keys(task.kernel, part.records, found, pinned_context(pin), role.alias)
 
     return ask(gather(batches, task.shuffled), role, keys_of)
 
 
-def _indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
+def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
     """The indexes of the pin; a later attempt of a task reads their files first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
@@ -176,7 +202,8 @@ def _indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
     return task.attach(pin.versions)
 
 
-def _context(pin: Pin) -> BatchContext:
+def pinned_context(pin: Pin) -> BatchContext:
+    """What the kernel is told of `pin`."""
     return BatchContext(
         proctime_ms=pin.batch_timestamp_ms,
         batch_id=pin.batch,
@@ -185,25 +212,43 @@ def _context(pin: Pin) -> BatchContext:
 
 
 class TaskCounts:
-    """Sums what the joined batches of a task count."""
+    """What a task has to report beside its rows.
+
+    Attributes:
+        values: sums over its batches.
+        files: table name → a file that was staged on the way to the rows.
+    """
 
     def __init__(self) -> None:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
         self.values |= {"records": 0, "bytes": 0}
+        self.files: dict[str, StagedFile] = {}
 
-    def add(self, records: pa.RecordBatch, batch: JoinedBatch) -> None:
-        """Add `batch`, the answer to `records`."""
+    def read(self, records: pa.RecordBatch) -> None:
+        """Add `records`, as they came from the topic."""
         sizes = pc.sum(pc.binary_length(records.column("value")))
-        self.values["records"] += records.num_rows
-        self.values["bytes"] += sizes.as_py() or 0
-        self.values["joined"] += batch.rows.num_rows
-        self.values["matched"] += batch.matched
-        self.values["unmatched"] += batch.unmatched
-        self.values["dead_letters"] += batch.dead_letters.num_rows
+        self.add("records", records.num_rows)
+        self.add("bytes", sizes.as_py() or 0)
+
+    def answered(self, batch: JoinedBatch) -> None:
+        """Add `batch`, an answer."""
+        self.add("joined", batch.rows.num_rows)
+        self.add("matched", batch.matched)
+        self.add("unmatched", batch.unmatched)
+        self.add("dead_letters", batch.dead_letters.num_rows)
+
+    def add(self, name: str, number: int) -> None:
+        """Add to the sum of this name."""
+        self.values[name] = self.values.get(name, 0) + number
+
+    def stage(self, name: str, file: StagedFile | None) -> None:
+        """Add a file, if there is one."""
+        if file is not None:
+            self.files[name] = file
 
 
 def stage_delta(
-    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, output: Path
+    batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, output: Path
 ) -> Iterator[pa.RecordBatch]:
     """Join and stage the output and the dead letters as files of their tables; emits one report."""
     origin = current_origin(task.epoch, pin.batch)
@@ -212,9 +257,9 @@ def stage_delta(
         ParquetStage(output, task.kernel.output_schema, origin) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
-        for batch in joined(batches, task, pin, counts):
+        for batch in task.answers(batches, pin, counts):
             rows.write(batch.rows)
             dead.write(batch.dead_letters)
-        staged = {OUTPUT: rows.finish(), DEAD_LETTERS: dead.finish()}
-    files = {name: file for name, file in staged.items() if file is not None}
-    yield TaskReport(files=files, counts=counts.values).to_batch()
+        counts.stage(OUTPUT, rows.finish())
+        counts.stage(DEAD_LETTERS, dead.finish())
+    yield TaskReport(files=counts.files, counts=counts.values).to_batch()

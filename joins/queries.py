@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.errors import CheckpointError, FencedError, JoinError
 from joins.stalls import Stalls
@@ -14,6 +14,28 @@ from watermark.errors import SluiceError
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 20.0
 _log = structlog.get_logger(__name__)
+
+
+class Query(Protocol):
+    """What is asked of a query: a `StreamingQuery` of Spark's, or a loop of ours."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """Whether it runs."""
+        ...
+
+    @property
+    def lastProgress(self) -> object:  # noqa: N802 - Spark's name
+        """What its newest batch has done, None before the first."""
+        ...
+
+    def exception(self) -> object:
+        """Why it has ended by itself."""
+        ...
+
+    def stop(self) -> None:
+        """End it."""
+        ...
 
 
 class Queries:
@@ -26,13 +48,13 @@ class Queries:
     def __init__(
         self,
         stalls: Stalls,
-        start: Callable[[str], StreamingQuery],
+        start: Callable[[str], Query],
         explain: Callable[[str, object], SluiceError | None],
     ) -> None:
         self._stalls = stalls
         self._start = start
         self._explain = explain
-        self._queries: dict[str, StreamingQuery] = {}
+        self._queries: dict[str, Query] = {}
         self._errors: dict[str, Exception] = {}
         self._retry_at: dict[str, float] = {}
         self._retry_delay: dict[str, float] = {}
@@ -87,7 +109,7 @@ class Queries:
         for query in self._queries.values():
             _stop(query)
 
-    def _recovered(self, name: str, query: StreamingQuery) -> None:
+    def _recovered(self, name: str, query: Query) -> None:
         if name in self._retry_delay and query.lastProgress is not None:
             self._stalls.clear(name)
             del self._retry_delay[name]
@@ -101,7 +123,7 @@ class Queries:
         except (SluiceError, OSError) as exc:
             self._errors[name] = exc
 
-    def _note_failure(self, name: str, query: StreamingQuery) -> None:
+    def _note_failure(self, name: str, query: Query) -> None:
         error = self._errors.get(name)
         if isinstance(error, FencedError | CheckpointError):
             raise error
@@ -115,7 +137,7 @@ class Queries:
         _log.warning("query ended", query=name, error=error.message, hint=error.hint)
 
 
-def _stop(query: StreamingQuery) -> None:
+def _stop(query: Query) -> None:
     try:
         query.stop()
     except (PySparkException, Py4JError) as exc:

@@ -13,7 +13,7 @@ from joins.kernels.files import ParquetStage
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin
-from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, joined
+from joins.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.staging import BatchReport, TaskReport, current_origin, merge_reports
 
 REPORT = pa.field("report", pa.string())
@@ -25,7 +25,7 @@ Encode = Callable[[JoinedBatch, Pin], pa.RecordBatch]
 def stage_rows(
     batches: Iterator[pa.RecordBatch],
     *,
-    task: ProbeTask,
+    task: BatchTask,
     pin: Pin,
     encode: Encode | None,
     schema: pa.Schema,
@@ -38,15 +38,14 @@ def stage_rows(
     whole = schema.append(REPORT)
     origin = current_origin(task.epoch, pin.batch)
     with ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead:
-        for batch in joined(batches, task, pin, counts):
+        for batch in task.answers(batches, pin, counts):
             dead.write(batch.dead_letters)
             if encode is not None:
                 rows = encode(batch, pin)
                 blank = pa.nulls(rows.num_rows, REPORT.type)
                 yield pa.record_batch([*rows.columns, blank], schema=whole)
-        staged = dead.finish()
-    files = {} if staged is None else {DEAD_LETTERS: staged}
-    report = TaskReport(files=files, counts=counts.values).to_batch().column(0)
+        counts.stage(DEAD_LETTERS, dead.finish())
+    report = TaskReport(files=counts.files, counts=counts.values).to_batch().column(0)
     yield pa.record_batch([*(pa.nulls(1, item.type) for item in schema), report], schema=whole)
 
 

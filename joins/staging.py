@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -15,9 +15,10 @@ from joins.errors import IndexDirectoryError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
+_Frame = TypeVar("_Frame")
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
-_RECORDS_WORTH_A_TASK = 5_000
+RECORDS_WORTH_A_TASK = 5_000
 ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
 _NO_ARROW_LIMIT = (1 << 31) - 1  # with this value Spark does not ask
 _NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
@@ -86,11 +87,11 @@ class BatchTurns:
         self._stopping = False
 
     def guarded(
-        self, run_batch: Callable[[DataFrame, int], None], on_error: Callable[[Exception], None]
-    ) -> Callable[[DataFrame, int], None]:
+        self, run_batch: Callable[[_Frame, int], None], on_error: Callable[[Exception], None]
+    ) -> Callable[[_Frame, int], None]:
         """`run_batch` for foreachBatch; `on_error` sees an exception before it becomes text."""
 
-        def run(frame: DataFrame, batch: int) -> None:
+        def run(frame: _Frame, batch: int) -> None:
             with self._changed:
                 if self._stopping:
                     raise StoppingError(f"batch {batch} does not start", hint="The job is stopped.")
@@ -126,10 +127,8 @@ class QueryGuards:
     turns: BatchTurns
     on_error: Callable[[Exception], None]
 
-    def guarded(
-        self, run_batch: Callable[[DataFrame, int], None]
-    ) -> Callable[[DataFrame, int], None]:
-        """`run_batch` for foreachBatch."""
+    def guarded(self, run_batch: Callable[[_Frame, int], None]) -> Callable[[_Frame, int], None]:
+        """`run_batch` for foreachBatch, or for a loop of ours."""
         return self.turns.guarded(run_batch, self.on_error)
 
 
@@ -138,7 +137,7 @@ def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
 
     A task costs 20 ms of a core before its first record; Spark has one for each Kafka partition.
     """
-    return frame.coalesce(max(1, -(-records // _RECORDS_WORTH_A_TASK)))
+    return frame.coalesce(max(1, -(-records // RECORDS_WORTH_A_TASK)))
 
 
 def limit_arrow_batches(frame: DataFrame, *, by_bytes: bool) -> None:

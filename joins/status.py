@@ -109,13 +109,23 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
         part, told = fault
         return f"{part}: {told.message}. {told.hint}"
     if opening.phase is Phase.JOIN:
-        return "every snapshot is complete and committed; records are joined as they come"
+        return _why_joining(join)
     waiting = [d for d in join.parts.dimensions if not d.complete]
     if not waiting:
         return (
             "every channel is in processing time; the index of the opening version is being built"
         )
     return "; ".join(_why_waiting(join, dimension) for dimension in waiting)
+
+
+def _why_joining(join: TemporalJoin) -> str:
+    """What happens to records; with event time, also whom they wait for."""
+    done = "every snapshot is complete and committed"
+    if join.event is None:
+        return f"{done}; records are joined as they come"
+    told = None if join.event.view is None else join.event.view.waits_for()
+    first = f"{done}; " if join.parts.dimensions else ""
+    return first + ("records go as watermarks let them" if told is None else told["text"])
 
 
 def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
@@ -147,6 +157,7 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
     pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
     counts, newest = join.progress.counts, join.progress.newest
     bounds = join.control.lives.current.end_offsets
+    view = None if join.event is None else join.event.view
     return {
         "job_id": job_id,
         "pid": pid,
@@ -176,8 +187,12 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "matched": counts.matched,
             "unmatched": counts.unmatched,
             "dead_letters": counts.dead_letters,
+            "late": counts.late,
+            "fired": counts.fired,
+            "waiting": 0 if view is None else view.state.waiting,
             "freshness_ms": {} if newest is None else newest.freshness_ms(),
         },
+        "event_time": None if view is None else view.as_json(),
         **_writer_json(join),
         "versions_at_open": dict(opening.versions_at_open),
         "versions": {d.dimension.name: d.version for d in join.parts.dimensions},

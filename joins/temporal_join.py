@@ -17,7 +17,6 @@ from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta_features import WriterChoice
 from joins.adapters.delta_log import DeltaLog
@@ -27,6 +26,8 @@ from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
 from joins.errors import CheckpointError, FencedError, JoinError, StoppingError
+from joins.event_job import EventJob, EventSide
+from joins.event_loop import EventLoop
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
 from joins.leases import oldest_leased
@@ -38,7 +39,7 @@ from joins.ports import BatchWriter
 from joins.probe_control import ControlParts, ProbeControl
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
 from joins.probe_task import ProbeTask
-from joins.queries import Queries
+from joins.queries import Queries, Query
 from joins.requests import Handler, Request, Requests
 from joins.source_coordinator import SourceCoordinator
 from joins.staging import BatchTurns, QueryGuards
@@ -88,6 +89,7 @@ class JobParts:
         handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
         writer_choice: who appends to the delta output now; None for other sinks.
+        event: of a job with event time or windows; None for one that joins records as they come.
     """
 
     job_id: str
@@ -112,6 +114,7 @@ class JobParts:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     generator: Callable[[], None] | None = None
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
+    event: EventJob | None = None
 
 
 class TemporalJoin:
@@ -133,11 +136,15 @@ class TemporalJoin:
                 dead_letters=parts.dead_letters,
                 stalls=parts.stalls,
                 available=self._available_versions,
+                event=None if parts.event is None else parts.event.tables,
             )
+        )
+        self.event = (
+            None if parts.event is None else EventSide(parts.event, parts.dimensions, parts.writer)
         )
         self.progress = self.control.progress
         self._pins = self.control.pins
-        self._probe: ProbeSide | None = None
+        self._probe: ProbeSide | EventLoop | None = None
         self._requests = Requests(
             parts.requests,
             {
@@ -146,11 +153,14 @@ class TemporalJoin:
             },
             slow=parts.handlers,
         )
+        states = () if parts.event is None else parts.event.tables.states
+        logs = [each.log for each in states]
         self._upkeep = Maintenance(
             parts.dimensions,
-            parts.outputs,
+            [output for output in parts.outputs if output not in logs],
             parts.meta.epoch,
             UpkeepSettings(current_retention_hours=parts.settings.current_retention_hours),
+            logs,
         )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
@@ -159,7 +169,8 @@ class TemporalJoin:
     @property
     def is_finished(self) -> bool:
         """Whether the gate is open and all up to the end of a bounded stream is joined."""
-        return self.parts.opening.is_open and self.progress.is_finished()
+        read = self.parts.opening.is_open and self.progress.is_finished()
+        return read and (self.event is None or self.event.is_drained)
 
     def request_open(self) -> None:
         """The valve opened; the main loop does the rest."""
@@ -187,6 +198,8 @@ class TemporalJoin:
                 source.start()
             for dimension in self.parts.dimensions:
                 dimension.replay_watermarks()
+            if not self.parts.dimensions:
+                self.request_open()  # there is nothing to wait for
             self._maintenance.start()
             while not (self._stopping.wait(_TICK_S) or self.is_finished):
                 self._tick()
@@ -239,7 +252,7 @@ class TemporalJoin:
     # Queries
     # -----------------------------------------------------------------------------------------
 
-    def _start_query(self, name: str) -> StreamingQuery:
+    def _start_query(self, name: str) -> Query:
         pool = "probe" if name == _PROBE else "build"
         self.parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         return self._start_probe() if name == _PROBE else self._start_build(name)
@@ -258,7 +271,7 @@ class TemporalJoin:
         if query == _PROBE:
             self.control.report(error)
 
-    def _start_build(self, query: str) -> StreamingQuery:
+    def _start_build(self, query: str) -> Query:
         dimension = query.removeprefix("build ")
         runtime = next(d for d in self.parts.dimensions if d.dimension.name == dimension)
         settings = BuildSettings(
@@ -275,7 +288,7 @@ class TemporalJoin:
         if self._limit.is_draining():
             self._stopping.wait(_DRAINING_REST_S)
 
-    def _start_probe(self) -> StreamingQuery:
+    def _start_probe(self) -> Query:
         self._prepare_probe()
         self.parts.lookups.forget()
         for dimension in self.parts.dimensions:
@@ -302,9 +315,11 @@ class TemporalJoin:
             guards=self._guards(_PROBE),
             turn=self.control.turn,
         )
-        self._probe = ProbeSide(
-            self.parts.spark, self.parts.probe_task, settings, self.parts.writer, hooks
-        )
+        spark, task, writer = self.parts.spark, self.parts.probe_task, self.parts.writer
+        if self.event is not None:
+            self._probe = self.event.loop(spark, settings, hooks)
+        else:
+            self._probe = ProbeSide(spark, task, settings, writer, hooks)
         return self._probe.start()
 
     def _finished(self, batch: FinishedBatch) -> None:
@@ -419,9 +434,17 @@ class TemporalJoin:
             self.parts.opening.view().versions_at_open,
             {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
         )
-        for part, work in self._upkeep.steps(leased):
+        for part, work in self._upkeep.steps(leased, self._state_versions()):
             if not self._stopping.is_set():
                 self._attempt(part, work)
+
+    def _state_versions(self) -> tuple[int, ...]:
+        """The versions of the state that the newest batch has read, should it be run again."""
+        pin, event = self._pins.newest(), self.parts.event
+        if pin is None or pin.event is None or event is None:
+            return ()
+        named = pin.event["state_versions"]
+        return tuple(int(named[each.log.path.name]) for each in event.tables.states)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         try:

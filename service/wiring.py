@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from joins.adapters.console_sink import ConsoleLetterWriter, ConsoleSinkWriter
@@ -15,26 +17,40 @@ from joins.adapters.datagen_process import DatagenProcess
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_feed_state import DeltaFeedConfig
 from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_merge import MergedOutput
 from joins.adapters.delta_output import OutputLog
 from joins.adapters.delta_source import captured_columns
-from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
+from joins.adapters.merge_sink import MergeSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
 from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
+from joins.adapters.state_log import StateColumns, StateLog
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import SourceError
+from joins.errors import JoinError, NotReplayableError, SinkError, SourceError
+from joins.event_batch import EventTables
+from joins.event_job import EventJob
+from joins.event_state import EventSpec
+from joins.event_task import (
+    EventPlaces,
+    EventTask,
+    event_task,
+    waiting_schema,
+    windows_schema,
+)
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
 from joins.history import History, HistoryPlaces
 from joins.index_source import DimensionTables
 from joins.kernels.envelope import CapturedColumn
+from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
@@ -56,11 +72,13 @@ from joins.plan import (
     LookupStrategy,
     MysqlCdcSource,
     PrintSink,
+    SinkWriter,
     StartupMode,
 )
 from joins.ports import BatchWriter
 from joins.probe_task import IndexPlace, ProbeTask
-from joins.requests import Handler
+from joins.requests import Handler, Request
+from joins.row_files import RowFiles
 from joins.session import SparkSettings, start_session
 from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
@@ -77,6 +95,8 @@ from service.secrets import SecretResolver
 from service.sql.settings import trigger_interval_ms
 
 _PRINTED_PER_BATCH = 20_000
+_WAITING = StateColumns(due="_time", keep="_time", bucket="_partition")
+_WINDOWS = StateColumns(due="_due", keep="_keep", bucket="_bucket")
 _CHANGELOG_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -154,14 +174,14 @@ def index_directory(layout: JobLayout, settings: Settings) -> Path:
     return settings.index_dir / layout.job_dir.name
 
 
-def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
-    """The first offset of each partition, as numbers.
+def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
+    """The first offset of each partition, as numbers, as `cluster` has them.
 
     Raises:
         SourceError: the topic is missing, or an offset was given for a partition that it does not
             have.
     """
-    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    topic = source.kafka.topic
     if source.startup_mode is StartupMode.EARLIEST:
         return cluster.beginning_offsets(topic)
     if source.startup_mode is StartupMode.LATEST:
@@ -173,17 +193,20 @@ def resolve_start_offsets(source: KafkaSource) -> dict[int, int]:
     return {partition: given.get(partition, offset) for partition, offset in begin.items()}
 
 
-def resolve_end_offsets(source: KafkaSource, start: Mapping[int, int]) -> dict[int, int] | None:
+def resolve_end_offsets(
+    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
+) -> dict[int, int] | None:
     """The offset behind the last record of each partition, as numbers; None without an end.
 
     Args:
         source: the stream.
         start: where it begins; partitions that come later are not in it.
+        cluster: the stream's.
 
     Raises:
         SourceError: as `resolve_start_offsets`.
     """
-    cluster, topic = KafkaCluster(source.kafka), source.kafka.topic
+    topic = source.kafka.topic
     if source.bounded_mode is BoundedMode.UNBOUNDED:
         return None
     if source.bounded_mode is BoundedMode.LATEST:
@@ -275,6 +298,7 @@ class _Assembly:
         self._prepare_output()
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
+        event = self._event(dead_letters)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
         sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         writer, outputs = self._writer(spark)
@@ -292,7 +316,7 @@ class _Assembly:
             sources=sources,
             probe_task=self._probe_task(),
             writer=writer,
-            outputs=(*outputs, dead_letters),
+            outputs=(*outputs, dead_letters, *(() if event is None else event.tables.logs)),
             dead_letters=dead_letters,
             opening=opening,
             stalls=self.stalls,
@@ -309,9 +333,12 @@ class _Assembly:
                 current_retention_hours=self.settings.current_retention_hours,
             ),
             requests=self.layout.requests,
-            handlers={"replay-dead-letters": self._letter_replay(spark)},
+            handlers={
+                "replay-dead-letters": _refuse_replay if event else self._letter_replay(spark)
+            },
             generator=self._generator(),
             writer_choice=partial(_choice_of, writer),
+            event=event,
         )
         join = TemporalJoin(parts, on_tick)
         return join
@@ -350,9 +377,11 @@ class _Assembly:
             rows = row_limit(source)
             ends = None if rows is None else {0: rows}
         else:
-            offsets = resolve_start_offsets(source)
-            ends = resolve_end_offsets(source, offsets)
-            described = KafkaCluster(source.kafka).require(source.kafka.topic)
+            with OpenClusters() as clusters:
+                probed = clusters.of(source.kafka)
+                offsets = resolve_start_offsets(source, probed)
+                ends = resolve_end_offsets(source, offsets, probed)
+                described = probed.require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
             epoch=0,
@@ -428,7 +457,9 @@ class _Assembly:
                 else ()
             ),
         )
-        task = BuildTask(places.topic, places.changelog, columns, self.meta.epoch)
+        task = BuildTask(
+            places.topic, places.changelog, columns, self.meta.epoch, dimension.watermark
+        )
         return DimensionRuntime(
             dimension,
             places,
@@ -536,17 +567,80 @@ class _Assembly:
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
 
     def _appends(self, sink: DeltaSink) -> Appends:
-        return Appends(self._kernel().output_schema, sink.writer)
+        return Appends(self._kernel().output_schema, sink.writer, sink.merge_key)
 
     def _writer(self, spark: SparkSession) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         sink = self.plan.sink
         if isinstance(sink, DeltaSink):
-            path = output_path(sink, self.settings)
-            log = OutputLog(path, self.app_id, self._appends(sink), spark)
+            path, appends = output_path(sink, self.settings), self._appends(sink)
+            if sink.merge_key:
+                merged = MergedOutput(path, self.app_id, appends, spark)
+                return MergeSinkWriter(merged, RowFiles(self.layout.staged_rows)), (merged,)
+            log = OutputLog(path, self.app_id, appends, spark)
             return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
-            return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
+            noted = self.checkpoint.directory / "kafka_sink.json"
+            return KafkaSinkWriter(sink, noted, RowFiles(self.layout.staged_rows)), ()
         return _console_writer(sink), ()
+
+    # Event time and windows
+    # ---------------------------------------------------------------------------------
+
+    def _event(self, dead_letters: DeltaLog) -> EventJob | None:
+        """What event batches need beside the rest; their tables are there afterwards."""
+        if not self.plan.needs_event_batches:
+            return None
+        self._check_lookups()
+        state, spec = self.layout.state, EventSpec.of(self.plan)
+        places = EventPlaces(
+            scratch=self.layout.job_dir / "scratch" / "event_batches",
+            waiting=state / "waiting" if spec.waits else None,
+            windows=state / "windows" if spec.window is not None else None,
+            late=self._late_path(),
+        )
+        task = event_task(self.plan, self._probe_task(), places)
+        return EventJob(spec, task, self._event_tables(task, dead_letters))
+
+    def _check_lookups(self) -> None:
+        for dimension in self.plan.dimensions:
+            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
+                raise JoinError(
+                    f'dimension "{dimension.name}" is to be shuffled to records that wait for '
+                    "event time or go into windows",
+                    hint="Use lookup strategy 'index', or 'broadcast' for a small table.",
+                )
+
+    def _late_path(self) -> Path:
+        given = self.plan.probe.late_records_path
+        if given is None:
+            return self.layout.late_records
+        path = output_path(DeltaSink(given), self.settings)
+        sink = self.plan.sink
+        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == path:
+            raise SinkError(
+                f'late records and output of job "{self.plan.name}" have one path, "{given}"',
+                hint="Give 'late-records.path' a table of its own.",
+            )
+        return path
+
+    def _event_tables(self, task: EventTask, dead_letters: DeltaLog) -> EventTables:
+        late, appends = task.places.late, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+        create_table(late, LATE_RECORDS)
+        DeltaLog(late, self.app_id).choose_writer(appends)
+        return EventTables(
+            dead_letters=dead_letters,
+            late=DeltaLog(late, f"{self.app_id}:late", appends),
+            waiting=self._state(task.places.waiting, _WAITING, lambda: waiting_schema(task)),
+            windows=self._state(task.places.windows, _WINDOWS, lambda: windows_schema(task)),
+        )
+
+    def _state(
+        self, path: Path | None, columns: StateColumns, schema: Callable[[], pa.Schema]
+    ) -> StateLog | None:
+        if path is None:
+            return None
+        StateLog.create(path, schema())
+        return StateLog(DeltaLog(path, f"{self.app_id}:{path.name}"), columns)
 
     # Replays of dead letters
     # ------------------------------------------------------------------------
@@ -592,8 +686,15 @@ class _Assembly:
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
 
 
+def _refuse_replay(request: Request) -> Mapping[str, Any]:
+    raise NotReplayableError(
+        "dead letters of a job with event time or windows cannot be replayed: time has gone on",
+        hint="Correct the records and send them to the stream again; late ones go to late_records.",
+    )
+
+
 def _choice_of(writer: BatchWriter) -> WriterChoice | None:
-    return writer.choice if isinstance(writer, DeltaOutputWriter) else None
+    return writer.choice if isinstance(writer, DeltaOutputWriter | MergeSinkWriter) else None
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

@@ -1,7 +1,8 @@
 """The valve: the channels of one input become one watermark and one status."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from watermark.combine import Combination
 from watermark.model import Progress, Watermark, WatermarkStatus
@@ -98,6 +99,14 @@ class StatusWatermarkValve:
         """
         self._combination.remove(channel)
 
+    def watermark_of(self, channel: str) -> Watermark:
+        """The newest watermark of one channel that was not thrown away.
+
+        Raises:
+            UnknownChannelError: `channel` was never added.
+        """
+        return self._combination.channel(channel).watermark
+
     def channels(self) -> tuple[ChannelState, ...]:
         """Every channel, in the order of addition."""
         switched = self._combination.last.use_processing_time
@@ -112,3 +121,15 @@ class StatusWatermarkValve:
             )
             for each in self._combination.channels.values()
         )
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return self._combination.snapshot()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        self._combination = Combination.restored(state, laggards_hold_back=False)

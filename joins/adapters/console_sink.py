@@ -12,7 +12,7 @@ from joins.kernels.probe import JoinedBatch
 from joins.kernels.render import render_rows, with_text_times
 from joins.pins import Pin
 from joins.plan import OutputColumn
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_stage import REPORT_COLUMN_DDL, stage_rows
 from joins.staging import BatchReport, merge_reports
 
@@ -28,12 +28,13 @@ class _Rendering:
     identifier: str
 
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
-        lines = render_rows(with_text_times(batch.rows, self.output), self.identifier)
+        rows = with_text_times(batch.rows, self.output)
+        lines = render_rows(rows, self.identifier, batch.kinds)
         return pa.record_batch([lines], schema=_LINES)
 
 
 class ConsoleSinkWriter:
-    """Prints each row as `+I[…]` to `stream`; a retried batch may be printed twice.
+    """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
 
     Of a preview only the first `row_limit` rows are printed.
     """
@@ -46,7 +47,7 @@ class ConsoleSinkWriter:
         self._identifier = identifier
         self._lines: list[str] = []
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)

@@ -17,7 +17,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    TableFeatures,
+    Transaction,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -55,12 +61,24 @@ def create_table(
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
+        table = DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
+        _name_invariants(table)
     except (DeltaError, OSError) as exc:
         raise SinkError(
             f'delta table "{path}" cannot be created: {exc}',
             hint="Check that the directory exists, has space and may be written by this user.",
         ) from exc
+
+
+def _name_invariants(table: DeltaTable) -> None:
+    """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
+
+    Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
+    """
+    named = table.protocol().writer_features
+    strict = any(not column.nullable for column in table.schema().fields)
+    if strict and named is not None and "invariants" not in named:
+        table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
 
 
 def spark_version(epoch: int, batch: int | None) -> int:
@@ -84,6 +102,21 @@ def _batch_of_spark(version: int) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """Files in place of others with the same meaning: no row of any later version changes.
+
+    Attributes:
+        added: complete files below the table's root.
+        removed: paths of files of the newest version, relative to the root.
+        counters: name → value that `counter` gives from this commit on.
+    """
+
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch does to a table: files that it adds, and files that are gone with it.
 
     Attributes:
         added: complete files below the table's root.
@@ -194,8 +227,19 @@ class DeltaLog:
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def counter(self, name: str, version: int) -> int:
-        """The value that a `Rewrite` gave counter `name`, as of `version`; 0 before the first."""
-        return self._load(version).transaction_version(f"{self.app_id}:{name}") or 0
+        """The value that a commit gave counter `name`, as of `version`; 0 before the first."""
+        return self.counters([name], version).get(name, 0)
+
+    def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
+        """The values that commits gave those of `names` that they gave any, as of `version`."""
+        table = self._load(version)
+        told = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def _counters(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
+        return tuple(
+            Transaction(f"{self.app_id}:{name}", value) for name, value in sorted(values.items())
+        )
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
         """The writer that may append rows to the table as it is now.
@@ -262,6 +306,17 @@ class DeltaLog:
                 needs Spark's writer now, the commit failed, or the log does not show it as it was
                 made.
         """
+        return self.commit_change(batch, epoch, Change(files), metadata)
+
+    def commit_change(
+        self, batch: int, epoch: int, change: Change, metadata: Mapping[str, Any]
+    ) -> int:
+        """As `commit`, with files that are gone.
+
+        Raises:
+            FencedError: as `commit`.
+            SinkError: a file to remove is not in the newest version, or as `commit`.
+        """
         with self._lock:
             table = self._fresh()
             self._check_epoch(table, epoch)
@@ -269,10 +324,16 @@ class DeltaLog:
             if last is not None and last >= batch:
                 return int(table.version())
             self._check_columnar(table)
-            for file in files:
+            self._check_removed(table, change.removed)
+            for file in change.added:
                 self._check_file(file)
-            transactions = (Transaction(self.app_id, batch), Transaction(self._fence_id, epoch))
-            version = self._write(table, _Commit(transactions, added=files, metadata=metadata))
+            transactions = (
+                *self._counters(change.counters),
+                Transaction(self.app_id, batch),
+                Transaction(self._fence_id, epoch),
+            )
+            commit = _Commit(transactions, change.added, change.removed, metadata)
+            version = self._write(table, commit)
             committed = (self._kept or table).transaction_version(self.app_id)
             if committed != batch:
                 raise SinkError(
@@ -295,22 +356,13 @@ class DeltaLog:
         with self._lock:
             table = self._fresh()
             self._check_epoch(table, epoch)
-            missing = set(change.removed) - set(_paths(table))
-            if missing:
-                raise SinkError(
-                    f'delta table "{self.path}" has no file "{min(missing)}" to replace',
-                    hint="Another program changed the table; the step is done again.",
-                )
+            self._check_removed(table, change.removed)
             for file in change.added:
                 self._check_file(file)
-            counters = (
-                Transaction(f"{self.app_id}:{name}", value)
-                for name, value in sorted(change.counters.items())
-            )
             return self._write(
                 table,
                 _Commit(
-                    (*counters, Transaction(self._fence_id, epoch)),
+                    (*self._counters(change.counters), Transaction(self._fence_id, epoch)),
                     added=change.added,
                     removed=change.removed,
                     metadata=metadata,
@@ -342,6 +394,28 @@ class DeltaLog:
             told = {"sluice.retracted": batch, "sluice.epoch": epoch}
             return self._write(table, _Commit(fence, removed=removed, metadata=told))
 
+    def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
+        """Give the table the files that it had at `version`; numbers of batches stay used.
+
+        Returns:
+            The version of the commit.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: a file of `version` is gone, or the commit failed.
+        """
+        with self._lock:
+            wanted = {each["path"]: each for each in self.described_at(version)}
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            now = set(_paths(table))
+            added = [_staged_again(each) for path, each in wanted.items() if path not in now]
+            for file in added:
+                self._check_file(file)
+            fence = (Transaction(self._fence_id, epoch),)
+            gone = sorted(now - set(wanted))
+            return self._write(table, _Commit(fence, added, gone, metadata))
+
     def check_epoch(self, epoch: int) -> None:
         """See that no newer runner has taken over.
 
@@ -368,6 +442,14 @@ class DeltaLog:
             raise FencedError(
                 f'delta table "{self.path}" belongs to epoch {newest}, this runner is {epoch}',
                 hint="A newer runner of the job has taken over; this one ends.",
+            )
+
+    def _check_removed(self, table: DeltaTable, removed: Sequence[str]) -> None:
+        missing = set(removed) - set(_paths(table)) if removed else set()
+        if missing:
+            raise SinkError(
+                f'delta table "{self.path}" has no file "{min(missing)}" to replace',
+                hint="Another program changed the table; the step is done again.",
             )
 
     def _check_file(self, file: StagedFile) -> None:
@@ -614,6 +696,18 @@ class DeltaLog:
         names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, rows, strict=True))
 
+    def described_at(self, version: int) -> list[dict[str, Any]]:
+        """The data files of `version` with path, size, rows, and statistics by column.
+
+        Raises:
+            SinkError: the version cannot be read (any more).
+        """
+        with self._lock:
+            table = self._fresh()
+            found = table if int(table.version()) == version else self._load(version)
+            described: list[dict[str, Any]] = pa.table(found.get_add_actions()).to_pylist()
+            return described
+
     # Upkeep
     # -----------------------------------------------------------------------------------------
 
@@ -683,6 +777,17 @@ class DeltaLog:
 def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The files that a commit has added, as its log says it."""
     return [dict(action["add"]) for action in entry if "add" in action]
+
+
+def _staged_again(described: Mapping[str, Any]) -> StagedFile:
+    """A file of an older version, with the bounds of its integer columns."""
+    rows = int(described["num_records"])
+    stats: dict[str, Any] = {"numRecords": rows}
+    for name, bounds in (("minValues", "min"), ("maxValues", "max")):
+        found = described.get(bounds) or {}
+        stats[name] = {column: value for column, value in found.items() if isinstance(value, int)}
+    stats["nullCount"] = dict(described.get("null_count") or {})
+    return StagedFile(described["path"], int(described["size_bytes"]), rows, json.dumps(stats))
 
 
 def _metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from joins.adapters.delta_log import DeltaLog
 from joins.kernels.files import FileOrigin, ParquetStage
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin, pin_json
-from joins.probe_task import OUTPUT, ProbeTask, stage_delta
+from joins.probe_task import OUTPUT, BatchTask, stage_delta
 from joins.staging import REPORT_DDL, BatchReport, collect_reports
 
 # In names of files, where it stands above every batch: only a newer epoch makes them orphans.
@@ -24,7 +24,7 @@ class DeltaSinkWriter:
     def __init__(self, log: DeltaLog) -> None:
         self._log = log
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers; their files lie in the table's directory, not yet in the table."""
         stage = partial(stage_delta, task=task, pin=pin, output=self._log.path)
         return collect_reports(frame.mapInArrow(stage, REPORT_DDL))

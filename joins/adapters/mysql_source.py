@@ -132,6 +132,15 @@ def _table_name(config: MysqlConnectionConfig) -> str:
 
 
 def _check_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    tables = rows(
+        connection,
+        "SELECT TABLE_TYPE FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        config.database,
+        config.table,
+    )
+    if tables and tables[0][0] == "BASE TABLE":
+        return
     databases = rows(
         connection,
         "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
@@ -143,22 +152,11 @@ def _check_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -
             f'or user "{config.username}" may not see it',
             hint="Check the database-name option and the user's grants.",
         )
-    tables = rows(
-        connection,
-        "SELECT TABLE_TYPE FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-        config.database,
-        config.table,
+    what = "is not there, or is hidden from us" if not tables else f"is a {tables[0][0].lower()}"
+    raise SourceError(
+        f'{_table_name(config)} {what}, expected a table that user "{config.username}" may read',
+        hint="Check the table-name option and the user's grants.",
     )
-    if not tables or tables[0][0] != "BASE TABLE":
-        what = (
-            "is not there, or is hidden from us" if not tables else f"is a {tables[0][0].lower()}"
-        )
-        raise SourceError(
-            f"{_table_name(config)} {what}, expected a table that user "
-            f'"{config.username}" may read',
-            hint="Check the table-name option and the user's grants.",
-        )
 
 
 def _server_columns(

@@ -16,7 +16,7 @@ from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
 from joins.adapters.delta_sink import DeltaLetterWriter, DeltaSinkWriter
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin, pin_json
-from joins.probe_task import ProbeTask
+from joins.probe_task import BatchTask
 from joins.row_stage import REPORT, PersistedRows, stage_rows
 from joins.staging import BatchReport
 
@@ -34,7 +34,7 @@ class SparkDeltaSinkWriter:
         self._log = log
         self._staged = PersistedRows()
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the rows in Spark for `commit`."""
         types = [item.type for item in task.kernel.output_schema]
         # Numbered: a column of the output may have the name of the report's.
@@ -108,7 +108,7 @@ class DeltaOutputWriter:
     def _writer(self) -> DeltaSinkWriter | SparkDeltaSinkWriter:
         return self._spark if self.choice.is_spark else self._columnar
 
-    def run(self, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """As the chosen writer.
 
         Raises:

@@ -111,7 +111,7 @@ class Changes:
         """
         later = read_changes(batches, spec, self.progress)
         rows = pa.concat_tables([self.rows, later.rows])
-        return Changes(newest_rows(rows, spec.primary_key), later.progress)
+        return Changes(newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress)
 
     def visible(self, spec: IndexSpec) -> pa.Table:
         """The rows of the dimension: neither deleted nor of a generation that has been replaced."""
@@ -135,7 +135,7 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
         if pc.any(marks, min_count=0).as_py():
             progress = progress.with_records(table.filter(marks))
             table = table.filter(pc.invert(marks))
-        kept.append(table)
+        kept.append(table if spec.versioned is None else with_rowtime(table, spec.versioned))
         rows += table.num_rows
         if rows > limit + _COMPACT_ROWS:
             kept = [_compacted(pa.concat_tables(kept), spec)]
@@ -144,7 +144,7 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
     ignored = progress.ignored(table)
     if ignored.any():
         table = table.filter(pa.array(~ignored))
-    newest = newest_rows(table, spec.primary_key)
+    newest = newest_rows(table, spec.identity, versioned=spec.versioned)
     if not progress.is_beyond(newest).all():
         raise IndexBuildError(
             "changelog rows are not newer than the fold that the index was made of",
@@ -155,18 +155,31 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
     return Changes(newest, progress)
 
 
-def newest_rows(table: pa.Table, primary_key: Sequence[str]) -> pa.Table:
-    """The rows of `table` with the greatest position of their key, in the order of `table`."""
+def with_rowtime(table: pa.Table, rowtime: str) -> pa.Table:
+    """The rows of `table` that have a rowtime: the others are no versions."""
+    times = table.column(rowtime)
+    return table.filter(times.is_valid()) if times.null_count else table
+
+
+def newest_rows(
+    table: pa.Table, identity: Sequence[str], *, versioned: str | None = None
+) -> pa.Table:
+    """The rows of `table` that are the newest of their `identity`, in the order of `table`.
+
+    The newest has the greatest position. With `versioned`, a deletion is newer than all other
+    records of its generation, as in `watermark.temporal`; and a later copy of the table is newer
+    than an earlier one, deletions included.
+    """
     if table.num_rows < 2:
         return table
-    keys = [whole(table.column(name)) for name in primary_key]
-    shared = _shared_hash(keys)
+    keys = [whole(table.column(name)) for name in identity]
+    shared = shared_hash(keys)
     if not shared.any():
         return table
     rows = np.flatnonzero(shared)
-    codes = _exact_codes([key.take(pa.array(rows)) for key in keys])
-    position = [numbers(table, part)[rows] for part in POSITION]
-    order = np.lexsort([*reversed(position), codes])
+    codes = exact_codes([key.take(pa.array(rows)) for key in keys])
+    place = [part[rows] for part in place_of(table, versioned=versioned)]
+    order = np.lexsort([*reversed(place), codes])
     last = np.ones(len(order), dtype=np.bool_)
     last[:-1] = codes[order][1:] != codes[order][:-1]
     keep = ~shared
@@ -174,12 +187,27 @@ def newest_rows(table: pa.Table, primary_key: Sequence[str]) -> pa.Table:
     return table.filter(pa.array(keep))
 
 
+def place_of(table: pa.Table, *, versioned: str | None) -> list[Rows]:
+    """What says which of two records of one identity is the newer one, most significant first."""
+    position = [numbers(table, part) for part in POSITION]
+    if versioned is None:
+        return position
+    return [numbers(table, GENERATION), deletions(table).astype(np.int64), *position]
+
+
+def deletions(table: pa.Table) -> Mask:
+    """Which rows are deletions, of changelog rows and of rows of a segment alike."""
+    if DELETED in table.column_names:
+        return mask_of(table.column(DELETED))
+    return mask_of(pc.equal(table.column("_op"), "d"))
+
+
 def numbers(table: pa.Table, name: str) -> Rows:
     """An integer column without NULL as int64."""
     return np.asarray(whole(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _shared_hash(keys: Sequence[pa.Array]) -> Mask:
+def shared_hash(keys: Sequence[pa.Array]) -> Mask:
     """The rows whose key's hash another row has too."""
     hashes = hash_rows(keys)
     order = np.argsort(hashes, kind="stable")
@@ -191,7 +219,7 @@ def _shared_hash(keys: Sequence[pa.Array]) -> Mask:
     return shared
 
 
-def _exact_codes(keys: Sequence[pa.Array]) -> Rows:
+def exact_codes(keys: Sequence[pa.Array]) -> Rows:
     """Equal numbers for equal keys, and only for those."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
@@ -205,7 +233,8 @@ def _exact_codes(keys: Sequence[pa.Array]) -> Rows:
 def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
     """Fewer rows with the same fold: which `r` records count is known only at the end."""
     read = pc.equal(table.column("_op"), "r")
-    changed = newest_rows(table.filter(pc.invert(read)), spec.primary_key)
+    changes = table.filter(pc.invert(read))
+    changed = newest_rows(changes, spec.identity, versioned=spec.versioned)
     return pa.concat_tables([changed, table.filter(read)]).combine_chunks()
 
 

@@ -5,6 +5,9 @@ partition the records that tell how far it is (greatest position and newest sour
 streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
 key's newest record, as in an index. Records that hide a key go only when all older ones are given,
 too, and only when an index drops them.
+
+Of a dimension with event time each version of a key stays that somebody may still ask for,
+deletions too, beside the key's newest record.
 """
 
 from collections.abc import Sequence
@@ -14,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.asof import without_ended
 from joins.kernels.casts import Mask, mask_of
-from joins.kernels.changes import GENERATION, Progress, newest_rows, numbers
+from joins.kernels.changes import GENERATION, Progress, newest_rows, numbers, with_rowtime
 from joins.kernels.digest import POSITION_COLUMNS
 from joins.kernels.hash_table import Rows
 
@@ -32,12 +36,16 @@ class CompactionTask:
         progress: the watermark records of the whole changelog.
         complete: the greatest generation that every partition has completed, -1 for none.
         is_whole: whether no older rows exist than those given.
+        versioned: the rowtime column of a dimension with event time.
+        needed_from_ms: versions that end before are not asked for any more; None keeps all.
     """
 
     primary_key: tuple[str, ...]
     progress: Progress
     complete: int
     is_whole: bool
+    versioned: str | None = None
+    needed_from_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +72,30 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
 
 
 def _newest(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
-    """Where the newest record of each key is, without those that may go."""
+    """Where the newest record of each key is, without those that may go, and its versions."""
     usable = np.flatnonzero(~marks & ~task.progress.ignored(rows))
-    names = list(dict.fromkeys([*task.primary_key, "_op", GENERATION, *POSITION_COLUMNS]))
-    if "_offset" not in names:
-        names.append("_offset")
+    rowtime = [] if task.versioned is None else [task.versioned]
+    kept = [*task.primary_key, *rowtime, "_op", GENERATION, *POSITION_COLUMNS, "_offset"]
+    names = list(dict.fromkeys(kept))
     keyed = rows.select(names).take(pa.array(usable)).append_column(_AT, pa.array(usable))
     newest = newest_rows(keyed, task.primary_key)
+    if task.versioned is not None:
+        versions = _versions(keyed, task.primary_key, task.versioned, task.needed_from_ms)
+        return np.concatenate([numbers(newest, _AT), numbers(versions, _AT)])
     if task.is_whole and newest.num_rows:
         protected = rows.column(task.primary_key[0]).take(pa.array(milestones))
         newest = newest.filter(pa.array(~_forgettable(newest, task, protected)))
     return numbers(newest, _AT)
+
+
+def _versions(
+    keyed: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
+) -> pa.Table:
+    """The versions that somebody may still ask for."""
+    dated = with_rowtime(keyed, rowtime)
+    identity = list(dict.fromkeys([*primary_key, rowtime]))
+    newest = newest_rows(dated, identity, versioned=rowtime)
+    return without_ended(newest, primary_key, rowtime, from_ms)
 
 
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.event_marks import EventDigest, EventState
+
 Position = tuple[int, int, int, int]
 POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
 DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
@@ -29,6 +31,7 @@ class ChangelogState:
         snapshot_rows: `r` records.
         generation: the newest that any record has, 0 before the first.
         source_ts_ms: newest source time of a streamed change, 0 before the first.
+        events: of a dimension with event time; rows alone do not tell it.
     """
 
     marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -37,6 +40,7 @@ class ChangelogState:
     snapshot_rows: int = 0
     generation: int = 0
     source_ts_ms: int = 0
+    events: EventState = field(default_factory=EventState)
 
     def is_complete(self, partition: int) -> bool:
         """Whether the partition has the watermark record of the newest generation."""
@@ -75,6 +79,7 @@ class ChangelogDigest:
         self.records = 0
         self.streamed = 0
         self.source_ts_ms = 0
+        self.events = EventDigest()
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Count `batch` and give it back without its repeats."""
@@ -146,6 +151,7 @@ class ChangelogDigest:
             "records": self.records,
             "streamed": self.streamed,
             "source_ts_ms": self.source_ts_ms,
+            "events": self.events.to_json(),
         }
 
     def merge(self, value: Mapping[str, Any]) -> None:
@@ -161,6 +167,7 @@ class ChangelogDigest:
         self.records += value["records"]
         self.streamed += value["streamed"]
         self.source_ts_ms = max(self.source_ts_ms, value["source_ts_ms"])
+        self.events.merge(value["events"])
 
     def state_after(self, before: ChangelogState) -> ChangelogState:
         """The table's state once these rows are committed behind `before`."""
@@ -175,4 +182,5 @@ class ChangelogDigest:
             snapshot_rows=before.snapshot_rows + self._snapshot_rows,
             generation=max(before.generation, self._generation),
             source_ts_ms=max(before.source_ts_ms, self.source_ts_ms),
+            events=before.events.after(self.events, marks),
         )

@@ -6,18 +6,22 @@ answer the same.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.asof import ended_by_copy, valid_at
 from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows, valid_rows
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import Manifest, manifest_path, read_manifest
+from joins.kernels.rowtime import micros, rowtimes
 from joins.kernels.segment import Bits, Segment, bits_at, map_bits, taken
 
 _CACHED_VERSIONS = 16
@@ -30,9 +34,14 @@ class DimensionIndex:
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(
-        self, spec: IndexSpec, segments: Sequence[Segment], hidden: Sequence[Bits]
+        self,
+        spec: IndexSpec,
+        segments: Sequence[Segment],
+        hidden: Sequence[Bits],
+        complete: int = -1,
     ) -> None:
         self.spec = spec
+        self._complete = complete  # the greatest complete generation
         self._segments = segments
         self._hidden = hidden
         rows = [segment.rows.num_rows for segment in segments]
@@ -48,11 +57,12 @@ class DimensionIndex:
     def _map(cls, home: Path, manifest: Manifest, spec: IndexSpec) -> Self:
         segments = [Segment.map(home, entry.name) for entry in manifest.segments]
         hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
-        return cls(spec, segments, hidden)
+        complete = manifest.progress.complete_generation(spec.partitions)
+        return cls(spec, segments, hidden, complete)
 
     @property
     def num_rows(self) -> int:
-        """How many rows can be found."""
+        """How many rows can be found, of a versioned index all versions."""
         pairs = zip(self._segments, self._hidden, strict=True)
         return sum(
             segment.rows.num_rows - int(np.unpackbits(hidden)[: segment.rows.num_rows].sum())
@@ -87,8 +97,32 @@ class DimensionIndex:
 
         `keys` has one array for each column of the join key, in its order. NULL matches nothing,
         except at the positions `null_safe` of the spec, where it matches NULL. The order does not
-        depend on the segments; the numbers of the dimension rows do.
+        depend on the segments; the numbers of the dimension rows do. Of a versioned index all
+        versions are found, deletions too, those of a primary key by their rowtime.
         """
+        valid, probes, rows = self._found(keys)
+        if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
+            return valid[probes], rows
+        return self._sorted(valid[probes], rows)
+
+    def lookup_at(self, keys: Sequence[pa.Array], times_ms: Rows) -> tuple[Rows, Rows]:
+        """As `lookup`, of a versioned index: for each key the row that was valid at its time.
+
+        Args:
+            keys: of the primary key, which is the join key of a versioned index.
+            times_ms: epoch milliseconds, one for each element of `keys`.
+        """
+        valid, probes, rows = self._found(keys)
+        since = self._gathered(rows, self._since)
+        at = valid_at(probes, since, micros(times_ms)[valid])
+        at = at[self._gathered(rows[at], Segment.deleted_at) == 0]
+        if self._has_older_copies:
+            generations = self._gathered(rows, Segment.generations_at)
+            at = at[~ended_by_copy(probes, since, generations, self._complete)[at]]
+        return valid[probes[at]], rows[at]
+
+    def _found(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
+        """The usable positions in `keys`, and all visible matches, by position among those."""
         columns = self._typed_keys(keys)
         valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
         hashes = hash_rows(columns)[valid]
@@ -99,10 +133,35 @@ class DimensionIndex:
             visible = bits_at(hidden, rows) == 0
             found.append((probes[visible], rows[visible] + first))
         if not found:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+            return valid, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         probes = np.concatenate([pair[0] for pair in found])
         rows = np.concatenate([pair[1] for pair in found])
-        return self._ordered(valid[probes], rows)
+        if len(found) > 1:
+            order = np.argsort(probes, kind="stable")
+            probes, rows = probes[order], rows[order]
+        return valid, probes, rows
+
+    @cached_property
+    def _has_older_copies(self) -> bool:
+        """Whether a row is of a copy of the table that the complete one has replaced."""
+        return any(each.oldest_generation() < self._complete for each in self._segments)
+
+    def _since(self, segment: Segment, rows: Rows) -> Rows:
+        assert self.spec.versioned is not None, "only versions have a time"
+        return rowtimes(segment.rows.column(self.spec.versioned))[rows]
+
+    def _gathered(
+        self, rows: Rows, values: Callable[[Segment, Rows], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        """What `values` gives for rows of a segment, for `rows` of the index in their order."""
+        if len(self._segments) == 1:
+            return values(self._segments[0], rows)
+        owners = np.searchsorted(self._first, rows, side="right") - 1
+        found = np.zeros(len(rows), dtype=np.int64)
+        for number, segment in enumerate(self._segments):
+            mine = np.flatnonzero(owners == number)
+            found[mine] = values(segment, rows[mine] - self._first[number])
+        return found
 
     def take(self, dimension_rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
         """`columns` of `dimension_rows` in their order; -1 gives a row of NULLs."""
@@ -146,13 +205,9 @@ class DimensionIndex:
             for key, kind in zip(keys, expected, strict=True)
         ]
 
-    def _ordered(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        if len(self._segments) > 1:
-            order = np.argsort(probes, kind="stable")
-            probes, rows = probes[order], rows[order]
-        if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
-            return probes, rows
-        table = pa.Table.from_batches([self.take(rows, self.spec.primary_key)])
+    def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        """By position, then by what tells the rows apart."""
+        table = pa.Table.from_batches([self.take(rows, self.spec.identity)])
         table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
         sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]
         order = pc.sort_indices(

@@ -6,6 +6,7 @@ both go through `encode_records`: equal rows have equal bytes. ARCHITECTURE.md s
 
 import time
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -196,15 +197,25 @@ def partition_of(keys: pa.Array, partitions: int) -> pa.Int32Array:
     return pa.array(found, pa.int32())
 
 
-def decode(rows: pa.RecordBatch, columns: tuple[CapturedColumn, ...], *, topic: str) -> Decoded:
+def decode(
+    rows: pa.RecordBatch,
+    columns: tuple[CapturedColumn, ...],
+    *,
+    topic: str,
+    before: Collection[str] = (),
+) -> Decoded:
     """Kafka rows `[key, value, partition, offset]` of a changelog topic as changelog rows.
+
+    Of a deleted row there is the key, and what it had in the columns `before`.
 
     Raises:
         SourceError: a record is not one of ours; the first one is named by its coordinates.
     """
     records = _Records(topic, rows)
+    told = [item for item in wire_schema(columns) if item.name in before]
     envelope = pa.schema(
         [
+            *([("before", pa.struct(told))] if told else []),
             ("after", pa.struct(list(wire_schema(columns)))),
             ("op", pa.string()),
             ("source", pa.struct(list(SOURCE_SCHEMA))),
@@ -220,7 +231,10 @@ def decode(rows: pa.RecordBatch, columns: tuple[CapturedColumn, ...], *, topic: 
     for position, column in enumerate(columns):
         wire = wires[position]
         if keys.num_rows:
-            wire = pc.replace_with_mask(wire, deleted, keys.column(position))
+            gone = keys.column(position)
+            if column.name in before:
+                gone = pc.struct_field(parsed.column("before"), column.name).filter(deleted)
+            wire = pc.replace_with_mask(wire, deleted, gone)
         declared.append(records.declare(wire, column))
     epoch, file, pos, row, gen, ts_ms = parsed.column("source").flatten()
     partition, offset = (rows.column(name) for name in ("partition", "offset"))

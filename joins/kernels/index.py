@@ -7,6 +7,10 @@ newer than what older segments have; so the newest segment with a key has the ke
 deletes included. Deletes stay, for a record that is sent again must not bring a key back, until
 their binlog file is long past.
 
+In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only what
+is superseded is hidden: deletions are versions, too, and which rows an older copy of the table has
+left is seen at the lookup (`joins.kernels.asof`).
+
 Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` (the manifest:
 segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
 names.
@@ -23,8 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from joins.errors import IndexBuildError
+from joins.kernels.asof import without_ended
 from joins.kernels.casts import Mask
-from joins.kernels.changes import Progress, newest_rows, read_changes
+from joins.kernels.changes import DELETED, Progress, newest_rows, place_of, read_changes
 from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows
@@ -38,7 +43,6 @@ from joins.kernels.manifest import (
     write_manifest,
 )
 from joins.kernels.segment import (
-    POSITION,
     Segment,
     damaged,
     file_checksum,
@@ -89,7 +93,7 @@ def build(
 ) -> None:
     """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
 
-    With `fold`, `changes` are only those behind it.
+    With `fold`, `changes` are only those behind it; a fold has no versions.
 
     Raises:
         IndexBuildError: the rows do not fit `spec`, or not the fold.
@@ -103,6 +107,7 @@ def build(
         _sweep(home)  # what a process that was killed has left
         old = _Old([], Progress())
         if fold is not None:
+            assert spec.versioned is None, "a fold has the newest rows only"
             rows = read_changes(fold.rows, spec, Progress()).rows
             complete = fold.progress.complete_generation(spec.partitions)
             parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
@@ -271,11 +276,8 @@ def _write(
     before = old.progress.complete_generation(spec.partitions)
     read = read_changes(changes, spec, old.progress)
     complete = read.progress.complete_generation(spec.partitions)
-    if parts:
-        rows = _superseding(parts, read.rows, spec)
-    else:
-        rows = _without_old_deletes(read.rows, complete)
-    if complete > before:
+    rows = _superseding(parts, read.rows, spec) if parts else _needed(read.rows, spec, complete)
+    if complete > before and spec.versioned is None:
         for part in parts:
             part.hidden |= part.segment.generations() < complete
     if rows.num_rows:
@@ -286,12 +288,16 @@ def _write(
 
 
 def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
-    """Write `rows` as a segment, deletes and rows of incomplete generations hidden."""
+    """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
+
+    Of a versioned index nothing is.
+    """
     name = f"s{version}-{uuid.uuid4().hex[:12]}"
     files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
-    deleted = segment.rows.column("_deleted").to_numpy(zero_copy_only=False).astype(np.bool_)
-    hidden = deleted | (segment.generations() < complete)
+    hidden = np.zeros(segment.rows.num_rows, dtype=np.bool_)
+    if spec.versioned is None:
+        hidden = segment.deleted() | (segment.generations() < complete)
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
@@ -303,21 +309,30 @@ def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.
     if rows.num_rows == 0 or not parts:
         return rows
     table = rows.combine_chunks()
-    keys = [table.column(name).combine_chunks() for name in spec.primary_key]
-    position = [table.column(part).to_numpy() for part in POSITION]
+    keys = [table.column(name).combine_chunks() for name in spec.identity]
+    place = place_of(table, versioned=spec.versioned)
     keep = np.ones(table.num_rows, dtype=np.bool_)
     open_rows = np.arange(table.num_rows)
     hashes = hash_rows(keys)
     for part in reversed(parts):
         wanted = taken(keys, open_rows)
         segment = part.segment
-        found, held = segment.matches(segment.primary, spec.primary_key, wanted, hashes[open_rows])
+        found, held = segment.matches(segment.primary, spec.identity, wanted, hashes[open_rows])
         mine = open_rows[found]
-        newer = _is_later([item[mine] for item in position], segment.positions(held))
+        newer = _is_later([item[mine] for item in place], _places(segment, held, spec))
         part.hidden[held[newer]] = True
         keep[mine[~newer]] = False
         open_rows = np.setdiff1d(open_rows, mine, assume_unique=True)
     return table.filter(pa.array(keep))
+
+
+def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
+    """`place_of` rows of a segment."""
+    position = segment.positions(rows)
+    if spec.versioned is None:
+        return position
+    deleted = segment.deleted()[rows].astype(np.int64)
+    return [segment.packed["_generation"].at(rows), deleted, *position]
 
 
 def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
@@ -340,25 +355,33 @@ def _merged(
         total += parts[start].entry.rows
     if len(parts) - start < 2:
         return parts
-    live = [_live_rows(part, complete) for part in parts[start:]]
-    rows = newest_rows(_same_types(live), spec.primary_key)
-    if start == 0:
-        rows = _without_old_deletes(rows, complete)
+    live = [_live_rows(part, spec, complete) for part in parts[start:]]
+    rows = newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
+    if start == 0 or spec.versioned is not None:
+        rows = _needed(rows, spec, complete)
     return [
         *parts[:start],
         *([_stored(home, version, spec, rows, complete)] if rows.num_rows else []),
     ]
 
 
-def _live_rows(part: _Part, complete: int) -> pa.Table:
+def _live_rows(part: _Part, spec: IndexSpec, complete: int) -> pa.Table:
     """Rows that are visible or may still be their key's newest record."""
-    deleted = part.segment.rows.column("_deleted").to_numpy(zero_copy_only=False)
-    wanted = ~part.hidden | deleted | (part.segment.generations() < complete)
+    wanted = ~part.hidden
+    if spec.versioned is None:
+        wanted |= part.segment.deleted() | (part.segment.generations() < complete)
     return part.segment.table().filter(pa.array(wanted))
 
 
 def _same_types(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+    """Without what no lookup finds any more; of a plain index `rows` must be all of it."""
+    if spec.versioned is not None:
+        return without_ended(rows, spec.primary_key, spec.versioned, spec.needed_from_ms)
+    return _without_old_deletes(rows, complete)
 
 
 def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
@@ -373,7 +396,7 @@ def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
     )
     newest_epoch = epoch.max()
     newest_file = file[epoch == newest_epoch].max()
-    hidden = rows.column("_deleted").to_numpy() | (generation < complete)
+    hidden = rows.column(DELETED).to_numpy() | (generation < complete)
     old = (epoch < newest_epoch) | (file < newest_file - 1)
     return rows.filter(pa.array(~(hidden & old))) if (hidden & old).any() else rows
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +22,10 @@ class IndexSpec:
         partitions: of the changelog topic. A generation is complete when a watermark record of it,
             or of a later one, was read from each of them.
         null_safe: positions in `join_key` where NULL matches NULL; elsewhere it matches nothing.
+        versioned: the rowtime column of a versioned index: every (primary key, rowtime) is a row of
+            its own, deletions too. None for the newest rows only.
+        needed_from_ms: of a versioned index, versions that end before are not asked for any more;
+            None keeps all. It is no part of what the index is.
     """
 
     primary_key: tuple[str, ...]
@@ -28,13 +33,26 @@ class IndexSpec:
     fields: tuple[Field, ...]
     partitions: int
     null_safe: tuple[int, ...] = ()
+    versioned: str | None = None
+    needed_from_ms: int | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        if self.versioned is None or self.versioned in self.primary_key:
+            return self.primary_key
+        return (*self.primary_key, self.versioned)
 
     @property
     def digest(self) -> str:
         """The name of the index's directory: equal for equal specifications, on every node."""
         fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
-        told = [self.primary_key, self.join_key, fields, self.partitions]
-        text = json.dumps([*told, self.null_safe] if self.null_safe else told)
+        told: list[Any] = [self.primary_key, self.join_key, fields, self.partitions]
+        if self.null_safe or self.versioned is not None:
+            told.append(self.null_safe)
+        if self.versioned is not None:
+            told.append(self.versioned)
+        text = json.dumps(told)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -45,4 +63,4 @@ class IndexSpec:
     @property
     def join_is_unique(self) -> bool:
         """Whether a key can match one row at the most."""
-        return set(self.primary_key) <= set(self.join_key)
+        return set(self.identity) <= set(self.join_key)

@@ -1,8 +1,9 @@
 """One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
 
-Steps: parse the needed fields, metadata and computed columns, then for each dimension in the order
-of the statement keys, lookup and the rest of ON, which belongs to the match, then WHERE, then the
-projection.
+Steps: parse the needed fields, metadata and computed columns (`parse_records`), then for each
+dimension in the order of the statement keys, lookup and the rest of ON, which belongs to the match,
+then WHERE, then the projection. Where records may wait between the two, they are arrivals
+(`joins.kernels.arrivals`), which `join_arrivals` goes on with.
 
 Rows come in the order of the records, and for one record in the order of the matches' primary keys,
 first dimension first. So a replay gives the same rows in the same order, whatever became of the
@@ -13,34 +14,51 @@ fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is 
 the first reason and has no rows.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.kernels.arrivals import (
+    OFFSET,
+    PARTITION,
+    RECORD,
+    TIME,
+    TIMESTAMP,
+    VALUE,
+    WATERMARK,
+    ArrivalColumns,
+)
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.rowtime import millis
 from joins.kernels.segment import taken
+from joins.kernels.window_inputs import window_input_columns
 from joins.plan import (
     ComputedField,
     DeltaSink,
+    Dimension,
     DimensionJoin,
     Field,
     JoinPlan,
     JoinType,
     KafkaSource,
+    KeyPair,
     MetadataField,
     OutputColumn,
+    WatermarkSpec,
 )
 from joins.types import TypeName, arrow_type
 
 Rows = npt.NDArray[np.int64]
 
+_NO_TIME = pa.scalar(-(2**63), pa.int64())
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 DEAD_LETTERS = pa.schema(
     [
@@ -68,7 +86,12 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
-        row_metadata: append `ROW_METADATA` to the rows.
+        row_metadata: append `ROW_METADATA` to the rows; not to those of windows, which come from
+            many records.
+        watermark: of a plan with event time.
+        carried: the probe's columns that are read behind the parsing.
+        window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
+        window_records: the columns of the record behind `window_input`.
     """
 
     alias: str
@@ -80,15 +103,30 @@ class ProbeKernelSpec:
     where: Expression | None
     output: tuple[OutputColumn, ...]
     row_metadata: bool
+    watermark: WatermarkSpec | None = None
+    carried: tuple[Field, ...] = ()
+    window_input: tuple[OutputColumn, ...] | None = None
+    window_records: tuple[str, ...] = ()
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The schema of `JoinedBatch.rows`."""
-        columns = [
-            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
-            for item in self.output
-        ]
-        return pa.schema([*columns, *(ROW_METADATA if self.row_metadata else ())])
+        """The schema of the sink's rows."""
+        return pa.schema([*_schema(self.output), *(ROW_METADATA if self.row_metadata else ())])
+
+    @property
+    def joined_schema(self) -> pa.Schema:
+        """The schema of `JoinedBatch.rows`: the sink's, or that of the windows' input."""
+        if self.window_input is None:
+            return self.output_schema
+        record = self.arrivals.schema
+        return pa.schema(
+            [*_schema(self.window_input), *(record.field(name) for name in self.window_records)]
+        )
+
+    @property
+    def arrivals(self) -> ArrivalColumns:
+        """The columns of its arrivals."""
+        return ArrivalColumns(self.carried, self.watermark is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +147,14 @@ class JoinedBatch:
     """The answer to a micro-batch, or to a part of it.
 
     Attributes:
-        rows: the sink's columns, with `ROW_METADATA` if the spec says so.
-        coordinates: `COORDINATES` of the record that each row comes from.
+        rows: the sink's columns, with `ROW_METADATA` if the spec says so; of the join below a
+            window the window's input.
+        coordinates: `COORDINATES` of the record that each row comes from; NULL for rows of windows.
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
         unmatched: the other living records.
+        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
+        watermarks: under which each row left, in milliseconds; None where there is none.
     """
 
     rows: pa.RecordBatch
@@ -121,19 +162,25 @@ class JoinedBatch:
     dead_letters: pa.RecordBatch
     matched: int
     unmatched: int
+    kinds: pa.Array | None = None
+    watermarks: pa.Array | None = None
 
 
 def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
     """The part of `plan` that a worker needs, without the probe columns that nothing reads."""
     probe = plan.probe
-    needed = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
+    read = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
+    watermark = probe.watermark if _has_event_time(plan) else None
+    needed = set(read)
+    if watermark is not None:
+        needed |= {watermark.rowtime, *(each.name for each in _columns(watermark.expression))}
     computed: list[ComputedField] = []
     for item in reversed(probe.computed_fields):
         if item.name in needed:
             computed.insert(0, item)
             needed |= {column.name for column in _columns(item.expression)}
     source = probe.source
-    return ProbeKernelSpec(
+    spec = ProbeKernelSpec(
         alias=probe.alias,
         topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
         fields=tuple(item for item in probe.fields if item.name in needed),
@@ -142,13 +189,56 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         joins=plan.joins,
         where=plan.where,
         output=plan.output,
-        row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
+        row_metadata=_has_row_metadata(plan),
+        watermark=watermark,
     )
+    if not plan.needs_event_batches:
+        return spec
+    spec = replace(spec, carried=tuple(_carried(spec, read)))
+    if plan.window is None:
+        return spec
+    columns = window_input_columns(plan.window)
+    return replace(spec, window_input=columns, window_records=_window_records(plan))
+
+
+def _has_row_metadata(plan: JoinPlan) -> bool:
+    return isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata and plan.window is None
+
+
+def _has_event_time(plan: JoinPlan) -> bool:
+    in_window = plan.window is not None and plan.window.time is not None
+    return in_window or any(join.time is not None for join in plan.joins)
+
+
+def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
+    """The columns that are `read` behind the parsing, of all that a record is parsed into."""
+    for item in spec.fields:
+        if item.name in read:
+            yield item
+    for meta in spec.metadata_fields:
+        if meta.name in read:
+            yield Field(meta.name, meta.type)
+    for computed in spec.computed_fields:
+        if computed.name in read:
+            yield Field(computed.name, computed.expression.type)
+
+
+def _window_records(plan: JoinPlan) -> tuple[str, ...]:
+    """What the windows need of a record: where and when it came, and all of it if it may be late.
+
+    What a temporal join in event time has released is not behind the watermark.
+    """
+    if not _has_event_time(plan):
+        return (PARTITION, OFFSET)
+    names = (PARTITION, OFFSET, TIME, WATERMARK)
+    waits = any(join.time is not None for join in plan.joins)
+    return names if waits else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
     """The index that `join` looks up; joins of one dimension on the same columns share it.
 
+    A join in event time, of a dimension with event time, looks up all versions of the primary key.
     `partitions` is the number of partitions of the dimension's changelog topic.
     """
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
@@ -157,8 +247,20 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
     null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
     needed = {name for relation, name in _plan_columns(plan) if relation in roles}
     needed |= {*key, *dimension.primary_key}
+    rowtime = _rowtime(dimension, join)
+    if rowtime is not None:
+        assert set(dimension.primary_key) <= set(key), "ON has all of a versioned table's key"
+        needed.add(rowtime)
+        key, null_safe = dimension.primary_key, ()
     fields = tuple(item for item in dimension.fields if item.name in needed)
-    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe)
+    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
+
+
+def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:
+    """Which column tells the versions apart that `join` sees; None if it sees the newest rows."""
+    if join.time is None or dimension.watermark is None:
+        return None
+    return dimension.watermark.rowtime
 
 
 def join_batch(
@@ -172,9 +274,31 @@ def join_batch(
     `records` is `[value: binary, topic: string?, partition: int32, offset: int64, timestamp?]`, the
     timestamp an Arrow timestamp or int64 milliseconds.
     """
-    batch = _Batch(spec, _with_topic(records, spec.topic), context)
-    batch.read()
-    joined = _Joined(batch, batch.living(), {})
+    return _answer(parse_records(spec, records, context), indexes)
+
+
+def parse_records(
+    spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
+) -> "ParsedRecords":
+    """The first half of `join_batch`: what each record of a batch says, and which are dead."""
+    parsed = ParsedRecords(spec, _with_topic(records, spec.topic), context)
+    parsed.read()
+    return parsed
+
+
+def join_arrivals(
+    spec: ProbeKernelSpec,
+    arrivals: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> JoinedBatch:
+    """The other half of `join_batch`: join `arrivals`, of `spec.arrivals`, in their order."""
+    return _answer(ParsedRecords.of_arrivals(spec, arrivals, context), indexes)
+
+
+def _answer(parsed: "ParsedRecords", indexes: Mapping[str, DimensionIndex]) -> JoinedBatch:
+    spec = parsed.spec
+    joined = _Joined(parsed, parsed.living(), {})
     for join in spec.joins:
         joined = _join(joined, join, indexes[join.alias])
     complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
@@ -183,8 +307,9 @@ def join_batch(
     matched = joined.probe_rows[complete]
     if spec.where is not None:
         joined = joined.kept(joined.true(spec.where))
-    columns = [joined.output(column) for column in spec.output]
-    return batch.answer(joined.probe_rows, columns, matched)
+    projection = spec.output if spec.window_input is None else spec.window_input
+    columns = [joined.output(column) for column in projection]
+    return parsed.answer(joined.probe_rows, columns, matched)
 
 
 def lookup_keys(
@@ -199,9 +324,8 @@ def lookup_keys(
     `indexes` has at least `joins_before` of the join. What fails here gives NULL; which records are
     dead, and why, is for `join_batch` to say.
     """
-    batch = _Batch(spec, _with_topic(records, spec.topic), context)
-    batch.read()
-    joined = _Joined(batch, batch.living(), {})
+    parsed = parse_records(spec, records, context)
+    joined = _Joined(parsed, parsed.living(), {})
     for join in joins_before(spec.joins, alias):
         widest = replace(join, join_type=JoinType.INNER, condition=None)
         joined = _join(joined, widest, indexes[join.alias])
@@ -220,8 +344,16 @@ def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJ
 
 
 @dataclass(slots=True)
-class _Batch:
-    """The parsed records; `dead` has the first reason of each dead one, by its input row."""
+class ParsedRecords:
+    """The records of a batch and what they say.
+
+    Attributes:
+        records: as they came.
+        dead: the first reason of each dead one, by its input row.
+        columns: the probe's columns, by name; a value for each parsed row.
+        input_rows: the input row of each parsed row.
+        arrivals: what the records were, if they have been parsed in another stage.
+    """
 
     spec: ProbeKernelSpec
     records: pa.RecordBatch
@@ -229,6 +361,19 @@ class _Batch:
     dead: dict[int, str] = field(default_factory=dict)
     columns: dict[str, pa.Array] = field(default_factory=dict)
     input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    arrivals: pa.RecordBatch | None = None
+
+    @classmethod
+    def of_arrivals(
+        cls, spec: ProbeKernelSpec, arrivals: pa.RecordBatch, context: BatchContext
+    ) -> "ParsedRecords":
+        """Records that were parsed before; all of them live."""
+        names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
+        own = {names[name]: arrivals.column(name) for name in RECORD.names}
+        records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
+        columns = spec.arrivals.carried_of(arrivals)
+        rows = np.arange(arrivals.num_rows, dtype=np.int64)
+        return cls(spec, records, context, {}, columns, rows, arrivals)
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
@@ -251,6 +396,7 @@ class _Batch:
                 self.kill([row], f'column "{computed.name}": {reason}')
 
     def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
+        """What an expression sees of `num_rows` rows in this batch."""
         return Scope(resolve, num_rows, self.context.proctime_ms)
 
     def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
@@ -267,6 +413,23 @@ class _Batch:
         dead[list(self.dead)] = True
         return ~dead[self.input_rows]
 
+    def as_arrivals(self, rows: Rows, *event_time: pa.Array) -> pa.RecordBatch:
+        """The parsed `rows` for later stages, with `EVENT_TIME` in a job that has it."""
+        origin = self.input_rows[rows]
+        records = _taken(self.records.select(["partition", "offset", "value"]), origin)
+        timestamps = _timestamps(self.records)
+        if len(origin) != len(timestamps) or not _is_identity(origin):
+            timestamps = timestamps.take(pa.array(origin))
+        own = [records.column(0), records.column(1), timestamps, records.column(2), *event_time]
+        whole = len(rows) == len(self.input_rows) and _is_identity(rows)
+        columns = [self.columns[item.name] for item in self.spec.carried]
+        carried = columns if whole else taken(columns, rows)
+        schema = self.spec.arrivals.schema
+        cast = [
+            column.cast(item.type) for column, item in zip([*own, *carried], schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
+
     def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
         alive = self._alive()
@@ -277,11 +440,18 @@ class _Batch:
         if not keep.all():
             columns = [column.filter(pa.array(keep)) for column in columns]
         coordinates = _taken(self.records.select(COORDINATES.names), origin).cast(COORDINATES)
-        if self.spec.row_metadata:
+        if self.spec.window_input is not None:
+            columns = [*columns, *self._record_columns(probe_rows[keep])]
+        elif self.spec.row_metadata:
             columns = [*columns, *coordinates.columns, *self._pin_columns(len(origin))]
-        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.output_schema)
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
-        return JoinedBatch(rows, coordinates, self._dead_letters(), count, int(alive.sum()) - count)
+        return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
+
+    def _record_columns(self, rows: Rows) -> list[pa.Array]:
+        assert self.arrivals is not None, "windows read arrivals"
+        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(found.columns)
 
     def _pin_columns(self, num_rows: int) -> list[pa.Array]:
         versions = ",".join(f"{name}={version}" for name, version in self.context.versions)
@@ -290,7 +460,8 @@ class _Batch:
             pa.repeat(pa.scalar(versions, pa.string()), num_rows),
         ]
 
-    def _dead_letters(self) -> pa.RecordBatch:
+    def dead_letters(self) -> pa.RecordBatch:
+        """`DEAD_LETTERS`, in the order of the records."""
         rows = sorted(self.dead)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array([self.dead[row] for row in rows], pa.string())
@@ -310,7 +481,7 @@ class _Joined:
         dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
     """
 
-    batch: _Batch
+    batch: ParsedRecords
     probe_rows: Rows
     dimensions: dict[str, tuple[DimensionIndex, Rows]]
     resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
@@ -373,16 +544,60 @@ def _matches(
     joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
 ) -> tuple[Rows, Rows]:
     """What `lookup` finds, without the rows whose NULL comes from a cast of a null-safe pair."""
-    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
-    for pair, key in zip(join.keys, keys, strict=True):
-        if pair.uncast is not None and key.null_count:
-            value = joined.evaluate(pair.uncast).values
-            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    if index.spec.versioned is not None:
+        return _versions(joined, join, index, keys)
+    possible = _possible(joined, join, keys)
     if possible.all():
         return index.lookup(keys)
     rows = np.flatnonzero(possible)
     at, found = index.lookup(taken(keys, rows))
     return rows[at], found
+
+
+def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) -> Mask:
+    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for pair, key in zip(join.keys, keys, strict=True):
+        if pair.uncast is not None and key.null_count:
+            value = joined.evaluate(pair.uncast).values
+            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    return possible
+
+
+def _versions(
+    joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
+) -> tuple[Rows, Rows]:
+    """The versions that were valid at the rows' times, if the rest of the equalities is true.
+
+    What a version has in other columns than the primary key does not make an older one valid.
+    """
+    pairs = list(zip(join.keys, keys, strict=True))
+    by_column = {pair.dimension_column: (pair, key) for pair, key in reversed(pairs)}
+    looked_up = [by_column[name] for name in index.spec.join_key]
+    at, rows = index.lookup_at([key for _, key in looked_up], _times(joined, join))
+    true = _possible(joined, join, keys)[at]
+    for pair, key in pairs:
+        if not any(pair is other for other, _ in looked_up):
+            true &= _equal(index, rows, pair, key.take(pa.array(at)))
+    return at[true], rows[true]
+
+
+def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, wanted: pa.Array) -> Mask:
+    """Where the column of `pair` equals what is wanted, row by row."""
+    column = index.take(rows, [pair.dimension_column]).column(0)
+    equal = mask_of(pc.equal(column, wanted.cast(column.type)))
+    if pair.null_safe:
+        equal |= mask_of(column.is_null()) & mask_of(wanted.is_null())
+    return equal
+
+
+def _times(joined: _Joined, join: DimensionJoin) -> Rows:
+    """Epoch milliseconds of the rows so far; where there is no time, before all versions."""
+    assert join.time is not None, "versions are looked up in event time only"
+    arrivals = joined.batch.arrivals
+    if arrivals is not None:
+        return np.asarray(arrivals.column(TIME).to_numpy()[joined.probe_rows], dtype=np.int64)
+    times = joined.resolve(join.time)
+    return millis(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times)
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
@@ -396,6 +611,15 @@ def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
     order = np.argsort(everything, kind="stable")
     padded = np.concatenate([rows, np.full(len(lonely), -1, dtype=np.int64)])
     return everything[order], padded[order]
+
+
+def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
+            for item in columns
+        ]
+    )
 
 
 def _json_schema(fields: Sequence[Field]) -> pa.Schema:
@@ -443,8 +667,13 @@ def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that the joins, WHERE and the output read."""
-    expressions = [column.expression for column in plan.output]
+    """(relation, name) of every column that the joins, WHERE and the output read.
+
+    The output of windows reads none: their keys and the arguments of their aggregates do.
+    """
+    window = plan.window
+    output = plan.output if window is None else window_input_columns(window)
+    expressions = [column.expression for column in output]
     for join in plan.joins:
         expressions += [pair.probe for pair in join.keys]
         expressions += [join.condition] if join.condition is not None else []

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.conversion import convert
+from joins.kernels.row_kinds import signs
 from joins.plan import OutputColumn
 from joins.types import SqlType, TypeName
 
@@ -28,14 +29,18 @@ def _text(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def render_rows(rows: pa.RecordBatch, identifier: str) -> pa.Array:
-    """One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`."""
+def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:
+    """One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`.
+
+    `kinds` are the kinds of the rows; without them all are `+I`.
+    """
     if rows.num_rows == 0:
         return pa.array([], pa.string())
     columns = [pc.fill_null(_text(column), "null") for column in rows.columns]
     inner = (
         pc.binary_join_element_wise(*columns, ", ") if columns else pa.array([""] * rows.num_rows)
     )
-    prefix = f"{identifier}> +I[" if identifier else "+I["
-    lines = pc.binary_join_element_wise(prefix, inner, "]", "")
+    prefix = f"{identifier}> " if identifier else ""
+    sign = "+I" if kinds is None else signs(kinds)
+    lines = pc.binary_join_element_wise(prefix, sign, "[", inner, "]", "")
     return lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines

@@ -95,6 +95,27 @@ class Segment:
         """The position of each of `rows`, most significant part first."""
         return [self.packed[part].at(rows) for part in POSITION]
 
+    def deleted(self) -> Mask:
+        """Which rows are deletes."""
+        column = self.rows.column("_deleted")
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    def deleted_at(self, rows: Rows) -> Mask:
+        """Which of `rows` are deletes, without looking at others."""
+        column = self.rows.column("_deleted")
+        bits = np.frombuffer(column.buffers()[1], dtype=np.uint8)
+        at = rows + column.offset
+        found: Mask = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1
+        return found
+
+    def generations_at(self, rows: Rows) -> Rows:
+        """The generation of each of `rows`."""
+        return self.packed["_generation"].at(rows)
+
+    def oldest_generation(self) -> int:
+        """The least generation of its rows, without reading all of them."""
+        return int(self.packed["_generation"].bases.min())
+
     def generations(self) -> Rows:
         """The generation of each row."""
         return self.packed["_generation"].all()
@@ -131,8 +152,8 @@ def write_segment(
     """
     batch = _one_batch(table.drop_columns(list(_PACKED)))
     packed = [PackedColumn.of(_numbers(table, part)) for part in _PACKED]
-    tables = {"primary": HashTable.of([batch.column(key) for key in spec.primary_key])}
-    if spec.join_key != spec.primary_key:
+    tables = {"primary": HashTable.of([batch.column(key) for key in spec.identity])}
+    if spec.join_key != spec.identity:
         keys = [batch.column(key) for key in spec.join_key]
         tables["join"] = HashTable.of(keys, spec.null_safe)
     needed = batch.nbytes + sum(column.nbytes for column in packed)

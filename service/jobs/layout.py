@@ -86,6 +86,21 @@ class JobLayout:
         return self.job_dir / "dead_letters"
 
     @property
+    def staged_rows(self) -> Path:
+        """Files of rows between the workers and the sink, of the newest batch only."""
+        return self.job_dir / "staged_rows"
+
+    @property
+    def late_records(self) -> Path:
+        """The Delta table of records behind the watermark, unless the script names another."""
+        return self.job_dir / "late_records"
+
+    @property
+    def state(self) -> Path:
+        """The Delta tables of what waits for a watermark (`waiting`) or is in windows."""
+        return self.job_dir / "state"
+
+    @property
     def index(self) -> Path:
         """One directory of index files per dimension."""
         return self.job_dir / "index"

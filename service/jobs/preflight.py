@@ -7,19 +7,19 @@ from pathlib import Path
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.delta_source import check_source_table
-from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_cluster import OpenClusters
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
 from joins.plan import (
     BoundedMode,
+    DatagenSource,
     DeltaSink,
     DeltaTableSource,
     Dimension,
     JoinPlan,
     KafkaSink,
     KafkaSource,
-    SinkWriter,
     StartupMode,
 )
 from service.allowed import check_allowed
@@ -46,19 +46,26 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     """
     check_allowed(plan, settings)
     resolved = resolve_secrets(plan, secrets)
-    KafkaCluster(internal_kafka(resolved, settings)).describe("sluice.preflight")
-    for dimension in resolved.dimensions:
-        _check_dimension(dimension, settings)
-    _check_sink(resolved, settings)
-    source = resolved.probe.source
-    if not isinstance(source, KafkaSource) or not isinstance(plan.probe.source, KafkaSource):
+    with OpenClusters() as clusters:
+        clusters.of(internal_kafka(resolved, settings)).describe("sluice.preflight")
+        for dimension in resolved.dimensions:
+            _check_dimension(dimension, settings)
+        _check_sink(resolved, settings, clusters)
+        return _with_offsets(plan, resolved.probe.source, clusters)
+
+
+def _with_offsets(
+    plan: JoinPlan, resolved: KafkaSource | DatagenSource, clusters: OpenClusters
+) -> JoinPlan:
+    """`plan` with its stream's start and end as offsets; `resolved` knows the stream's password."""
+    held = plan.probe.source
+    if not isinstance(held, KafkaSource) or not isinstance(resolved, KafkaSource):
         return plan
-    start = resolve_start_offsets(source)
-    end = resolve_end_offsets(source, start)
+    cluster = clusters.of(resolved.kafka)
+    start = resolve_start_offsets(resolved, cluster)
+    end = resolve_end_offsets(resolved, start, cluster)
     held = replace(
-        plan.probe.source,
-        startup_mode=StartupMode.SPECIFIC,
-        startup_offsets=tuple(sorted(start.items())),
+        held, startup_mode=StartupMode.SPECIFIC, startup_offsets=tuple(sorted(start.items()))
     )
     if end is not None:
         bounds = tuple(sorted(end.items()))
@@ -80,9 +87,9 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     )
 
 
-def _check_sink(plan: JoinPlan, settings: Settings) -> None:
+def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
     if isinstance(plan.sink, KafkaSink):
-        KafkaCluster(plan.sink.kafka).require(plan.sink.kafka.topic)
+        clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan, output_path(plan.sink, settings))
         output_writer(plan, settings)
@@ -110,12 +117,11 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     """
     if not isinstance(plan.sink, DeltaSink):
         return None
-    path = output_path(plan.sink, settings)
+    path, sink = output_path(plan.sink, settings), plan.sink
+    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
     if (path / "_delta_log").is_dir() and any((path / "_delta_log").glob("*.json")):
-        return _choice(plan, plan.sink, path)
-    if plan.sink.writer is SinkWriter.SPARK:
-        return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'")
-    return WriterChoice(SinkWriter.COLUMNAR)
+        return DeltaLog(path, "preflight").choose_writer(appends)
+    return appends.choose_new(path)
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
@@ -129,11 +135,6 @@ def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
         return (told,)
     rules = ", ".join(choice.rules)
     return (told, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
-
-
-def _choice(plan: JoinPlan, sink: DeltaSink, path: Path) -> WriterChoice:
-    appends = Appends(kernel_spec(plan).output_schema, sink.writer)
-    return DeltaLog(path, "preflight").choose_writer(appends)
 
 
 def _nearest(path: Path) -> Path:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from joins.adapters.kafka_cluster import KafkaCluster
 from joins.errors import SourceError
 from joins.plan import BoundedMode, KafkaOptions, KafkaSource, StartupMode
 from service.wiring import resolve_end_offsets, resolve_start_offsets
@@ -65,12 +66,12 @@ def source(kafka):
 
 @pytest.mark.parametrize(("given", "end"), ENDS.values(), ids=ENDS)
 def test_the_end_is_resolved_to_offsets(source, given, end):
-    asked = replace(source, **given)
-    assert resolve_end_offsets(asked, resolve_start_offsets(asked)) == end
+    asked, cluster = replace(source, **given), KafkaCluster(source.kafka)
+    assert resolve_end_offsets(asked, resolve_start_offsets(asked, cluster), cluster) == end
 
 
 def test_an_end_in_a_partition_that_is_not_there_is_refused(source):
     asked = replace(source, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=((7, 1),))
     with pytest.raises(SourceError, match="no partition 7") as caught:
-        resolve_end_offsets(asked, {0: 0, 1: 0})
+        resolve_end_offsets(asked, {0: 0, 1: 0}, KafkaCluster(source.kafka))
     assert "scan.bounded.specific-offsets" in caught.value.hint

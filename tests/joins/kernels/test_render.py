@@ -46,5 +46,11 @@ def test_rows_keep_their_order():
     assert render_rows(rows, "").to_pylist() == ["+I[3]", "+I[null]", "+I[1]"]
 
 
+def test_a_row_shows_its_kind():
+    rows = pa.RecordBatch.from_pydict({"a": [1, 1, 2, 2]})
+    lines = render_rows(rows, "out", pa.array([0, 1, 2, 3], pa.int8())).to_pylist()
+    assert lines == ["out> +I[1]", "out> -U[1]", "out> +U[2]", "out> -D[2]"]
+
+
 def test_no_rows_no_lines():
     assert render_rows(ROW.slice(0, 0), "x").to_pylist() == []

@@ -1,0 +1,314 @@
+"""The watermarks of a job with event time: from partitions to inputs to the operator.
+
+Each Kafka partition of the stream, and each one of a versioned dimension's changelog, is a channel
+of a valve; the valves are the inputs of one combined status, whose watermark is the operator's.
+What channels add up to is defined in `watermark/`; here is only who is fed with what, and when:
+
+- within a batch the stream goes first, then the dimensions, so that no record of the batch is late
+  by what the dimensions have just said;
+- of the stream, a partition with records is active before its watermark counts. The greatest
+  watermarks of a batch are taken from the lowest on, so that the batch itself leaves no partition
+  behind. With a watermark for each record they are taken in the order of the records;
+- a partition that has been read up to the stream's end says that event time has ended;
+- a partition without records for longer than its timeout is idle, by the batch's clock.
+
+A stream without watermarks is in processing time. So is a dimension without them, once its
+snapshot is complete, which is before anything here begins.
+
+Everything is a function of the state that a batch has pinned, of what it has read and of its clock.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from watermark.combined import CombinedWatermarkStatus
+from watermark.errors import StateFormatError
+from watermark.model import END_OF_TIME, PROCESSING_TIME, Progress, Watermark, WatermarkStatus
+from watermark.valve import ChannelState, StatusWatermarkValve
+
+PROBE = "probe"
+
+Number = TypeVar("Number", int, int | None)
+Steps = Mapping[int, Sequence[tuple[int, int]]]
+"""Partition → (offset, watermark in milliseconds) of the records that have raised it, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventInput:
+    """One input of the operator.
+
+    Attributes:
+        name: `PROBE`, or the dimension's.
+        has_watermarks: otherwise it is in processing time.
+        idle_timeout_ms: None for partitions that are never idle.
+    """
+
+    name: str
+    has_watermarks: bool = True
+    idle_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What is known of one channel.
+
+    Attributes:
+        watermark_ms: its greatest watermark, None before the first.
+        records: what changes with new records: of the stream the number of their batch, of a
+            dimension when its newest ones were committed; None if nothing is known of new ones.
+    """
+
+    watermark_ms: int | None
+    records: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInput:
+    """What one batch says about progress.
+
+    Attributes:
+        now_ms: its clock.
+        partitions: of the stream, all that are there.
+        heard: of the partitions with records in the batch.
+        ended: the partitions that are read up to the stream's end.
+        dimensions: name → partition of its changelog → what was heard of it.
+        steps: with a watermark for each record; None where the greatest of the batch counts.
+    """
+
+    now_ms: int
+    partitions: Iterable[int] = ()
+    heard: Mapping[int, Heard] = field(default_factory=dict)
+    ended: Iterable[int] = ()
+    dimensions: Mapping[str, Mapping[int, Heard]] = field(default_factory=dict)
+    steps: Steps | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a batch has made of the operator's watermark.
+
+    Attributes:
+        before: the watermark at its start.
+        after: the watermark at its end.
+        by_partition: with a watermark for each record: partition → (offset, the operator's
+            watermark for the records from there on), ascending.
+        steps: likewise: (partition, offset, the operator's watermark behind that record) wherever
+            a record has raised it, in the order of arrival.
+    """
+
+    before: Watermark
+    after: Watermark
+    by_partition: Mapping[int, tuple[tuple[int, int], ...]]
+    steps: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One channel, for people.
+
+    Attributes:
+        active_at_ms: the clock of the batch that saw its newest record, or its beginning.
+    """
+
+    input: EventInput
+    partition: int
+    state: ChannelState
+    active_at_ms: int | None
+
+
+class EventChannels:
+    """Valves, their channels and the operator's watermark; for one thread.
+
+    Args:
+        inputs: of the operator, the stream's first.
+        state: what `snapshot` gave; None at the beginning.
+
+    Raises:
+        StateFormatError: `state` is no such snapshot, or one of other inputs.
+    """
+
+    def __init__(
+        self, inputs: Sequence[EventInput], state: Mapping[str, Any] | None = None
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self._combined = CombinedWatermarkStatus([each.name for each in inputs])
+        self._valves = {each.name: StatusWatermarkValve(()) for each in inputs}
+        self._active_at: dict[str, dict[int, int]] = {each.name: {} for each in inputs}
+        self._noted: dict[str, dict[int, int | None]] = {each.name: {} for each in inputs}
+        self._now_ms = 0
+        if state is not None:
+            self._restore(state)
+
+    @property
+    def watermark(self) -> Watermark:
+        """The operator's watermark."""
+        return self._combined.watermark
+
+    def watermark_of(self, name: str) -> Watermark:
+        """The newest watermark of one input."""
+        return self._combined.watermark_of(name)
+
+    def status_of(self, name: str) -> WatermarkStatus:
+        """Whether records are to be expected from one input."""
+        return self._valves[name].status
+
+    def channels(self) -> tuple[ChannelView, ...]:
+        """Every channel, the stream's first."""
+        return tuple(
+            ChannelView(each, at, state, self._active_at[each.name].get(at))
+            for each in self.inputs
+            for state in self._valves[each.name].channels()
+            for at in (int(state.channel.rpartition("/")[2]),)
+        )
+
+    def has_ended(self) -> bool:
+        """Whether the stream has no event time to come: it has ended, or never had any."""
+        watermark = self.watermark_of(PROBE)
+        return watermark == END_OF_TIME or watermark.use_processing_time
+
+    # Batches
+
+    def take(self, batch: BatchInput) -> Merged:
+        """Take what a batch says; the same state and batch always give the same."""
+        before = self.watermark
+        self._now_ms = batch.now_ms
+        by_partition: Mapping[int, tuple[tuple[int, int], ...]] = {}
+        steps: tuple[tuple[int, int, int], ...] = ()
+        stream, *dimensions = self.inputs
+        for each in dimensions:
+            if not each.has_watermarks:
+                self._know(each, set())  # its snapshot is complete before any batch
+        self._know(stream, set(batch.partitions))
+        if stream.has_watermarks and batch.steps is not None:
+            by_partition, steps = self._take_steps(stream, batch.heard, batch.steps)
+        else:
+            self._take_greatest(stream, batch.heard)
+        self._end(stream, batch.ended)
+        self._rest(stream, set(batch.ended))
+        for each in dimensions:
+            heard = batch.dimensions.get(each.name, {})
+            self._know(each, set(heard))
+            self._take_greatest(each, heard)
+            self._rest(each, set())
+        return Merged(before, self.watermark, by_partition, steps)
+
+    def _know(self, each: EventInput, partitions: set[int]) -> None:
+        """Channels for exactly these partitions; one without watermarks is in processing time."""
+        valve, active_at = self._valves[each.name], self._active_at[each.name]
+        if not each.has_watermarks:
+            self._say(each, (PROCESSING_TIME,))
+            return
+        for partition in sorted(partitions - set(active_at)):
+            valve.add_channel(_channel(each, partition))
+            active_at[partition] = self._now_ms
+        for partition in sorted(set(active_at) - partitions):
+            valve.remove_channel(_channel(each, partition))
+            del active_at[partition]
+            self._noted[each.name].pop(partition, None)
+
+    def _take_greatest(self, each: EventInput, heard: Mapping[int, Heard]) -> None:
+        if not each.has_watermarks:
+            return
+        for partition, found in sorted(heard.items()):
+            self._notice(each, partition, found)
+        told = [(h.watermark_ms, p) for p, h in heard.items() if h.watermark_ms is not None]
+        for watermark_ms, partition in sorted(told):
+            self._raise(each, partition, watermark_ms)
+
+    def _take_steps(
+        self, stream: EventInput, heard: Mapping[int, Heard], steps: Steps
+    ) -> tuple[dict[int, tuple[tuple[int, int], ...]], tuple[tuple[int, int, int], ...]]:
+        """Record by record: partitions ascending, in a partition by offset."""
+        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        places: list[tuple[int, int, int]] = []
+        for partition, news in sorted(heard.items()):
+            self._notice(stream, partition, news)
+            merged = [(0, self.watermark.timestamp_ms)]
+            for offset, watermark_ms in steps.get(partition, ()):
+                self._raise(stream, partition, watermark_ms)
+                now = self.watermark.timestamp_ms
+                if now > merged[-1][1]:
+                    merged.append((offset + 1, now))
+                    places.append((partition, offset, now))
+            found[partition] = tuple(merged)
+        return found, tuple(places)
+
+    def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
+        """A channel with new records is active, by the clock of the batch that sees them."""
+        noted = self._noted[each.name]
+        if heard.records is not None and noted.get(partition) != heard.records:
+            noted[partition] = heard.records
+            self._active_at[each.name][partition] = self._now_ms
+            self._mark(each, partition, WatermarkStatus.ACTIVE)
+
+    def _raise(self, each: EventInput, partition: int, watermark_ms: int) -> None:
+        """A channel's watermark never goes back: what is lower was said before."""
+        channel, valve = _channel(each, partition), self._valves[each.name]
+        if watermark_ms > valve.watermark_of(channel).timestamp_ms:
+            watermark = Watermark(watermark_ms)
+            self._say(each, valve.input_watermark(channel, watermark, now_ms=self._now_ms))
+
+    def _end(self, stream: EventInput, ended: Iterable[int]) -> None:
+        if not stream.has_watermarks:
+            return
+        for partition in sorted(ended):
+            self._mark(stream, partition, WatermarkStatus.ACTIVE)
+            self._raise(stream, partition, END_OF_TIME.timestamp_ms)
+
+    def _rest(self, each: EventInput, ended: set[int]) -> None:
+        """Channels that have been quiet for longer than the timeout are idle."""
+        if each.idle_timeout_ms is None or not each.has_watermarks:
+            return
+        for partition, at_ms in sorted(self._active_at[each.name].items()):
+            if self._now_ms - at_ms > each.idle_timeout_ms and partition not in ended:
+                self._mark(each, partition, WatermarkStatus.IDLE)
+
+    def _mark(self, each: EventInput, partition: int, status: WatermarkStatus) -> None:
+        self._say(each, self._valves[each.name].input_status(_channel(each, partition), status))
+
+    def _say(self, each: EventInput, told: Sequence[Progress]) -> None:
+        """What an input says goes to the operator."""
+        for progress in told:
+            if isinstance(progress, Watermark):
+                self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)
+            else:
+                self._combined.update_status(each.name, progress)
+
+    # Over batches and restarts
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as JSON values."""
+        return {
+            "combined": self._combined.snapshot(),
+            "valves": {name: valve.snapshot() for name, valve in self._valves.items()},
+            "active_at_ms": {name: _text(found) for name, found in self._active_at.items()},
+            "records": {name: _text(found) for name, found in self._noted.items()},
+        }
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        try:
+            if set(state["valves"]) != set(self._valves):
+                raise KeyError(*state["valves"])
+            self._combined.restore(state["combined"])
+            for name, valve in self._valves.items():
+                valve.restore(state["valves"][name])
+                self._active_at[name] = _value(state["active_at_ms"][name])
+                self._noted[name] = _value(state["records"][name])
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            raise StateFormatError(
+                "stored watermarks of the job's channels are damaged or of another format",
+                hint="Restore the job's directory from a backup, or submit the job anew.",
+            ) from exc
+
+
+def _channel(each: EventInput, partition: int) -> str:
+    return f"{each.name}/{partition}"
+
+
+def _text(found: Mapping[int, Number]) -> dict[str, Number]:
+    return {str(partition): value for partition, value in sorted(found.items())}
+
+
+def _value(found: Mapping[str, Number]) -> dict[int, Number]:
+    return {int(partition): value for partition, value in found.items()}

@@ -1,0 +1,336 @@
+"""The micro-batch loop of a job with event time or windows.
+
+Spark's own streaming runs no batch without records, but here idleness, a dimension's watermark and
+the clock must release rows, too. So the loop chooses the offsets of a batch, writes its pin and
+runs it; it begins a batch when there are records, when the watermark has reached something that
+waits, and once when a bounded stream has ended. It is started, watched and stopped like a query of
+Spark's.
+
+The pin says everything that a batch depends on. A batch that was pinned and is not committed is run
+again under its pin before anything else, also by a later runner.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.bounds import cut, is_reached
+from joins.errors import OffsetsWentBackError, StoppingError
+from joins.event_batch import EventBatches, EventOutcome, EventTables, dimensions_heard
+from joins.event_channels import BatchInput
+from joins.event_state import Advance, EventSpec, EventState, advance
+from joins.event_view import EventView
+from joins.guards import partitions_missing
+from joins.pins import Pin
+from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings
+
+_JOIN_S = 10.0
+_SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files
+_RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EventParts:
+    """What the loop asks and tells beside `ProbeHooks`.
+
+    Attributes:
+        heard: versions of dimensions → name → partition → (watermark, newest change), JSON values.
+        seen: how the time stands; the newest of them is for the status.
+        trim: no row will ask for a version of a dimension before this time any more.
+        pool: Spark's scheduler pool.
+    """
+
+    spec: EventSpec
+    epoch: int
+    tables: EventTables
+    heard: Callable[[Mapping[str, int]], Mapping[str, Mapping[str, Any]]]
+    seen: Callable[[EventView], None]
+    trim: Callable[[int], None]
+    pool: str = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the next batch would be."""
+
+    start: Mapping[int, int]
+    end: Mapping[int, int]
+    versions: Mapping[str, int]
+    event: Mapping[str, Any]
+    now_ms: int
+
+    def has_records(self) -> bool:
+        return any(end > self.start.get(p, 0) for p, end in self.end.items())
+
+
+def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:
+    """Where a batch of about `limit` records ends: each partition has its share of what there is.
+
+    So all partitions are read up to their ends together, and none holds the watermark back for
+    long. A partition with records has at least one.
+    """
+    there = {p: max(0, offset - start.get(p, 0)) for p, offset in end.items()}
+    total = sum(there.values())
+    if total <= limit:
+        return dict(end)
+    shares = {p: max(1, count * limit // total) if count else 0 for p, count in there.items()}
+    return {p: start.get(p, 0) + min(shares[p], there[p]) for p in end}
+
+
+class EventLoop:
+    """One run of the loop, on a thread of its own; looks like a streaming query."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        batches: EventBatches,
+        settings: ProbeSettings,
+        hooks: ProbeHooks,
+        parts: EventParts,
+    ) -> None:
+        self._spark = spark
+        self._batches = batches
+        self._settings = settings
+        self._hooks = hooks
+        self._parts = parts
+        self._cluster = KafkaCluster(settings.kafka, keep_open=True)
+        self._stopping = threading.Event()
+        self._ended = False
+        self._error: Exception | None = None
+        self._progress: dict[str, Any] | None = None
+        self._state = EventState()
+        self._start = dict(settings.start_offsets)
+        self._next = settings.life.first_batch
+        self._retry: Pin | None = None
+        self._shown_at = 0.0
+        self._group = f"event-batches-{id(self)}"
+        self._thread = threading.Thread(target=self._work, name="event-batches", daemon=True)
+
+    # Like a query
+
+    def start(self) -> "EventLoop":
+        """Begin; the first thing is what an earlier run has left."""
+        self._thread.start()
+        return self
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - the name that a query of Spark's has
+        """Whether it runs."""
+        return self._thread.is_alive()
+
+    @property
+    def lastProgress(self) -> Mapping[str, Any] | None:  # noqa: N802 - as above
+        """The newest batch; None until the topic was looked at, or a batch run, once."""
+        return self._progress
+
+    def exception(self) -> Exception | None:
+        """Why it ended; None while it runs, and if it was stopped."""
+        return self._error
+
+    def stop(self) -> None:
+        """End it; a batch that runs is broken off and run again by the next one."""
+        self._stopping.set()
+        try:
+            self._spark.sparkContext.cancelJobGroup(self._group)
+        except (PySparkException, Py4JError) as exc:
+            _log.warning("jobs of a batch were not cancelled", error=str(exc))
+        self._thread.join(_JOIN_S)
+
+    def end(self) -> None:
+        """No batch begins any more."""
+        self._ended = True
+
+    # The loop
+
+    def _work(self) -> None:
+        context = self._spark.sparkContext
+        guarded = self._hooks.guards.guarded(self._tick)
+        try:
+            context.setLocalProperty("spark.scheduler.pool", self._parts.pool)
+            context.setJobGroup(self._group, "event batches", interruptOnCancel=True)
+            self._guarded_recovery()
+            while not self._stopping.is_set():
+                began = time.monotonic()
+                guarded(None, self._next)
+                rest_s = self._settings.trigger_ms / 1000 - (time.monotonic() - began)
+                self._stopping.wait(max(0.0, rest_s))
+        except Exception as exc:  # whatever it is, the query has ended by it
+            self._error = None if self._stopping.is_set() else exc
+        finally:
+            self._cluster.close()
+
+    def _guarded_recovery(self) -> None:
+        self._hooks.guards.guarded(lambda _, __: self._recover())(None, self._next)
+
+    def _recover(self) -> None:
+        """Find where the newest pin has come to."""
+        with self._hooks.turn:
+            self._batches.sweep()
+            life, pin = self._settings.life, self._hooks.pins.newest()
+            if pin is None or pin.batch < life.first_batch:
+                self._state = self._batches.newest_state()
+                return
+            done = self._batches.committed(pin)
+            if done is None:
+                self._retry, self._next = pin, pin.batch
+                return
+            self._hooks.on_finish(FinishedBatch(pin, done.counts))
+            self._follow(pin, done)
+
+    def _follow(self, pin: Pin, done: EventOutcome) -> None:
+        """The batch of `pin` is committed: go on behind it."""
+        self._state, self._retry = done.state, None
+        self._start = dict(pin.end_offsets)
+        self._next = pin.batch + 1
+
+    def _tick(self, _: None, number: int) -> None:
+        """Run a batch if there is a reason for one."""
+        with self._hooks.turn:
+            if self._ended or self._stopping.is_set():
+                raise StoppingError(
+                    f"batch {number} of an ended loop does not start",
+                    hint="The loop was started again.",
+                )
+            if self._retry is not None:
+                self._run(self._retry, is_retry=True)
+                return
+            plan = self._plan()
+            move = self._moved(plan)
+            if plan.has_records() or self._is_due(move):
+                self._hooks.guards.failpoints.hit("C2", number)
+                self._run(self._pinned(plan, number), is_retry=False)
+            else:
+                self._show(move)
+            self._progress = self._progress or {"batch": None}
+
+    def _run(self, pin: Pin, *, is_retry: bool) -> None:
+        hit = self._hooks.guards.failpoints.hit
+        if not is_retry:
+            hit("C3", pin.batch)
+        self._retry = pin
+        self._hooks.on_pin(pin)
+        done = self._batches.run(pin, is_retry=is_retry)
+        self._hooks.on_finish(FinishedBatch(pin, done.counts))
+        hit("C9", pin.batch)
+        self._follow(pin, done)
+        self._progress = {"batch": pin.batch, **done.counts}
+        self._parts.trim(done.state.release_ms)
+        if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
+            self._show(self._moved(self._planned(pin.end_offsets, pin.end_offsets)))
+
+    # Planning
+
+    def _plan(self) -> _Plan:
+        """The next batch, as things are now.
+
+        Raises:
+            GuardError: the topic lacks what it had.
+            SourceUnavailableError: no broker answers.
+        """
+        life, topic = self._settings.life, self._settings.kafka.topic
+        there = cut(self._cluster.end_offsets(topic), life.end_offsets)
+        missing = sorted(set(self._start) - set(there))
+        if missing:
+            raise partitions_missing(topic, missing)
+        start = {p: self._start.get(p, life.start_offsets.get(p, 0)) for p in there}
+        back = [p for p, end in there.items() if end < start[p]]
+        if back:
+            raise OffsetsWentBackError(
+                f'topic "{topic}" partition {back[0]} ends at offset {there[back[0]]}, '
+                f"expected {start[back[0]]} or more",
+                hint="The broker has lost records. Acknowledge it to go on from where it ended.",
+            )
+        limit = self._settings.max_records_per_batch
+        if self._parts.spec.on_event:
+            limit = min(limit, _RECORDS_ON_EVENT)
+        return self._planned(start, spread(start, there, limit))
+
+    def _planned(self, start: Mapping[int, int], end: Mapping[int, int]) -> _Plan:
+        life = self._settings.life
+        first = life.versions if self._next == life.first_batch else None
+        versions = dict(self._hooks.versions() if first is None else first)
+        bounds = life.end_offsets
+        now_ms = max(time.time_ns() // 1_000_000, self._state.clock_ms)
+        event = {
+            **self._state.as_json(),
+            "clock_ms": now_ms,
+            "at_end": [p for p in sorted(start) if bounds and start[p] >= bounds[p]],
+            "dimensions": self._parts.heard(versions),
+            "state_versions": self._parts.tables.versions(),
+        }
+        return _Plan(start, end, versions, event, now_ms)
+
+    def _pinned(self, plan: _Plan, number: int) -> Pin:
+        """The pin of the next batch, durable when this returns."""
+        self._hooks.dead_letters.check_epoch(self._parts.epoch)  # it binds newer runners, too
+        return self._hooks.pins.create(
+            Pin(
+                batch=number,
+                topic=self._settings.kafka.topic,
+                start_offsets=plan.start,
+                end_offsets=plan.end,
+                versions=plan.versions,
+                batch_timestamp_ms=plan.now_ms,
+                epoch=self._parts.epoch,
+                source_ts_ms=dict(self._hooks.source_times(plan.versions)),
+                event=plan.event,
+            )
+        )
+
+    # Without records
+
+    def _moved(self, plan: _Plan) -> Advance:
+        """Where a batch without records would take the time."""
+        quiet = BatchInput(
+            now_ms=plan.now_ms,
+            partitions=plan.start,
+            ended=plan.event["at_end"],
+            dimensions=dimensions_heard(plan.event),
+            steps={} if self._parts.spec.on_event else None,
+        )
+        return advance(self._parts.spec, self._state, quiet)
+
+    def _is_due(self, move: Advance) -> bool:
+        """Whether something waits for where `move` goes, or the stream ends by it."""
+        if move.after.has_ended and not self._state.has_ended:
+            return True
+        waiting, windows = self._next_times()
+        return (waiting is not None and waiting <= move.after.release_ms) or (
+            windows is not None and windows <= move.after.window_watermark
+        )
+
+    def _next_times(self) -> tuple[int | None, int | None]:
+        """When the next row that waits, and the next window, is due."""
+        tables, state = self._parts.tables, self._state
+        waiting, windows = tables.waiting, tables.windows
+        return (
+            None if waiting is None else waiting.next_due(state.release_ms),
+            None if windows is None else windows.next_due(state.window_watermark),
+        )
+
+    def _show(self, move: Advance) -> None:
+        """Tell how the time stands."""
+        self._shown_at = time.monotonic()
+        waiting, windows = self._next_times()
+        tables = self._parts.tables
+        at_end = is_reached(self._start, self._settings.life.end_offsets)
+        view = EventView(
+            spec=self._parts.spec,
+            state=self._state,
+            channels=move.channels,
+            next_waiting_ms=waiting,
+            next_window_ms=windows,
+            waiting_files=tables.waiting.newest_files() if tables.waiting else (),
+            window_files=tables.windows.newest_files() if tables.windows else (),
+            is_drained=at_end and self._state.has_ended and waiting is None and windows is None,
+        )
+        self._parts.seen(view)

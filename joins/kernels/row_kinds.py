@@ -1,0 +1,30 @@
+"""Kinds of rows, as Flink's RowKind: what a row of the output says of the rows before it."""
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
+SIGNS = ("+I", "-U", "+U", "-D")
+TYPE = pa.int8()
+
+
+def all_kinds(kinds: pa.Array | None, num_rows: int) -> pa.Array:
+    """The kind of each row; without `kinds` all are `INSERT`."""
+    if kinds is not None:
+        return kinds
+    return pa.array(np.zeros(num_rows, dtype=np.int8))
+
+
+def is_any(kinds: pa.Array, wanted: Collection[int]) -> pa.BooleanArray:
+    """Whether each row is of one of the kinds `wanted`."""
+    return pc.is_in(kinds, value_set=pa.array(list(wanted), TYPE))
+
+
+def signs(kinds: pa.Array) -> pa.StringArray:
+    """`+I`, `-U`, `+U` or `-D` for each row."""
+    places: npt.NDArray[np.int64] = kinds.to_numpy().astype(np.int64)
+    return pa.array(SIGNS, pa.string()).take(pa.array(places))

@@ -1,0 +1,31 @@
+"""Windows on the workers: rows into parts of windows, parts and state into results.
+
+What is right is defined in `watermark.windows`; tests prove these kernels equal to its operator.
+"""
+
+from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.firing import (
+    Fired,
+    fire,
+    reads,
+)
+from joins.kernels.windows.partials import Partials, partials
+from joins.kernels.windows.projection import Projected, project
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import LATE, compact, partial_schema, state_schema
+
+__all__ = [
+    "LATE",
+    "Advance",
+    "Fired",
+    "Partials",
+    "Projected",
+    "WindowSpec",
+    "compact",
+    "fire",
+    "partial_schema",
+    "partials",
+    "project",
+    "reads",
+    "state_schema",
+]

@@ -1,0 +1,338 @@
+"""Accumulators of the aggregates: columns that add up, so that parts of a window can be kept apart.
+
+`lift` makes the accumulators of single rows, `merge` those of groups of accumulators (in the order
+of their rows), `result` the value. As in Flink: NULL does not count; without any value COUNT is 0
+and all others are NULL; SUM of integers has their type and wraps, of DECIMAL(p, s) it is
+DECIMAL(38, s) and NULL when it does not fit; AVG of integers truncates. FLOAT adds up in double
+precision, which is more exact than Flink's sum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.casts import Mask, mask_of, null_where, whole
+from joins.kernels.conversion import to_decimal
+from joins.kernels.windows.grouping import Groups
+from joins.kernels.windows.spec import WindowAggregate
+from joins.plan import AggregateFunction
+from joins.types import SqlType, TypeName, arrow_type
+
+Columns: TypeAlias = list[pa.Array]
+
+_MOST_DIGITS = 38
+_WIDE_DIGITS, _WIDE_BYTES = 76, 32
+
+
+class Accumulator(Protocol):
+    """How one aggregate is kept."""
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """Of its columns."""
+
+    def lift(self, values: pa.Array) -> Columns:
+        """The accumulators of single arguments, NULL where a row does not count."""
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        """The accumulators of groups of accumulators."""
+
+    def result(self, columns: Columns) -> pa.Array:
+        """The value of each accumulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """One aggregate of a window: where its arguments are, and how it is kept."""
+
+    spec: WindowAggregate
+    accumulator: Accumulator
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """Of the accumulator's columns."""
+        return self.accumulator.types
+
+    def of_rows(self, rows: pa.RecordBatch, groups: Groups) -> Columns:
+        """The accumulators of groups of `rows`, which are a window's input."""
+        values = self._values(rows)
+        if values is None:
+            return [pa.array(np.bincount(groups.codes, minlength=groups.count).astype(np.int64))]
+        lifted = self.accumulator.lift(values)
+        return lifted if groups.are_rows else self.merge(lifted, groups)
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        """The accumulators of groups of accumulators."""
+        return self.accumulator.merge(columns, groups)
+
+    def result(self, columns: Columns) -> pa.Array:
+        """The value of each accumulator, with the aggregate's type."""
+        values = self.accumulator.result(columns)
+        to = arrow_type(self.spec.type)
+        return values if values.type.equals(to) else values.cast(to, safe=False)
+
+    def _values(self, rows: pa.RecordBatch) -> pa.Array | None:
+        """The arguments, NULL where FILTER is not true; None where each row counts as it is."""
+        counts_all = self.spec.argument is None
+        if counts_all and self.spec.where is None:
+            return None
+        values = (
+            pa.repeat(pa.scalar(True), rows.num_rows)
+            if counts_all
+            else rows.column(self.spec.argument)
+        )
+        if self.spec.where is not None:
+            values = null_where(values, ~mask_of(rows.column(self.spec.where)))
+        return values
+
+
+def aggregations(aggregates: Sequence[WindowAggregate]) -> tuple[Aggregation, ...]:
+    """How each of `aggregates` is kept."""
+    return tuple(Aggregation(item, _accumulator(item)) for item in aggregates)
+
+
+def _accumulator(item: WindowAggregate) -> Accumulator:
+    kind = item.argument_type
+    if kind is None or item.function is AggregateFunction.COUNT_ALL:
+        return _Count()
+    plain = _plain(item.function, kind, item)
+    extreme = item.function in {AggregateFunction.MIN, AggregateFunction.MAX}
+    return _Distinct(arrow_type(kind), plain) if item.distinct and not extreme else plain
+
+
+def _plain(function: AggregateFunction, kind: SqlType, item: WindowAggregate) -> Accumulator:
+    if function is AggregateFunction.COUNT:
+        return _Count()
+    if function in {AggregateFunction.SUM, AggregateFunction.AVG}:
+        decimal = kind.name is TypeName.DECIMAL
+        sums = _DecimalSum(kind.scale) if decimal else _Sum.of(kind)
+        return sums if function is AggregateFunction.SUM else _Average(sums, item.type)
+    if function is AggregateFunction.LISTAGG:
+        return _Joined(item.separator)
+    return _Extreme(arrow_type(kind), function is AggregateFunction.MIN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """How many values."""
+
+    types: tuple[pa.DataType, ...] = (pa.int64(),)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [pa.array(_valid(values).astype(np.int64))]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        return [pa.array(_added(_integers(columns[0]), groups))]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The sum, and how many values it has: integers in 64 bits that wrap, floats in double."""
+
+    types: tuple[pa.DataType, ...]
+
+    @classmethod
+    def of(cls, kind: SqlType) -> "_Sum":
+        floating = kind.name in {TypeName.FLOAT, TypeName.DOUBLE}
+        return cls((pa.float64() if floating else pa.int64(), pa.int64()))
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [values.cast(self.types[0]), pa.array(_valid(values).astype(np.int64))]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        sums, counts = columns
+        added = _added(_integers(counts), groups)
+        if pa.types.is_floating(sums.type):
+            numbers = np.asarray(pc.fill_null(sums, 0.0).to_numpy(zero_copy_only=False))
+            total = np.bincount(groups.codes, weights=numbers, minlength=groups.count)
+        else:
+            total = _added(_integers(sums), groups)
+        return [null_where(pa.array(total), added == 0), pa.array(added)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _DecimalSum:
+    """The exact sum of decimals, whatever its size, and how many values it has.
+
+    It is kept as the bytes of a number of 76 digits, which tables have no type for.
+    """
+
+    scale: int
+    types: tuple[pa.DataType, ...] = (pa.binary(_WIDE_BYTES), pa.int64())
+
+    def lift(self, values: pa.Array) -> Columns:
+        wide = values.cast(pa.decimal256(_WIDE_DIGITS, self.scale))
+        counts = pa.array(_valid(values).astype(np.int64))
+        return [_viewed(wide, self.types[0]), counts]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        wide = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
+        sums = _grouped(wide, groups, "sum")
+        return [_viewed(sums, self.types[0]), pa.array(_added(_integers(columns[1]), groups))]
+
+    def result(self, columns: Columns) -> pa.Array:
+        """NULL where the sum has more than 38 digits."""
+        digits = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, 0))
+        limit = pa.scalar(Decimal(10**_MOST_DIGITS), pa.decimal256(_WIDE_DIGITS, 0))
+        fits = mask_of(pc.less(pc.abs(digits), limit))
+        sums = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
+        return null_where(sums, ~fits).cast(pa.decimal128(_MOST_DIGITS, self.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class _Average:
+    """A sum and a count, divided."""
+
+    sums: _Sum | _DecimalSum
+    to: SqlType
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return self.sums.types
+
+    def lift(self, values: pa.Array) -> Columns:
+        return self.sums.lift(values)
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        return self.sums.merge(columns, groups)
+
+    def result(self, columns: Columns) -> pa.Array:
+        sums, counts = self.sums.result(columns), columns[1]
+        divisor = null_where(counts, _integers(counts) == 0)
+        if pa.types.is_decimal(sums.type):
+            wide = sums.cast(pa.decimal256(sums.type.precision, sums.type.scale))
+            quotient = pc.divide(wide, divisor.cast(pa.decimal256(19, 0)))
+            return to_decimal(quotient, self.to).values
+        if pa.types.is_floating(sums.type):
+            return pc.divide(sums, divisor.cast(pa.float64(), safe=False))
+        return pc.divide(sums, divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """The smallest or the largest value."""
+
+    kind: pa.DataType
+    smallest: bool
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (self.kind,)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [values]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        # Arrow asks for a wider type to compare decimals in, and gives it back.
+        column = columns[0]
+        if pa.types.is_decimal(self.kind):
+            column = column.cast(pa.decimal256(_WIDE_DIGITS, self.kind.scale))
+        found = _grouped(column, groups, "min" if self.smallest else "max")
+        return [found if found.type.equals(self.kind) else found.cast(self.kind)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Texts in a row, with a separator between them."""
+
+    separator: str
+    types: tuple[pa.DataType, ...] = (pa.string(),)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [values.cast(pa.string())]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        lists = _lists(columns[0], groups)
+        joined = pc.binary_join(lists, self.separator)
+        return [null_where(joined, _integers(pc.list_value_length(lists)) == 0)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """The different values, in the order in which they came first; another aggregate of them."""
+
+    kind: pa.DataType
+    inner: Accumulator
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.kind),)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [_lists(values, Groups.each(len(values)))]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        values = columns[0].flatten()
+        codes = groups.codes[pc.list_parent_indices(columns[0]).to_numpy()]
+        firsts = Groups.of([codes, values], len(values)).firsts()
+        firsts.sort()
+        kept = Groups(codes[firsts], groups.count)
+        return [_lists(values.take(pa.array(firsts)), kept)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        values = columns[0].flatten()
+        codes = pc.list_parent_indices(columns[0]).to_numpy().astype(np.int64)
+        # One NULL a list, so that each has a group; NULL does not count.
+        count = len(columns[0])
+        padded = pa.concat_arrays([values, pa.nulls(count, self.kind)])
+        groups = Groups(np.concatenate([codes, np.arange(count)]), count)
+        return self.inner.result(self.inner.merge(self.inner.lift(padded), groups))
+
+
+def _valid(values: pa.Array) -> Mask:
+    if not values.null_count:
+        return np.ones(len(values), dtype=np.bool_)
+    return mask_of(values.is_valid())
+
+
+def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A column of integers, 0 for NULL."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _added(numbers: npt.NDArray[np.int64], groups: Groups) -> npt.NDArray[np.int64]:
+    total = np.zeros(groups.count, dtype=np.int64)
+    np.add.at(total, groups.codes, numbers)
+    return total
+
+
+def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same bytes as another type of that width."""
+    return pa.Array.from_buffers(kind, len(column), column.buffers()[:2], -1, column.offset)
+
+
+def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
+    """An aggregate of Arrow's for each group, in the order of the groups."""
+    table = pa.table({"code": pa.array(groups.codes), "value": column})
+    found = table.group_by("code", use_threads=False).aggregate([("value", function)])
+    order = np.argsort(found.column("code").to_numpy())
+    return whole(found.column(f"value_{function}")).take(pa.array(order))
+
+
+def _lists(values: pa.Array, groups: Groups) -> pa.Array:
+    """The values of each group that are not NULL, in order."""
+    valid = _valid(values)
+    order = groups.order()
+    order = order[valid[order]]
+    ends = np.cumsum(np.bincount(groups.codes[valid], minlength=groups.count))
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(order)))

@@ -1,0 +1,220 @@
+"""Windows that fire: the state and the parts of a batch into results, and into the next state.
+
+Results come in the order in which the operator of `watermark.windows` emits them: a late row fires
+its windows at once, with all contents; a step of the watermark fires what it reaches by the
+windows' ends, and keys of one window by their hash. Each result carries the watermark that a sink
+has seen before it, which is the one before the step.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.arrivals import OFFSET, PARTITION, WATERMARK
+from joins.kernels.casts import Mask
+from joins.kernels.row_kinds import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.emission import Emission, by_steps, ordered
+from joins.kernels.windows.grouping import Groups, Rows
+from joins.kernels.windows.sessions import fire_sessions
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import (
+    DUE,
+    IS_LATE,
+    LATE,
+    by_window,
+    column,
+    joined,
+    living,
+    merged,
+    numbers,
+    partial_schema,
+    state_schema,
+)
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What a batch makes of a bucket.
+
+    Attributes:
+        rows: the relation of the windows: its columns, the keys and the aggregates, by name.
+        kinds: int8, the kind of each row (`row_kinds`).
+        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+        state: rows to append to the bucket's state, or all of it if `replaces_state`.
+        late: rows that no window took, as `Partials.late`; only sessions know them so late.
+    """
+
+    rows: pa.RecordBatch
+    kinds: pa.Array
+    watermarks: pa.Array
+    state: pa.Table
+    replaces_state: bool
+    late: pa.Table
+
+
+def fire(
+    spec: WindowSpec, state: Iterable[pa.Table], partials: Iterable[pa.Table], advance: Advance
+) -> Fired:
+    """Fire the windows of one bucket that `advance` reaches, and those that late rows change.
+
+    Args:
+        spec: the windows.
+        state: the bucket's state tables, oldest first; those whose `_due` is in `reads`.
+        partials: the batch's parts of the bucket, in the order of the partitions.
+        advance: how the watermark moves in the batch.
+    """
+    old = living(joined(state, state_schema(spec)), advance.before_ms)
+    new = in_order(joined(partials, partial_schema(spec)))
+    if spec.merges:
+        sessions = fire_sessions(spec, old, new, advance)
+        out, kept, late = ordered(spec, sessions.emissions), sessions.state, sessions.late
+    else:
+        fixed = _Fixed(spec, old, new, advance)
+        out, kept, late = ordered(spec, fixed.emissions()), fixed.kept(), LATE.empty_table()
+    return Fired(out.rows, out.kinds, out.watermarks, kept, spec.merges, late)
+
+
+def reads(
+    spec: WindowSpec, partials: Iterable[pa.Table], advance: Advance
+) -> tuple[int, int] | None:
+    """From which `_due` to which one, both included, `fire` needs the bucket's state.
+
+    None if it needs none of it. Sessions are needed when the batch has something for the bucket.
+    """
+    low, high = advance.before_ms + 1, advance.after_ms
+    if spec.merges:
+        if any(table.num_rows for table in partials):
+            return MIN_TIMESTAMP, MAX_TIMESTAMP
+        return (low, high) if low <= high else None
+    for table in partials:
+        late = table.filter(table.column(IS_LATE))
+        if late.num_rows:
+            low = min(low, int(numbers(late, DUE).min()))
+            high = max(high, int(numbers(late, DUE).max()))
+    return (low, high) if low <= high else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """Windows of TUMBLE and HOP."""
+
+    spec: WindowSpec
+    old: pa.Table
+    new: pa.Table
+    advance: Advance
+
+    def emissions(self) -> list[Emission]:
+        """What fires, by late rows and by the watermark."""
+        is_late = column(self.new, IS_LATE)
+        late = self.new.filter(is_late)
+        on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
+        base, groups = self._contents(on_time, late)
+        fires = numbers(base, DUE) > self.advance.before_ms
+        found = base if fires.all() else base.filter(pa.array(fires))
+        at_the_end = by_steps(found, self.advance, INSERT)
+        return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
+
+    def kept(self) -> pa.Table:
+        """What the batch adds to the state."""
+        names = state_schema(self.spec).names
+        table = living(self.new.select(names), self.advance.after_ms)
+        return merged(self.spec, table, by_window(self.spec, table))
+
+    def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
+        """What windows that fire have without late rows; and the window of each late row.
+
+        Those that have nothing without late rows have the numbers behind the others.
+        """
+        names, after = state_schema(self.spec).names, self.advance.after_ms
+        parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
+        whole = pa.concat_tables([*parts, late.select(names)]).combine_chunks()
+        groups = by_window(self.spec, whole)
+        count = whole.num_rows - late.num_rows
+        of_rows, of_late = groups.codes[:count], groups.codes[count:]
+        wanted, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
+        has_rows[of_rows] = True
+        has_late[of_late] = True
+        wanted[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
+        present = has_rows & (wanted | has_late)
+        lonely = has_late & ~has_rows
+        place = np.empty(groups.count, dtype=np.int64)
+        place[present] = np.arange(present.sum())
+        place[lonely] = present.sum() + np.arange(lonely.sum())
+        rows = np.flatnonzero(present[of_rows])
+        base = whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        base = merged(self.spec, base, Groups(place[of_rows[rows]], int(present.sum())))
+        return base, Groups(place[of_late], int((present | lonely).sum()))
+
+    def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> Emission:
+        """Each late row fires its window, with what was there and all late rows up to it."""
+        is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
+        is_late[groups.codes] = True
+        before = np.flatnonzero(is_late[: base.num_rows])
+        rows = pa.concat_tables([base.take(pa.array(before)), late.select(base.schema.names)])
+        codes = np.concatenate([before, groups.codes])
+        order = np.argsort(codes, kind="stable")
+        chain = running(self.spec, rows.combine_chunks().take(pa.array(order)), codes[order])
+        at = np.empty(len(order), dtype=np.int64)
+        at[order] = np.arange(len(order))
+        at = at[len(before) :]
+        opens = np.ones(len(codes), dtype=np.bool_)
+        opens[1:] = codes[order][1:] != codes[order][:-1]
+        return self._refired(late, chain, at, opens[at])
+
+    def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> Emission:
+        """With each late row what its window has then, behind what it had before if that counts."""
+        rows = np.arange(late.num_rows)
+        kinds = np.where(opens, INSERT, UPDATE_AFTER)
+        contents, second = at, np.ones(len(rows), dtype=np.int64)
+        if self.spec.needs_old_rows:
+            known = np.flatnonzero(~opens)
+            rows = np.concatenate([rows, known])
+            kinds = np.concatenate([kinds, np.full(len(known), UPDATE_BEFORE)])
+            contents = np.concatenate([at, at[known] - 1])
+            second = np.concatenate([second, np.zeros(len(known), dtype=np.int64)])
+        watermarks = numbers(late, WATERMARK)[rows]
+        return Emission(
+            chain.take(pa.array(contents)),
+            kinds.astype(np.int8),
+            self.advance.seen(watermarks),
+            2 * rows + second,
+            watermarks,
+        )
+
+
+def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
+    """Each row with the accumulators of all rows of its code up to it; `codes` are ascending.
+
+    In each round a row takes in what is as far before it as it reaches already, which doubles.
+    """
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    lengths = np.diff(np.concatenate([starts, [len(codes)]]))
+    ranks = np.arange(len(codes)) - np.repeat(starts, lengths)
+    reach = 1
+    while reach < int(lengths.max()):
+        later = np.flatnonzero(ranks >= reach)
+        pairs = np.concatenate([later - reach, later])
+        halves = Groups(np.tile(np.arange(len(later)), 2), len(later))
+        sums = merged(spec, rows.take(pa.array(pairs)), halves)
+        place = np.arange(len(codes))
+        place[later] = len(codes) + np.arange(len(later))
+        rows = pa.concat_tables([rows, sums]).combine_chunks().take(pa.array(place))
+        reach *= 2
+    return rows
+
+
+def in_order(parts: pa.Table) -> pa.Table:
+    """Parts in the order in which the first record of each has come."""
+    order = np.lexsort([numbers(parts, name) for name in (OFFSET, PARTITION, WATERMARK)])
+    return parts.take(pa.array(order))
+
+
+def _up_to(table: pa.Table, due_ms: int) -> pa.Table:
+    """The rows of windows whose end the watermark has reached."""
+    reached = numbers(table, DUE) <= due_ms
+    return table if reached.all() else table.filter(pa.array(reached))

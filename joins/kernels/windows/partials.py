@@ -1,0 +1,231 @@
+"""Rows into parts of windows: a row for each key and window, whatever the batch has of it.
+
+A row that comes before its window has fired counts in its window's part. One that comes later, but
+within the lateness, is a part of its own (`_late`), for it fires. One that no window takes is late.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.kernels.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
+from joins.kernels.casts import Mask, null_where
+from joins.kernels.hashing import hash_rows
+from joins.kernels.windows.accumulators import aggregations
+from joins.kernels.windows.grouping import Groups, Rows, connected, plain_floats
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import (
+    LATE,
+    column,
+    keeps,
+    key_names,
+    numbers,
+    partial_schema,
+)
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """What a part of a batch brings.
+
+    Attributes:
+        table: `partial_schema`, ordered by bucket.
+        late: rows that no window took, `LATE`, in order of arrival.
+    """
+
+    table: pa.Table
+    late: pa.Table
+
+
+def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
+    """The parts of windows in `rows`, which are in order of arrival.
+
+    Args:
+        spec: the windows.
+        rows: the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
+            it is their `_time`, and `_wm` the millisecond before.
+    """
+    keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
+    batch = _Batch(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
+    return batch.sessions() if spec.merges else batch.windows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Windows, and of which group each of them is."""
+
+    starts: Rows
+    ends: Rows
+    of: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    spec: WindowSpec
+    rows: pa.RecordBatch
+    keys: list[pa.Array]
+    times: Rows
+    watermarks: Rows
+
+    def windows(self) -> Partials:
+        """TUMBLE and HOP: a row's windows go from its latest one back by the slide."""
+        spec = self.spec
+        latest = self.times - (self.times - spec.offset_ms) % spec.slide_ms
+        reach = spec.size_ms - (self.times - latest)
+        windows = np.maximum(0, -(-reach // spec.slide_ms))
+        last = latest + spec.size_ms - 1
+        on_time = _counted(last, self.watermarks, spec.slide_ms, windows)
+        parts = [self._on_time(latest, on_time)]
+        taken = on_time
+        if spec.lateness_ms:
+            keep = keeps(last, spec.lateness_ms)
+            taken = _counted(keep, self.watermarks, spec.slide_ms, windows)
+            if (taken > on_time).any():
+                parts.append(self._singly(latest, on_time, taken))
+        table = pa.concat_tables(parts).combine_chunks()
+        return Partials(_by_bucket(table), self._late(taken == 0))
+
+    def _on_time(self, latest: Rows, counts: Rows) -> pa.Table:
+        """Rows of the same key and the same windows add up before they are spread over windows."""
+        living = np.flatnonzero(counts > 0)
+        part = self if len(living) == len(counts) else self._picked(living)
+        latest, counts = latest[living], counts[living]
+        steps = [latest // self.spec.slide_ms]
+        if self.spec.size_ms != self.spec.slide_ms:
+            steps.append(counts)
+        groups = Groups.of([*steps, *part.keys], len(living))
+        firsts = groups.firsts()
+        windows = self._back_from(latest[firsts], counts[firsts])
+        return part._table(groups, windows, late=False)
+
+    def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
+        """Rows within the lateness, a part for each of their windows, the latest window first."""
+        found = np.flatnonzero(taken > on_time)
+        skipped = on_time[found] * self.spec.slide_ms
+        windows = self._back_from(latest[found] - skipped, (taken - on_time)[found])
+        return self._picked(found)._table(Groups.each(len(found)), windows, late=True)
+
+    def _back_from(self, latest: Rows, counts: Rows) -> "_Windows":
+        """As many windows as `counts` says, from the latest one back."""
+        of = np.repeat(np.arange(len(counts)), counts)
+        back = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
+        starts = latest[of] - back * self.spec.slide_ms
+        return _Windows(starts, starts + self.spec.size_ms, of)
+
+    def sessions(self) -> Partials:
+        """A part is what is connected of a key's rows that came behind the same watermark.
+
+        If one of a key's rows comes behind its own end, all of them are parts of their own, as it
+        depends on their order which of them a session takes.
+        """
+        keys = Groups.of(self.keys, self.rows.num_rows)
+        ends = self.times + self.spec.size_ms
+        by_hand = np.zeros(keys.count, dtype=np.bool_)
+        by_hand[keys.codes[ends - 1 <= self.watermarks]] = True
+        single = by_hand[keys.codes]
+        parts = [self._connected(np.flatnonzero(~single), keys.codes)]
+        if single.any():
+            parts.append(self._apart(np.flatnonzero(single)))
+        table = pa.concat_tables(parts).combine_chunks()
+        return Partials(_by_bucket(table), LATE.empty_table())
+
+    def _connected(self, at: Rows, codes: Rows) -> pa.Table:
+        part = self if len(at) == len(codes) else self._picked(at)
+        ends = part.times + self.spec.size_ms
+        together = Groups.of([codes[at], part.watermarks], len(at))
+        groups = connected(together.codes, part.times, ends)
+        low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
+        np.minimum.at(low, groups.codes, part.times)
+        np.maximum.at(high, groups.codes, ends)
+        return part._table(groups, _Windows(low, high, np.arange(groups.count)), late=False)
+
+    def _apart(self, at: Rows) -> pa.Table:
+        """Each row on its own, with its record if it may turn out to be late."""
+        part = self._picked(at)
+        ends = part.times + self.spec.size_ms
+        windows = _Windows(part.times, ends, np.arange(len(at)))
+        table = part._table(Groups.each(len(at)), windows, late=True)
+        unsure = keeps(ends - 1, self.spec.lateness_ms) <= part.watermarks
+        for name in (TIMESTAMP, VALUE):
+            field = LATE.field(name)
+            values = null_where(column(part.rows, name).cast(field.type), ~unsure)
+            table = table.set_column(table.schema.get_field_index(name), field, values)
+        return table
+
+    def _picked(self, at: Rows) -> "_Batch":
+        positions = pa.array(at)
+        return _Batch(
+            self.spec,
+            self.rows.take(positions),
+            [key.take(positions) for key in self.keys],
+            self.times[at],
+            self.watermarks[at],
+        )
+
+    def _table(self, groups: Groups, windows: "_Windows", *, late: bool) -> pa.Table:
+        """What each group adds up to, in each of its windows."""
+        firsts = groups.firsts()
+        keys = [key.take(pa.array(firsts)) for key in self.keys]
+        added = [each.of_rows(self.rows, groups) for each in aggregations(self.spec.aggregates)]
+        columns = [*keys, *(item for values in added for item in values)]
+        of, due = windows.of, windows.ends - 1
+        if not (len(of) == groups.count and (of == np.arange(len(of))).all()):
+            columns = [item.take(pa.array(of)) for item in columns]
+        head = [
+            pa.array(_buckets(keys, len(firsts), self.spec.buckets)[of]),
+            pa.array(due),
+            pa.array(keeps(due, self.spec.lateness_ms)),
+            pa.array(windows.starts),
+            pa.array(windows.ends),
+            pa.repeat(pa.scalar(False), len(of)),
+        ]
+        places = [pa.repeat(pa.scalar(late), len(of)), *self._places(firsts[of])]
+        return pa.table([*head, *columns, *places], schema=partial_schema(self.spec))
+
+    def _late(self, nowhere: Mask) -> pa.Table:
+        """The rows that went nowhere, if they are late: a row between two windows is not."""
+        if not nowhere.any():
+            return LATE.empty_table()
+        late = nowhere & (keeps(self.times, self.spec.lateness_ms) <= self.watermarks)
+        at = np.flatnonzero(late)
+        return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
+
+    def _places(self, at: Rows) -> list[pa.Array]:
+        """The columns of `LATE` without the record."""
+        where = pa.array(at)
+        return [
+            pa.nulls(len(at), item.type)
+            if item.name in {TIMESTAMP, VALUE}
+            else column(self.rows, item.name).take(where)
+            for item in LATE
+        ]
+
+
+def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows:
+    """How many of a row's windows have a last instant behind the watermark, the latest first.
+
+    `last` is that of the latest window; each further one is a slide earlier.
+    """
+    ahead = last > watermarks
+    if ahead.all() and bool((windows <= 1).all()):
+        return windows
+    # The difference may not fit 64 bits at the start of time, where all windows are ahead.
+    limit = np.maximum(watermarks, last - windows * slide_ms - 1)
+    counted = -((limit - last) // slide_ms)
+    return np.where(ahead, np.minimum(windows, counted), 0)
+
+
+def _buckets(keys: list[pa.Array], count: int, buckets: int) -> npt.NDArray[np.int32]:
+    if not keys or buckets == 1:
+        return np.zeros(count, dtype=np.int32)
+    return (hash_rows(keys) % np.uint64(buckets)).astype(np.int32)
+
+
+def _by_bucket(table: pa.Table) -> pa.Table:
+    buckets = numbers(table, "_bucket")
+    if len(buckets) == 0 or (np.diff(buckets) >= 0).all():
+        return table
+    return table.take(pa.array(np.argsort(buckets, kind="stable")))

@@ -1,0 +1,141 @@
+"""What the workers need to know of a window: made from the plan, picklable, without secrets."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from joins.errors import ExpressionError
+from joins.expressions import Expression
+from joins.plan import (
+    AggregateFunction,
+    DeltaSink,
+    JoinPlan,
+    KafkaSink,
+    OutputColumn,
+    Windowing,
+    WindowKind,
+)
+from joins.types import SqlType
+
+WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKey:
+    """A column of GROUP BY besides the window's bounds; `key_<n>` in the windows' input."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """One aggregate, its expressions evaluated before: it reads columns of the window's input.
+
+    Attributes:
+        name: its column in the relation of the windows.
+        argument: its column, None for `COUNT(*)`.
+        argument_type: of that column.
+        where: column of `FILTER (WHERE …)`, None without.
+        type: of the result.
+    """
+
+    name: str
+    function: AggregateFunction
+    argument: str | None
+    argument_type: SqlType | None
+    where: str | None
+    distinct: bool
+    separator: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """Windows of a plan, as the kernels know them. Times are in milliseconds.
+
+    Attributes:
+        size_ms: of a window; of a session its gap.
+        slide_ms: from window to window; the size for TUMBLE and SESSION.
+        lateness_ms: how long after its end a window takes late rows.
+        time_type: of the window columns.
+        buckets: what the keys are spread over; a key is always in the same bucket.
+        retracts: the sink wants the old row, as -U, before a new one.
+        output: the sink's columns, over the relation of the windows.
+        having: over the same relation.
+    """
+
+    kind: WindowKind
+    size_ms: int
+    slide_ms: int
+    offset_ms: int
+    lateness_ms: int
+    time_type: SqlType
+    keys: tuple[WindowKey, ...]
+    aggregates: tuple[WindowAggregate, ...]
+    buckets: int
+    retracts: bool
+    output: tuple[OutputColumn, ...]
+    having: Expression | None
+
+    @classmethod
+    def of(cls, plan: JoinPlan, buckets: int) -> Self:
+        """The windows of `plan`, over `buckets` buckets.
+
+        Raises:
+            ExpressionError: the plan has no window.
+        """
+        window = _window_of(plan)
+        aggregates = tuple(
+            WindowAggregate(
+                item.name,
+                item.function,
+                None if item.argument is None else f"arg_{at}",
+                None if item.argument is None else item.argument.type,
+                None if item.where is None else f"where_{at}",
+                item.distinct,
+                item.separator,
+                item.type,
+            )
+            for at, item in enumerate(window.aggregates)
+        )
+        return cls(
+            kind=window.kind,
+            size_ms=window.size_ms,
+            slide_ms=window.slide_ms or window.size_ms,
+            offset_ms=window.offset_ms,
+            # The clock brings no late rows.
+            lateness_ms=window.lateness_ms if window.time is not None else 0,
+            time_type=window.time_type,
+            keys=tuple(WindowKey(item.name, item.expression.type) for item in window.keys),
+            aggregates=aggregates,
+            buckets=buckets,
+            retracts=_wants_old_rows(plan),
+            output=plan.output,
+            having=window.having,
+        )
+
+    @property
+    def needs_old_rows(self) -> bool:
+        """What a window had before it fires again: for the sink, or to know if HAVING let it by."""
+        return self.retracts or self.having is not None
+
+    @property
+    def merges(self) -> bool:
+        """Windows that touch become one."""
+        return self.kind is WindowKind.SESSION
+
+
+def _window_of(plan: JoinPlan) -> Windowing:
+    if plan.window is None:
+        raise ExpressionError(
+            f'job "{plan.name}" has no window to aggregate into',
+            hint="Report this with the job's script: only windowed plans have this step.",
+        )
+    return plan.window
+
+
+def _wants_old_rows(plan: JoinPlan) -> bool:
+    """Sinks that replace rows by key need only the new ones."""
+    if isinstance(plan.sink, DeltaSink):
+        return False
+    return not (isinstance(plan.sink, KafkaSink) and plan.sink.upsert)

@@ -1,0 +1,123 @@
+"""State between batches: one commit a batch, exact next times, undone as a whole."""
+
+import pyarrow as pa
+import pytest
+
+from joins.adapters.delta_log import DeltaLog
+from joins.adapters.state_log import StateChange, StateColumns, StateLog
+from joins.errors import CheckpointError, FencedError, SinkError
+from joins.maintenance import StateMaintenance, Upkeep, UpkeepSettings
+from tests.support.changelog import stage
+
+SCHEMA = pa.schema([("_due", pa.int64()), ("_part", pa.int32()), ("value", pa.binary())])
+COLUMNS = StateColumns(due="_due", keep="_due", bucket="_part")
+
+
+@pytest.fixture
+def state(tmp_path):
+    StateLog.create(tmp_path / "waiting", SCHEMA)
+    return StateLog(DeltaLog(tmp_path / "waiting", "app"), COLUMNS)
+
+
+def staged(state, *dues, part=0, number=0):
+    rows = {"_due": list(dues), "_part": [part] * len(dues), "value": [b"x"] * len(dues)}
+    return stage(state.log.path, pa.RecordBatch.from_pydict(rows, SCHEMA), number=number)
+
+
+def test_a_batch_adds_and_removes_in_one_commit_and_older_versions_stay(state):
+    first, second = staged(state, 10, 20), staged(state, 30, part=1)
+    before = state.commit(0, 1, StateChange([first]))
+    after = state.commit(1, 1, StateChange([second], [first.path], {"watermark": 20}))
+    assert [(f.path, f.rows, f.min_due, f.max_due) for f in state.files(before)] == [
+        (first.path, 2, 10, 20)
+    ]
+    assert [(f.path, f.bucket, f.max_keep) for f in state.files(after)] == [(second.path, 1, 30)]
+    assert after == before + 1
+
+
+def test_a_batch_that_comes_again_changes_nothing(state):
+    first = staged(state, 10)
+    version = state.commit(0, 1, StateChange([first], (), {"watermark": 1}))
+    assert state.commit(0, 1, StateChange([staged(state, 99)])) == version
+    assert [file.path for file in state.files(version)] == [first.path]
+    assert state.after(0) == {"watermark": 1}
+
+
+def test_a_file_that_is_not_there_cannot_be_removed(state):
+    with pytest.raises(SinkError, match="has no file"):
+        state.commit(0, 1, StateChange((), ["gone.parquet"]))
+
+
+def test_a_stale_runner_is_refused(state):
+    state.log.commit_epoch(2)
+    with pytest.raises(FencedError):
+        state.commit(0, 1, StateChange())
+
+
+def test_the_next_due_time_is_exact_also_within_a_file(state):
+    state.commit(0, 1, StateChange([staged(state, 10, 500, 900), staged(state, 700)]))
+    assert [state.next_due(after) for after in (0, 10, 500, 700, 900)] == [
+        10,
+        500,
+        700,
+        900,
+        None,
+    ]
+
+
+def test_what_the_newest_batch_has_left_is_found_behind_a_fence(state):
+    assert state.newest_after() is None
+    state.commit(4, 1, StateChange((), (), {"watermark": 7}))
+    state.log.commit_epoch(2)
+    assert state.newest_after() == {"watermark": 7} == state.after(4)
+    with pytest.raises(CheckpointError, match="no commit of batch 5"):
+        state.after(5)
+
+
+def test_a_batch_that_is_given_up_is_undone_as_a_whole(state):
+    first, second = staged(state, 10, 20), staged(state, 30)
+    before = state.commit(0, 1, StateChange([first], (), {"watermark": 1}))
+    state.commit(1, 1, StateChange([second], [first.path], {"watermark": 2}))
+    for _ in range(2):
+        state.undo(1, 1, before, {"watermark": 1})
+    (file,) = state.files(state.version())
+    assert (file.path, file.min_due, file.max_due) == (first.path, 10, 20)
+    assert state.newest_after() == {"watermark": 1}
+    assert state.commit(2, 1, StateChange([staged(state, 40)])) == before + 3
+
+
+def test_what_never_was_committed_is_not_undone(state):
+    version = state.commit(0, 1, StateChange([staged(state, 10)]))
+    state.undo(1, 1, version, {})
+    assert state.version() == version
+
+
+def test_bounds_outlive_a_checkpoint_of_the_log(state):
+    version = state.commit(0, 1, StateChange([staged(state, 10, 2**63 - 1)]))
+    state.log.make_checkpoint(version)
+    fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
+    (file,) = fresh.files(version)
+    assert (file.min_due, file.max_due) == (10, 2**63 - 1)
+
+
+def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
+    names, versions = [], []
+    for batch in range(8):
+        versions.append(state.version())
+        file = staged(state, batch, number=batch)
+        gone = names[-1:]
+        names.append(file.path)
+        state.commit(batch, 1, StateChange([file], gone, {"watermark": batch}))
+    orphan = staged(state, 99, number=3)
+    upkeep = StateMaintenance(Upkeep(state.log, 1, UpkeepSettings(checkpoint_every=3)))
+    upkeep.run(None)
+    assert (state.log.path / orphan.path).exists(), "nobody knows yet what is needed"
+    upkeep.run(versions[7])
+    left = {path.name for path in state.log.path.glob("*.parquet")}
+    assert left == {names[6], names[7]}
+    fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
+    assert [file.path for file in fresh.files(versions[7])] == [names[6]]
+    assert fresh.newest_after() == {"watermark": 7}
+    assert fresh.log.oldest_entry() > 0
+    fresh.undo(7, 1, versions[7], {"watermark": 6})
+    assert [file.path for file in fresh.newest_files()] == [names[6]]

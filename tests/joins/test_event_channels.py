@@ -1,0 +1,210 @@
+"""Watermarks of a job: from what batches say to the operator's, the same at every repetition."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joins.event_channels import BatchInput, EventChannels, EventInput, Heard
+from watermark.errors import StateFormatError
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
+
+STREAM = EventInput("probe", idle_timeout_ms=1_000)
+RATES = EventInput("rates", idle_timeout_ms=1_000)
+NO_TIME = EventInput("items", has_watermarks=False)
+
+
+def heard(**partitions):
+    """`p0=(watermark, offset)`."""
+    return {int(name[1:]): Heard(*found) for name, found in partitions.items()}
+
+
+def batch(now_ms=0, partitions=(0, 1), **rest):
+    return BatchInput(now_ms, partitions, **rest)
+
+
+def test_the_slowest_partition_is_the_streams_watermark():
+    channels = EventChannels([STREAM])
+    assert channels.take(batch(heard=heard(p0=(500, 1)))).after == Watermark(MIN_TIMESTAMP)
+    merged = channels.take(batch(heard=heard(p1=(300, 1))))
+    assert (merged.before.timestamp_ms, merged.after.timestamp_ms) == (MIN_TIMESTAMP, 300)
+
+
+def test_the_slowest_input_is_the_operators_watermark():
+    channels = EventChannels([STREAM, RATES])
+    told = {"rates": {0: Heard(200, 7), 1: Heard(900, 8)}}
+    merged = channels.take(batch(heard=heard(p0=(500, 1), p1=(400, 1)), dimensions=told))
+    assert merged.after.timestamp_ms == 200
+    assert channels.watermark_of("probe").timestamp_ms == 400
+
+
+def test_a_quiet_partition_is_idle_after_its_timeout_and_not_before():
+    channels = EventChannels([STREAM])
+    channels.take(batch(now_ms=0, heard=heard(p0=(500, 1), p1=(100, 1))))
+    assert channels.take(batch(now_ms=1_000, heard=heard(p0=(600, 2)))).after == Watermark(100)
+    assert channels.take(batch(now_ms=1_001, heard=heard(p0=(700, 3)))).after == Watermark(700)
+    states = [view.state.status for view in channels.channels()]
+    assert states == [WatermarkStatus.ACTIVE, WatermarkStatus.IDLE]
+
+
+def test_an_idle_partition_is_active_before_its_watermark_counts():
+    channels = EventChannels([STREAM])
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(100, 1))))
+    channels.take(batch(now_ms=2_000, heard=heard(p0=(600, 2))))
+    merged = channels.take(batch(now_ms=2_001, heard=heard(p0=(900, 3), p1=(650, 2))))
+    assert merged.after == Watermark(650), "both are there, so the slower one counts"
+
+
+def test_a_partition_that_returns_behind_holds_nothing_back():
+    channels = EventChannels([STREAM])
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(100, 1))))
+    channels.take(batch(now_ms=2_000, heard=heard(p0=(600, 2))))
+    merged = channels.take(batch(now_ms=2_001, heard=heard(p0=(900, 3), p1=(200, 2))))
+    assert merged.after == Watermark(900)
+    assert [view.state.aligned for view in channels.channels()] == [True, False]
+
+
+def test_a_stream_that_is_read_to_its_end_ends_event_time():
+    channels = EventChannels([STREAM])
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(100, 1))))
+    assert channels.take(batch(ended=[1])).after == Watermark(500)
+    assert not channels.has_ended()
+    channels.take(batch(now_ms=5_000, ended=[1], heard=heard(p0=(600, 2))))
+    assert channels.take(batch(now_ms=9_000, ended=[0, 1])).after == Watermark(MAX_TIMESTAMP)
+    assert channels.has_ended()
+
+
+def test_an_empty_partition_that_ends_holds_nothing_back():
+    channels = EventChannels([STREAM])
+    merged = channels.take(batch(now_ms=5_000, ended=[1], heard=heard(p0=(600, 2))))
+    assert merged.after == Watermark(600)
+
+
+def test_a_stream_that_ends_waits_for_the_dimension():
+    channels = EventChannels([STREAM, RATES])
+    told = {"rates": {0: Heard(200, 7)}}
+    assert channels.take(batch(ended=[0, 1], dimensions=told)).after == Watermark(200)
+    assert channels.take(batch(now_ms=1_001, ended=[0, 1], dimensions=told)).after == Watermark(
+        MAX_TIMESTAMP - 1
+    )
+
+
+def test_a_dimension_with_news_is_active_again():
+    channels = EventChannels([STREAM, RATES])
+    quiet, news = {"rates": {0: Heard(200, 7)}}, {"rates": {0: Heard(300, 8)}}
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(500, 1)), dimensions=quiet))
+    told = heard(p0=(550, 2), p1=(550, 2))
+    merged = channels.take(batch(now_ms=1_001, heard=told, dimensions=quiet))
+    assert merged.after == Watermark(550)
+    channels.take(batch(now_ms=1_002, dimensions=news))
+    assert channels.status_of("rates") is WatermarkStatus.ACTIVE
+    merged = channels.take(
+        batch(now_ms=1_003, heard=heard(p0=(900, 3), p1=(900, 3)), dimensions=news)
+    )
+    assert merged.after == Watermark(550), "an input that returns behind holds the operator"
+
+
+def test_a_restart_that_knows_nothing_of_new_records_wakes_nobody():
+    channels = EventChannels([STREAM, RATES])
+    told = {"rates": {0: Heard(200, 7)}}
+    for now_ms in (0, 1_001):
+        channels.take(batch(now_ms=now_ms, heard=heard(p0=(500, now_ms)), dimensions=told))
+    assert channels.status_of("rates") is WatermarkStatus.IDLE
+    channels.take(batch(now_ms=1_002, dimensions={"rates": {0: Heard(200, None)}}))
+    assert channels.status_of("rates") is WatermarkStatus.IDLE
+
+
+def test_a_dimension_without_watermarks_takes_no_part():
+    channels = EventChannels([STREAM, NO_TIME])
+    assert channels.take(batch(heard=heard(p0=(500, 1), p1=(400, 1)))).after == Watermark(400)
+
+
+def test_a_dimension_without_watermarks_takes_no_part_from_the_first_record_on():
+    channels = EventChannels([STREAM, NO_TIME])
+    merged = channels.take(
+        batch(partitions=(0,), heard=heard(p0=(300, 1)), steps={0: [(3, 100), (5, 300)]})
+    )
+    assert merged.by_partition[0] == ((0, MIN_TIMESTAMP), (4, 100), (6, 300))
+
+
+def test_without_watermarks_on_both_sides_the_clock_is_the_time():
+    channels = EventChannels([EventInput("probe", has_watermarks=False), NO_TIME])
+    assert channels.take(batch(now_ms=77)).after.use_processing_time
+    assert channels.has_ended()
+
+
+def test_with_watermarks_for_each_record_they_come_in_the_order_of_arrival():
+    channels = EventChannels([STREAM])
+    steps = {0: [(10, 100), (12, 300)], 1: [(5, 200), (6, 900)]}
+    merged = channels.take(batch(heard=heard(p0=(300, 13), p1=(900, 7)), steps=steps))
+    assert merged.by_partition[0] == ((0, MIN_TIMESTAMP),), "the other one has said nothing yet"
+    assert merged.by_partition[1] == ((0, MIN_TIMESTAMP), (6, 200), (7, 300))
+    assert (merged.steps, merged.after) == (((1, 5, 200), (1, 6, 300)), Watermark(300))
+
+
+def test_a_partition_that_is_gone_is_forgotten_and_a_new_one_holds_nothing_back():
+    channels = EventChannels([STREAM])
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(100, 1))))
+    merged = channels.take(batch(partitions=(0, 2), heard=heard(p0=(600, 2))))
+    assert merged.after == Watermark(600)
+    assert [view.partition for view in channels.channels()] == [0, 2]
+
+
+def test_state_of_other_inputs_is_refused():
+    state = EventChannels([STREAM]).snapshot()
+    with pytest.raises(StateFormatError):
+        EventChannels([STREAM, RATES], state)
+
+
+MILLIS = st.integers(0, 50).map(lambda each: each * 100)
+
+
+@st.composite
+def histories(draw):
+    """Batches with a clock and offsets that do not go back; watermarks may."""
+    now_ms, found = 0, []
+    for offset in range(1, draw(st.integers(2, 9))):
+        now_ms += draw(st.integers(0, 900))
+        partitions = draw(st.sets(st.integers(0, 2), max_size=3))
+        told = {p: Heard(draw(st.none() | MILLIS), offset) for p in partitions}
+        steps = None
+        if draw(st.booleans()):
+            rising = {p: sorted(draw(st.sets(MILLIS, max_size=3))) for p in partitions}
+            steps = {p: list(enumerate(values)) for p, values in rising.items()}
+        rates = {p: Heard(draw(st.none() | MILLIS), draw(st.integers(0, 3))) for p in (0, 1)}
+        ended = draw(st.sets(st.integers(0, 2), max_size=1)) - partitions
+        found.append(BatchInput(now_ms, (0, 1, 2), told, ended, {"rates": rates}, steps))
+    return found
+
+
+@given(histories(), st.integers(0, 7))
+def test_a_cut_and_a_repetition_anywhere_change_nothing(batches, cut):
+    whole = EventChannels([STREAM, RATES])
+    merged = [whole.take(each) for each in batches]
+    channels, again = EventChannels([STREAM, RATES]), []
+    for at, each in enumerate(batches):
+        if at == cut:
+            state = json.loads(json.dumps(channels.snapshot()))
+            EventChannels([STREAM, RATES], state).take(each)  # fails before its commit
+            channels = EventChannels([STREAM, RATES], state)
+        again.append(channels.take(each))
+    assert again == merged
+    assert channels.snapshot() == whole.snapshot()
+
+
+@given(histories())
+def test_the_watermark_never_goes_back_and_never_passes_an_active_partition(batches):
+    channels = EventChannels([STREAM, RATES])
+    for each in batches:
+        merged = channels.take(each)
+        assert merged.after.timestamp_ms >= merged.before.timestamp_ms
+        risen = [watermark for _, _, watermark in merged.steps]
+        assert risen == sorted(set(risen))
+        for merged_steps in merged.by_partition.values():
+            assert list(merged_steps) == sorted(merged_steps)
+        for view in channels.channels():
+            if view.state.status is WatermarkStatus.ACTIVE and view.state.aligned:
+                assert channels.watermark_of(view.input.name).timestamp_ms <= max(
+                    view.state.watermark.timestamp_ms, MIN_TIMESTAMP
+                )

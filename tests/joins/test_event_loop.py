@@ -1,0 +1,99 @@
+"""What a batch of the loop reads, and where it takes the time; runs are in tests/e2e."""
+
+import pytest
+
+from joins.event_channels import BatchInput, EventInput, Heard
+from joins.event_loop import spread
+from joins.event_state import EventSpec, EventState, advance
+from joins.event_view import EventView
+from joins.expressions import Column
+from joins.plan import Windowing, WindowKind
+from joins.types import SqlType, TypeName
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+TIME = SqlType(TypeName.TIMESTAMP, 3)
+STREAM = EventInput("probe", idle_timeout_ms=1_000)
+RATES = EventInput("rates")
+
+SHARES = {
+    "all_that_is_there": ({0: 5, 1: 7}, {0: 10, 1: 9}, 100, {0: 10, 1: 9}),
+    "each_its_share": ({0: 0, 1: 0}, {0: 900, 1: 100}, 100, {0: 90, 1: 10}),
+    "at_least_one": ({0: 0, 1: 0}, {0: 10_000, 1: 3}, 10, {0: 9, 1: 1}),
+    "none_of_an_empty_one": ({0: 4, 1: 0}, {0: 4, 1: 50}, 10, {0: 4, 1: 10}),
+    "a_new_partition_from_its_beginning": ({0: 4}, {0: 4, 1: 50}, 10, {0: 4, 1: 10}),
+}
+
+
+@pytest.mark.parametrize(("start", "end", "limit", "expected"), SHARES.values(), ids=SHARES)
+def test_a_batch_has_a_share_of_each_partition(start, end, limit, expected):
+    assert spread(start, end, limit) == expected
+
+
+def window(time):
+    return Windowing(WindowKind.TUMBLE, 1_000, time, TIME, (), ())
+
+
+def spec(*inputs, **given):
+    return EventSpec(**{"inputs": inputs, "waits": True, "window": None, "on_event": False} | given)
+
+
+def test_windows_of_processing_time_follow_the_clock_a_millisecond_behind():
+    clocked = spec(EventInput("probe", has_watermarks=False), waits=False, window=window(None))
+    first = advance(clocked, EventState(), BatchInput(5_000, (0,))).after
+    assert (first.window_watermark, first.processing_time) == (4_999, True)
+    again = advance(clocked, first, BatchInput(4_000, (0,))).after
+    assert (again.window_watermark, again.clock_ms) == (4_999, 5_000), "it never goes back"
+
+
+def test_windows_of_event_time_have_the_operators_watermark():
+    timed = spec(STREAM, waits=False, window=window(Column("c", "ts", TIME)))
+    heard = {0: Heard(700, 1)}
+    after = advance(timed, EventState(), BatchInput(5_000, (0,), heard)).after
+    assert (after.watermark, after.window_watermark) == (700, 700)
+
+
+def test_in_processing_time_everything_that_waits_may_go():
+    both = spec(
+        EventInput("probe", has_watermarks=False), EventInput("items", has_watermarks=False)
+    )
+    after = advance(both, EventState(), BatchInput(5_000, (0,))).after
+    assert (after.release_ms, after.watermark) == (MAX_TIMESTAMP, MIN_TIMESTAMP)
+
+
+def test_a_state_is_the_same_after_json():
+    state = advance(spec(STREAM, RATES), EventState(), BatchInput(5, (0,), {0: Heard(7, 1)})).after
+    counted = state.counted({"waited": 5, "released": 2, "late": 1, "fired": 4})
+    assert EventState.of({**counted.as_json(), "at_end": []}) == counted
+    assert (counted.waiting, counted.late, counted.fired) == (3, 1, 4)
+
+
+def view(move, waiting_ms, state):
+    return EventView(spec(STREAM, RATES), state, move.channels, waiting_ms, None, (), (), False)
+
+
+def test_the_status_names_the_partition_that_records_wait_for():
+    told = {"rates": {0: Heard(90_000, 1), 2: Heard(20_000, 1)}}
+    heard = {0: Heard(60_000, 1)}
+    move = advance(spec(STREAM, RATES), EventState(), BatchInput(0, (0,), heard, dimensions=told))
+    waits = view(move, 55_000, move.after.counted({"waited": 12_000})).waits_for()
+    assert waits["channel"] == "rates/2"
+    assert waits["behind_ms"] == 40_000
+    assert waits["text"] == (
+        '12,000 records wait for the watermark of dimension "rates", partition 2, '
+        "which is 40 s behind"
+    )
+
+
+def test_a_partition_that_has_said_nothing_is_named_as_such():
+    move = advance(spec(STREAM), EventState(), BatchInput(0, (0, 1), {0: Heard(60_000, 1)}))
+    waits = view(move, 55_000, move.after.counted({"waited": 1})).waits_for()
+    assert waits["text"] == (
+        "1 record waits for the watermark of the stream, partition 1, which has said nothing yet"
+    )
+
+
+def test_nobody_waits_for_idle_partitions_or_for_nothing():
+    move = advance(spec(STREAM), EventState(), BatchInput(0, (0, 1), {0: Heard(60_000, 1)}))
+    assert view(move, None, move.after).waits_for() is None
+    quiet = advance(spec(STREAM), move.after, BatchInput(5_000, (0, 1), {0: Heard(70_000, 2)}))
+    assert view(quiet, 90_000, quiet.after).waits_for()["channel"] == "probe/0"

@@ -1,0 +1,242 @@
+"""A job with event time without Spark: its batches are cut, scanned and acted on in this process.
+
+The driver's part is as small as it can be: watermarks go through the valve of `watermark`, files of
+the state are lists.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
+from joins.kernels.files import StagedFile
+from joins.kernels.index import DimensionIndex, build
+from joins.kernels.probe import index_spec, kernel_spec
+from joins.pins import Pin
+from joins.plan import JoinPlan
+from joins.probe_task import IndexPlace, ProbeTask, TaskCounts
+from joins.staging import BatchReport, merge_reports
+from tests.support.changelog import batch_of, record
+from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
+
+CLOCK_MS = 1_000_000
+PARTITIONS = (0, 1)
+
+Arrived = Mapping[int, Sequence[Mapping[str, Any] | bytes | None]]
+"""Of one batch: partition → values, objects or raw bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one batch has done.
+
+    Attributes:
+        rows: of the output, a tuple each, in the order in which tasks gave them.
+        kinds: of the rows, None where all are new.
+        watermarks: before and behind the batch.
+    """
+
+    rows: list[tuple[Any, ...]]
+    kinds: list[int] | None
+    watermarks: tuple[int, int]
+    late: list[dict[str, Any]]
+    dead: list[dict[str, Any]]
+    counts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class EventJob:
+    """Runs batches of `plan`; users 1 to 3 are in the one dimension, if it has one."""
+
+    plan: JoinPlan
+    root: Path
+    task: EventTask = field(init=False)
+    watermark_ms: int = MIN_TIMESTAMP
+    number: int = 0
+    ends: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
+    valve: StatusWatermarkValve = field(
+        default_factory=lambda: StatusWatermarkValve([str(each) for each in PARTITIONS])
+    )
+    waiting: dict[int, list[StagedFile]] = field(default_factory=dict)
+    windows: dict[int, list[StagedFile]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        indexes = {}
+        for join in self.plan.joins:
+            spec = index_spec(self.plan, join, 1)
+            changes = batch_of([record("r", number, number, number) for number in (1, 2, 3)])
+            build(self.root / "index", 1, spec, [changes])
+            DimensionIndex.attach(self.root / "index", 1, spec)
+            indexes[join.alias] = IndexPlace("users", self.root / "index", spec)
+        kernel = replace(kernel_spec(self.plan), topic="clicks")
+        probe = ProbeTask("clicks", kernel, indexes, self.root / "dead", 2)
+        waits = any(join.time is not None for join in self.plan.joins)
+        places = EventPlaces(
+            scratch=self.root / "scratch",
+            waiting=self.root / "waiting" if waits else None,
+            windows=self.root / "windows" if self.plan.window else None,
+            late=self.root / "late",
+        )
+        self.task = event_task(self.plan, probe, places)
+
+    def run(self, arrived: Arrived, *, upto: int | None = None) -> Outcome:
+        """A batch of these records; `upto` is a watermark that it reaches in any case."""
+        before, pin = self.watermark_ms, self._pin(arrived)
+        frames = list(self._frames(arrived))
+        spec = self.plan.probe.watermark
+        merged, on_the_way = self._merged(frames, pin) if spec and spec.on_event else (None, [])
+        scanned = _collected(scan(iter(frames), task=self.task, pin=pin, merged=merged))
+        (detail,) = scanned.details
+        if merged is None:
+            for partition, seen in sorted(detail["partitions"].items()):
+                if seen["watermark"] is not None:
+                    self._say(int(partition), seen["watermark"])
+        if upto is not None:
+            self.watermark_ms = max(self.watermark_ms, upto)
+        if self.plan.window is not None and self.plan.window.time is None:
+            self.watermark_ms = pin.event["clock_ms"] - 1
+        moved = {"after": before, "upto": self.watermark_ms, "steps": on_the_way}
+        counts = TaskCounts()
+        answers = self._rest(detail, pin, moved, counts)
+        self._keep(counts)
+        staged = {name: (file,) for name, file in counts.files.items()}
+        reports = [scanned, BatchReport(staged, counts.values, ())]
+        return self._outcome(answers, reports, before)
+
+    def _pin(self, arrived: Arrived) -> Pin:
+        start = dict(self.ends)
+        for partition, values in arrived.items():
+            self.ends[partition] += len(values)
+        self.number += 1
+        event = {"watermark": self.watermark_ms, "clock_ms": CLOCK_MS + 1_000 * self.number}
+        versions = {"users": 1} if self.plan.joins else {}
+        clock = event["clock_ms"]
+        return Pin(self.number, "clicks", start, dict(self.ends), versions, clock, 2, {}, event)
+
+    def _frames(self, arrived: Arrived) -> Iterator[pa.RecordBatch]:
+        for partition, values in sorted(arrived.items()):
+            first = self.ends[partition] - len(values)
+            raw = [json.dumps(v).encode() if isinstance(v, dict) else v for v in values]
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "value": pa.array(raw, pa.binary()),
+                    "partition": pa.array([partition] * len(raw), pa.int32()),
+                    "offset": pa.array(range(first, first + len(raw)), pa.int64()),
+                    "timestamp": pa.array([7_000] * len(raw), pa.timestamp("us", tz="UTC")),
+                }
+            )
+
+    def _say(self, partition: int, watermark_ms: int) -> None:
+        known = {each.channel: each.watermark for each in self.valve.channels()}
+        if watermark_ms > known[str(partition)].timestamp_ms:
+            self.valve.input_watermark(str(partition), Watermark(watermark_ms), now_ms=0)
+        self.watermark_ms = max(self.watermark_ms, self.valve.last_output.timestamp_ms)
+
+    def _merged(
+        self, frames: list[pa.RecordBatch], pin: Pin
+    ) -> tuple[dict[int, list[tuple[int, int]]], list[int]]:
+        """The operator's watermarks by place, and those that it reaches."""
+        (detail,) = _collected(steps(iter(frames), task=self.task, pin=pin)).details
+        found: dict[int, list[tuple[int, int]]] = {}
+        reached = []
+        for partition, start in sorted(pin.start_offsets.items()):
+            found[partition] = [(start, self.watermark_ms)]
+            for offset, watermark_ms in detail["steps"].get(str(partition), ()):
+                self._say(partition, watermark_ms)
+                found[partition].append((offset + 1, self.watermark_ms))
+                reached.append(self.watermark_ms)
+        return found, sorted({each for each in reached if each > pin.event["watermark"]})
+
+    def _rest(
+        self,
+        detail: Mapping[str, Any],
+        pin: Pin,
+        moved: Mapping[str, Any],
+        counts: TaskCounts,
+    ) -> list[Any]:
+        partials = detail["partials"]
+        if self.task.waits:
+            item = _frame({"stage": "act", "parts": self._parts(detail["arrivals"]), **moved})
+            if self.task.windows is None:
+                return list(self.task.answers(iter([item]), pin, counts))
+            acted = _collected(act(iter([item]), task=self.task, pin=pin))
+            for name, staged in acted.files.items():
+                counts.stage(name, staged[0])
+            (told,) = acted.details
+            partials = told["partials"]
+        item = _frame({"stage": "windows", "parts": self._buckets(partials), **moved})
+        return list(self.task.answers(iter([item]), pin, counts))
+
+    def _parts(self, arrivals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [
+            {
+                "partition": partition,
+                "arrivals": [e["path"] for e in arrivals if e["partition"] == partition],
+                "waiting": [
+                    {"path": file.path, "rewrite": self.number % 2 == 0}
+                    for file in self.waiting.get(partition, ())
+                ],
+            }
+            for partition in PARTITIONS
+        ]
+
+    def _buckets(self, partials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        merges = self.task.windows is not None and self.task.windows.merges
+        parts = []
+        for bucket in sorted({each["bucket"] for each in partials} | set(self.windows)):
+            state = []
+            for file in self.windows.get(bucket, ()):
+                stats = json.loads(file.stats)
+                low, high = (stats[each]["_due"] for each in ("minValues", "maxValues"))
+                rewrite = merges or self.number % 2 == 0
+                state.append(
+                    {"path": file.path, "min_due": low, "max_due": high, "rewrite": rewrite}
+                )
+            here = [each for each in partials if each["bucket"] == bucket]
+            parts.append({"bucket": bucket, "state": state, "partials": here})
+        return parts
+
+    def _keep(self, counts: TaskCounts) -> None:
+        """The next state: what is new, behind what the batch has not written anew."""
+        merges = self.task.windows is not None and self.task.windows.merges
+        for kind, kept in (("waiting", self.waiting), ("windows", self.windows)):
+            if self.number % 2 == 0 or (kind == "windows" and merges):
+                kept.clear()
+            for name, file in counts.files.items():
+                if name.startswith(f"{kind}/"):
+                    kept.setdefault(int(name.removeprefix(f"{kind}/")), []).append(file)
+
+    def _outcome(self, answers: list[Any], reports: list[BatchReport], before: int) -> Outcome:
+        dead = [row for each in answers for row in each.dead_letters.to_pylist()]
+        late = []
+        for report in reports:
+            for file in report.files.get("late", ()):
+                late += pq.read_table(self.root / "late" / file.path).to_pylist()
+            for file in report.files.get("dead_letters", ()):
+                dead += pq.read_table(self.root / "dead" / file.path).to_pylist()
+        counts: dict[str, int] = {}
+        for report in reports:
+            for name, number in report.counts.items():
+                counts[name] = counts.get(name, 0) + number
+        kinds = [each.kinds for each in answers if each.kinds is not None]
+        return Outcome(
+            rows=[tuple(row.values()) for each in answers for row in each.rows.to_pylist()],
+            kinds=[kind for each in kinds for kind in each.to_pylist()] if kinds else None,
+            watermarks=(before, self.watermark_ms),
+            late=late,
+            dead=dead,
+            counts=counts,
+        )
+
+
+def _frame(item: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([json.dumps(item)])], names=["item"])
+
+
+def _collected(reports: Iterator[pa.RecordBatch]) -> BatchReport:
+    return merge_reports(text for each in reports for text in each.column(0).to_pylist())
