@@ -15,8 +15,7 @@ from joins.event_state import Advance
 from joins.plan import WindowKind
 from joins.staging import RECORDS_WORTH_A_TASK
 
-MANY_FILES = 64
-_FEW_IN_BUCKET = 4
+MANY_IN_BUCKET = 16
 _MERGE_FACTOR = 4
 _SMALL_ROWS = 4_096
 _MAX_MERGED_ROWS = 4_000_000
@@ -42,26 +41,27 @@ class _Part:
 
 
 def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
-    """The files that a batch should write anew together with what it adds."""
-    if len(files) <= MANY_FILES:
-        return frozenset()
-    chosen: set[str] = set()
-    for found in _by_bucket(files).values():
-        chosen |= _small_ones(found)
-    return frozenset(chosen)
+    """The files that a batch should write anew, each bucket's together with what it adds."""
+    buckets = _by_bucket(files).values()
+    chosen = (_newest_ones(found) for found in buckets if len(found) > MANY_IN_BUCKET)
+    return frozenset(name for names in chosen for name in names)
 
 
-def _small_ones(files: Sequence[StateFile]) -> set[str]:
-    """The small files, and each larger one that is not much larger than they are together."""
-    names: set[str] = set()
+def _newest_ones(files: Sequence[StateFile]) -> list[str]:
+    """The newest files, each at the most a few times as large as those behind it.
+
+    No file between two of them stays: rows are read in the order of the files' names, which is that
+    of their batches.
+    """
+    names: list[str] = []
     total = 0
-    for file in sorted(files, key=lambda each: (each.rows, each.path)):
+    for file in sorted(files, key=lambda each: each.path, reverse=True):
         limit = _MERGE_FACTOR * max(total, _SMALL_ROWS)
-        if file.rows > limit or total + file.rows > _MAX_MERGED_ROWS:
+        if names and (file.rows > limit or total + file.rows > _MAX_MERGED_ROWS):
             break
-        names.add(file.path)
+        names.append(file.path)
         total += file.rows
-    return names if len(names) >= _FEW_IN_BUCKET else set()
+    return names
 
 
 def act_stage(

@@ -6,9 +6,7 @@ record below it has arrived: it starts once the snapshot is complete, and it wai
 generation is being copied.
 """
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_merge import commit_settings, quoted
 from joins.fold_commits import VERSION_KEY, fold_metadata, newest_fold
 from joins.kernels.digest import ChangelogState
 
@@ -117,19 +116,19 @@ class Fold:
             )
             changes = changes.where(~zombie)
         order = [f.col(name).desc() for name in _POSITION]
-        key = [f.col(_quoted(name)) for name in self._primary_key]
+        key = [f.col(quoted(name)) for name in self._primary_key]
         window = Window.partitionBy(*key).orderBy(*order)
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
 
     def _merge(self, changes: DataFrame, complete: int, told: Mapping[str, Any]) -> None:
         """Merge each key's newest record; those of generations before `complete` are gone."""
-        same_key = " AND ".join(f"t.{_quoted(n)} = s.{_quoted(n)}" for n in self._primary_key)
+        same_key = " AND ".join(f"t.{quoted(n)} = s.{quoted(n)}" for n in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
         newer = f"{place.format('s')} > {place.format('t')}"
         gone = f"(s._op = 'd' OR s._generation < {complete})"
         values: dict[str, str | Column] = {
-            _quoted(name): f"s.{_quoted(name)}" for name in changes.columns
+            quoted(name): f"s.{quoted(name)}" for name in changes.columns
         }
         merge = (
             DeltaTable.forPath(self._spark, str(self._current.path))
@@ -141,28 +140,10 @@ class Fold:
         )
         if complete > 1:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
-        with self._commit_settings(told):
+        # The metadata is for users and for indexes made of the fold; the transaction outlives the
+        # log's clean-up.
+        with commit_settings(self._spark, self._current.app_id, told[VERSION_KEY], told):
             merge.execute()
-
-    @contextmanager
-    def _commit_settings(self, told: Mapping[str, Any]) -> Iterator[None]:
-        """What the next commit of this session carries; nothing else is written by it.
-
-        The metadata is for users and for indexes made of the fold; the transaction outlives the
-        log's clean-up.
-        """
-        settings = {
-            "spark.databricks.delta.commitInfo.userMetadata": json.dumps(told),
-            "spark.databricks.delta.write.txnAppId": self._current.app_id,
-            "spark.databricks.delta.write.txnVersion": str(told[VERSION_KEY]),
-        }
-        try:
-            for name, value in settings.items():
-                self._spark.conf.set(name, value)
-            yield
-        finally:
-            for name in settings:
-                self._spark.conf.unset(name)
 
 
 def _has_only_watermarks(file: Path) -> bool:
@@ -185,11 +166,6 @@ def folded_version(current: DeltaLog) -> int | None:
         if VERSION_KEY in told:
             return int(told[VERSION_KEY])
     return None
-
-
-def _quoted(name: str) -> str:
-    """`name` as an identifier in Spark SQL, whatever is in it: a column's name is user text."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _newest_generation(file: Path) -> int:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.adapters.kafka_records import KafkaRecords
+from joins.adapters.kafka_sink import RecordEncoding
 from joins.errors import (
     BatchNotCommittedError,
     NotReplayableError,
@@ -23,7 +24,6 @@ from joins.errors import (
 )
 from joins.history import BatchCommit, BatchCommits, History
 from joins.kernels.canonical import CanonicalRows, Difference, differences
-from joins.kernels.json_encode import encode_objects
 from joins.kernels.probe import BatchContext, JoinedBatch, join_batch
 from joins.kernels.render import with_text_times
 from joins.past_indexes import PastIndexes
@@ -176,7 +176,7 @@ class Replayer:
         Raises:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
-            NotReplayableError: the sink keeps nothing.
+            NotReplayableError: the sink keeps nothing, or not what the batch gave it.
             RecordsExpiredError: none of its records is in Kafka any more.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
@@ -184,6 +184,11 @@ class Replayer:
             raise NotReplayableError(
                 f'sink "{self._places.sink.kind}" keeps no rows, a delta or kafka sink does',
                 hint="Use explain-row to see what a record is joined with.",
+            )
+        if isinstance(self._places.sink, DeltaSink) and self._places.sink.merge_key:
+            raise NotReplayableError(
+                f"rows of later batches replace those of batch {batch} in the output",
+                hint="Replay a batch of a job that only adds rows.",
             )
         pin = self._history.pin(batch)
         refuse_event_batch(pin, f"batch {batch}")
@@ -220,10 +225,11 @@ class Replayer:
 
     def _canonical(self, joined: JoinedBatch) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
-        if not isinstance(self._places.sink, KafkaSink):
+        sink, output = self._places.sink, self._places.kernel.output
+        if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
-        rows = with_text_times(joined.rows, self._places.kernel.output)
-        texts = encode_objects(rows).to_pylist()
+        encoding = RecordEncoding.of(sink, output)
+        texts = encoding.values(with_text_times(joined.rows, output), joined.kinds).to_pylist()
         columns = (places.column(name).to_pylist() for name in _COORDINATES)
         return CanonicalRows.of_texts(zip(*columns, texts, strict=True))
 

@@ -29,7 +29,6 @@ from joins.kernels.probe import (
     DEAD_LETTERS,
     JoinedBatch,
     ProbeKernelSpec,
-    pin_columns,
 )
 from joins.kernels.windows import (
     Advance,
@@ -45,7 +44,7 @@ from joins.kernels.windows import (
 )
 from joins.pins import Pin
 from joins.plan import WINDOW
-from joins.probe_task import TaskCounts, pinned_context
+from joins.probe_task import TaskCounts
 
 FILES = "windows/"
 _BUCKET = "_bucket"
@@ -178,20 +177,18 @@ class WindowTask:
         staging.put_late(self.kernel.topic, found.late)
         staging.counts.add("fired", found.rows.num_rows)
         projected = project(self.spec, found, pin.batch_timestamp_ms)
-        answer = self._answer(projected, int(part["bucket"]), pin)
+        answer = self._answer(projected, int(part["bucket"]))
         staging.counts.add("joined", answer.rows.num_rows)
         staging.counts.add("dead_letters", answer.dead_letters.num_rows)
         return answer
 
-    def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
+    @staticmethod
+    def _answer(projected: Projected, bucket: int) -> JoinedBatch:
         """The rows as the sink gets them; no record of the topic has made them alone."""
         rows = projected.rows
-        columns = list(rows.columns)
-        if self.kernel.row_metadata:
-            columns += pin_columns(pinned_context(pin), rows.num_rows)
         empty = [pa.nulls(rows.num_rows, item.type) for item in COORDINATES]
         return JoinedBatch(
-            rows=pa.RecordBatch.from_arrays(columns, schema=self.kernel.output_schema),
+            rows=rows,
             coordinates=pa.RecordBatch.from_arrays(empty, schema=COORDINATES),
             dead_letters=_dead_letters(projected.dead, bucket),
             matched=0,

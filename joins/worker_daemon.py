@@ -15,6 +15,7 @@ LOADED = (
     "joins.adapters.console_sink",
     "joins.adapters.delta_sink",
     "joins.adapters.kafka_sink",
+    "joins.adapters.merge_sink",
     "joins.adapters.spark_delta_sink",
     "joins.build_side",
     "joins.shuffle",

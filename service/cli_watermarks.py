@@ -1,8 +1,9 @@
-"""`sluice watermarks`: each channel's promise, and what the valve makes of all of them."""
+"""`sluice watermarks`: each channel's promise, what is made of all of them, and what waits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
 from service.cli_options import Form, Job, Server, open_client
@@ -17,10 +18,11 @@ from service.cli_output import (
     table,
 )
 from service.cli_views import watermark
+from service.jobs.event_waiting import shown_time
 
 
 def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
-    """Show the watermark of each channel, and the combined one that opens the gate."""
+    """Show the watermark of each channel, the combined one, and what waits for it."""
     with open_client(server) as client:
         found = client.watermarks(client.find(job))
     if output is Output.JSON:
@@ -32,6 +34,9 @@ def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> 
         names = (channel["dimension"], channel["channel"], status)
         rows.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
     show(facts_table(_facts(found)), Text(""), rows)
+    time = found.get("event_time")  # (older control planes have none)
+    if time is not None:
+        show(Text(""), facts_table(_event_time(time)), Text(""), _generators(time))
 
 
 def _facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -52,3 +57,42 @@ def _gate(gate: Mapping[str, Any]) -> str:
     at = "" if gate["opened_at_ms"] is None else f" since {instant(gate['opened_at_ms'])}"
     held = gate["held_at_open"]
     return f"open{at}" + ("" if held is None else f", {number(held)} records were held")
+
+
+def _event_time(time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    clock = ", and processing time" if time["use_processing_time"] else ""
+    yield "event time", f"{shown_time(time['watermark_ms'])}{clock}"
+    for found in time["inputs"]:
+        clock = " + processing time" if found["use_processing_time"] else ""
+        told = f"{shown_time(found['watermark_ms'])}{clock} of {one_line(found['input'])}"
+        yield "input", f"{told}, {one_line(found['status'])}"
+    oldest = time["oldest_waiting_ms"]
+    since = "" if oldest is None else f", the oldest of {shown_time(oldest)}"
+    yield "waiting", f"{number(time['waiting_rows'])} records{since}"
+    if time["window_watermark_ms"] is not None or time["window_rows"]:
+        yield "windows", _windows(time)
+    yield "late", f"{number(time['late_records'])} records"
+    if time["waits_for"] is not None:
+        yield "waits for", one_line(time["waits_for"]["text"], 300)
+
+
+def _windows(time: Mapping[str, Any]) -> str:
+    next_ms = time["next_window_ms"]
+    ends = "none is open" if next_ms is None else f"the next one ends at {shown_time(next_ms)}"
+    fired, rows = number(time["fired_rows"]), number(time["window_rows"])
+    return f"{ends}; {fired} rows have come out, {rows} rows of state"
+
+
+def _generators(time: Mapping[str, Any]) -> Table:
+    made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "NEWEST RECORD")
+    for channel in time["channels"]:
+        status = channel["status"] if channel["aligned"] else "NOT ALIGNED"
+        at_ms = channel["active_at_ms"]
+        made.add_row(
+            one_line(channel["input"]),
+            number(channel["partition"]),
+            one_line(status),
+            shown_time(channel["watermark_ms"]),
+            "-" if at_ms is None else shown_time(at_ms),
+        )
+    return made

@@ -17,10 +17,12 @@ from joins.adapters.datagen_process import DatagenProcess
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_feed_state import DeltaFeedConfig
 from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_merge import MergedOutput
 from joins.adapters.delta_output import OutputLog
 from joins.adapters.delta_source import captured_columns
 from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
+from joins.adapters.merge_sink import MergeSinkWriter
 from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
@@ -76,6 +78,7 @@ from joins.plan import (
 from joins.ports import BatchWriter
 from joins.probe_task import IndexPlace, ProbeTask
 from joins.requests import Handler, Request
+from joins.row_files import RowFiles
 from joins.session import SparkSettings, start_session
 from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
@@ -564,16 +567,20 @@ class _Assembly:
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
 
     def _appends(self, sink: DeltaSink) -> Appends:
-        return Appends(self._kernel().output_schema, sink.writer)
+        return Appends(self._kernel().output_schema, sink.writer, sink.merge_key)
 
     def _writer(self, spark: SparkSession) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         sink = self.plan.sink
         if isinstance(sink, DeltaSink):
-            path = output_path(sink, self.settings)
-            log = OutputLog(path, self.app_id, self._appends(sink), spark)
+            path, appends = output_path(sink, self.settings), self._appends(sink)
+            if sink.merge_key:
+                merged = MergedOutput(path, self.app_id, appends, spark)
+                return MergeSinkWriter(merged, RowFiles(self.layout.staged_rows)), (merged,)
+            log = OutputLog(path, self.app_id, appends, spark)
             return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
-            return KafkaSinkWriter(sink, self.checkpoint.directory / "kafka_sink.json"), ()
+            noted = self.checkpoint.directory / "kafka_sink.json"
+            return KafkaSinkWriter(sink, noted, RowFiles(self.layout.staged_rows)), ()
         return _console_writer(sink), ()
 
     # Event time and windows
@@ -687,7 +694,7 @@ def _refuse_replay(request: Request) -> Mapping[str, Any]:
 
 
 def _choice_of(writer: BatchWriter) -> WriterChoice | None:
-    return writer.choice if isinstance(writer, DeltaOutputWriter) else None
+    return writer.choice if isinstance(writer, DeltaOutputWriter | MergeSinkWriter) else None
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

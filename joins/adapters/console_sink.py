@@ -34,7 +34,7 @@ class _Rendering:
 
 
 class ConsoleSinkWriter:
-    """Prints each row as `+I[…]`, or with its own kind, to `stream`; a retried batch may be printed twice.
+    """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
 
     Of a preview only the first `row_limit` rows are printed.
     """

@@ -21,6 +21,7 @@ _ALLOWED_PROPERTIES = frozenset(
 _ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _CONSTRAINT = "delta.constraints."
+_APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,12 @@ class Appends:
     Attributes:
         rows: the schema of its rows.
         wanted: the writer that the job's script asks for.
+        merge_key: columns by which its rows replace others; empty where they are only added.
     """
 
     rows: pa.Schema
     wanted: SinkWriter = SinkWriter.AUTO
+    merge_key: tuple[str, ...] = ()
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
         """The writer of `table` as it was loaded; `path` is for errors.
@@ -62,13 +65,31 @@ class Appends:
             SinkError: the table has other columns or types, or the wanted writer cannot be used.
         """
         self._check_columns(path, table)
-        reasons = list(_reasons(table, self.rows))
+        if self.merge_key and _is_append_only(table):
+            raise SinkError(
+                f'delta table "{path}" is append-only, and rows of this job replace others',
+                hint=f"Unset the table's property {_APPEND_ONLY}, or use another path.",
+            )
+        return self._choice(path, list(_reasons(table, self.rows)), _rules(table))
+
+    def choose_new(self, path: object) -> WriterChoice:
+        """The writer of a table that the job will create.
+
+        Raises:
+            SinkError: the wanted writer cannot be used.
+        """
+        return self._choice(path, [], ())
+
+    def _choice(self, path: object, asked: list[str], rules: tuple[str, ...]) -> WriterChoice:
+        """What the job's rows and what the table has `asked` for."""
+        merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
+        reasons = [*(merges if self.merge_key else ()), *asked]
         if self.wanted is SinkWriter.SPARK:
-            return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", _rules(table))
+            return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", rules)
         if not reasons:
             return WriterChoice(SinkWriter.COLUMNAR)
         if self.wanted is SinkWriter.AUTO:
-            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), _rules(table))
+            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
         raise SinkError(
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
             hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
@@ -114,6 +135,10 @@ def _rules(table: DeltaTable) -> tuple[str, ...]:
     checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
     strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
     return (*(f"CHECK {name}" for name in sorted(checks)), *strict)
+
+
+def _is_append_only(table: DeltaTable) -> bool:
+    return table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true"
 
 
 def _is_check(key: str) -> bool:

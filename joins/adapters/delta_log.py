@@ -25,7 +25,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    TableFeatures,
+    Transaction,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -55,12 +61,24 @@ def create_table(
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
+        table = DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
+        _name_invariants(table)
     except (DeltaError, OSError) as exc:
         raise SinkError(
             f'delta table "{path}" cannot be created: {exc}',
             hint="Check that the directory exists, has space and may be written by this user.",
         ) from exc
+
+
+def _name_invariants(table: DeltaTable) -> None:
+    """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
+
+    Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
+    """
+    named = table.protocol().writer_features
+    strict = any(not column.nullable for column in table.schema().fields)
+    if strict and named is not None and "invariants" not in named:
+        table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
 
 
 def spark_version(epoch: int, batch: int | None) -> int:

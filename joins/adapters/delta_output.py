@@ -185,32 +185,38 @@ class OutputLog(DeltaLog):
             "userMetadata": text,
         }
         writer = append.rows.write.format("delta").mode("append").options(**options)
+        with self._refusals(transaction):
+            writer.save(str(self.path))
+        version, entry = self._found(transaction, range(before + 1, self.version() + 1))
+        rows = sum(self._rows_in(action) for action in added_files(entry))
+        if rows != append.count:
+            raise SinkError(
+                f'version {version} of delta table "{self.path}" adds {rows} rows, '
+                f"expected {append.count}",
+                hint="The log was changed from outside; compare it with the runner's log.",
+            )
+        return version
+
+    @contextmanager
+    def _refusals(self, transaction: int) -> Iterator[None]:
+        """What Spark says of a commit that it does not make, in our words and without rows."""
         try:
             with _without_rows_in_logs(self._spark):
-                writer.save(str(self.path))
+                yield
         except (PySparkException, Py4JError) as exc:
             self.check_epoch(epoch_of_spark(transaction))
             violation = self._violation(str(exc))
             if violation is not None:
                 raise violation from None  # Spark logs the cause, which shows values of the row
             raise self._refused(str(exc)) from exc
-        return self._found(append, transaction, range(before + 1, self.version() + 1))
 
-    def _found(self, append: SparkAppend, transaction: int, versions: range) -> int:
-        """The version of the commit, which must be in the log as one of `versions`."""
+    def _found(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
+        """Version and entry of the commit, which must be in the log as one of `versions`."""
         mine = {"appId": self._spark_id, "version": transaction}
         for version in reversed(versions):
             entry = self.commit_entry(version)
-            if not any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
-                continue
-            rows = sum(self._rows_in(action) for action in added_files(entry))
-            if rows == append.count:
-                return version
-            raise SinkError(
-                f'version {version} of delta table "{self.path}" adds {rows} rows, '
-                f"expected {append.count}",
-                hint="The log was changed from outside; compare it with the runner's log.",
-            )
+            if any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
+                return version, entry
         self.check_epoch(epoch_of_spark(transaction))
         raise SinkError(
             f'delta table "{self.path}" does not show a commit that succeeded',
@@ -240,6 +246,6 @@ class OutputLog(DeltaLog):
         condition = _CONDITION.search(told)
         name = told.strip().splitlines()[0][:300] if condition is None else condition[1]
         return SinkError(
-            f'spark cannot append to delta table "{self.path}": {name}',
+            f'spark cannot write to delta table "{self.path}": {name}',
             hint="The batch is tried again; if this stays, look the name up in the runner's log.",
         )

@@ -20,10 +20,10 @@ _PRODUCER = {
 
 
 class Record(NamedTuple):
-    """One record of a topic."""
+    """One record of a topic; without a value it is a tombstone."""
 
     key: bytes | None
-    value: bytes
+    value: bytes | None
     headers: list[tuple[str, bytes]]
 
 

@@ -126,11 +126,16 @@ def _fsync(path: Path) -> None:
 class ParquetStage:
     """Writes batches of one schema into one new file below a table's root.
 
-    Use as a context manager; `finish` gives the staged file, or None if no row came.
+    Use as a context manager; `finish` gives the staged file, or None if no row came. A file that is
+    not `kept` is only handed on: it is written as fast as can be and need not outlive a power
+    failure.
     """
 
-    def __init__(self, root: Path, schema: pa.Schema, origin: FileOrigin) -> None:
+    def __init__(
+        self, root: Path, schema: pa.Schema, origin: FileOrigin, *, kept: bool = True
+    ) -> None:
         self._root = root
+        self._kept = kept
         self._schema = schema
         self._name = origin.file_name()
         self._writer: pq.ParquetWriter | None = None
@@ -164,7 +169,7 @@ class ParquetStage:
             self._writer = pq.ParquetWriter(
                 self._root / self._name,
                 self._schema,
-                compression="zstd",
+                compression="zstd" if self._kept else "none",
                 version="2.6",
                 use_dictionary=_repeating(batch),
             )
@@ -174,13 +179,13 @@ class ParquetStage:
             stats.add(column)
 
     def finish(self) -> StagedFile | None:
-        """Close and fsync the file and its directory; durable when this returns."""
+        """Close the file; if it is kept, it is durable when this returns."""
         if self._writer is None:
             return None
         path = self._root / self._name
         self._writer.close()
         self._writer = None
-        for place in (path, self._root):
+        for place in (path, self._root) if self._kept else ():
             _fsync(place)
         names = self._schema.names
         bounded = [(n, s) for n, s in zip(names, self._stats, strict=True) if s.minimum is not None]

@@ -1,8 +1,9 @@
 """Flink's two watermark addresses, in Flink's own shapes, for what reads them already.
 
 A vertex is a part of the job: `build-<table>` with one subtask a partition of the table's changelog
-topic, `probe` with one a partition of the stream, `join` with one. A watermark that has switched to
-processing time keeps its number; `currentUseProcessingTime` says so.
+topic, `probe` with one a partition of the stream, `join` with one, and `windows` with one where the
+job has windows. In event time `probe` and `build-<table>` have what their generators say. A
+watermark that has switched to processing time keeps its number; `currentUseProcessingTime` says so.
 
 Source: Flink, "REST API", `/jobs/:jobid/vertices/:vertexid/watermarks` and `…/metrics`.
 """
@@ -17,7 +18,7 @@ from service.api.access import VIEWER
 from service.api.jobs import Injected, Services
 from service.api.progress import vertices
 from service.api.progress_schemas import FlinkMetric, FlinkMetricValue, VertexView
-from service.api.schemas import JobDetail, WatermarkView
+from service.api.schemas import EventTimeView, JobDetail, WatermarkView
 from service.errors import VertexNotFoundError
 
 _MIN = WatermarkView(timestamp_ms=-(2**63), use_processing_time=False)
@@ -32,7 +33,7 @@ FlinkJobId = Annotated[
     ),
 ]
 VertexId = Annotated[
-    str, Path(min_length=1, max_length=300, description="build-<table>, probe or join.")
+    str, Path(min_length=1, max_length=300, description="build-<table>, probe, join or windows.")
 ]
 router = APIRouter(
     prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["flink"], dependencies=[VIEWER]
@@ -97,23 +98,57 @@ def _with_dashes(job_id: str) -> str:
 
 
 def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str, str]]:
+    time = detail.event_time
+    if vertex.kind == "windows":
+        seen = _MIN if time is None else _watermark(time.window_watermark_ms)
+        return {0: _values(seen, seen)}
     if vertex.kind == "join":
-        tables = detail.combined_watermark or _MIN
-        two = {
-            "currentInput1Watermark": str(_MIN.timestamp_ms),
-            "currentInput2Watermark": str(tables.timestamp_ms),
-        }
-        return {0: {**_values(_MIN, tables), **two}}
+        return {0: _join_in_processing_time(detail) if time is None else _join(time)}
     if vertex.kind == "probe":
-        return {subtask: _values(_MIN, _MIN) for subtask in range(vertex.parallelism)}
+        generators = _generators(time, "probe")
+        told = [generators.get(subtask, _MIN) for subtask in range(vertex.parallelism)]
+        return {subtask: _values(found, found) for subtask, found in enumerate(told)}
     table = next((found for found in detail.dimensions if found.name == vertex.dimension), None)
     if table is None:  # its runner has not reported yet
         return {}
+    generators = _generators(time, table.name)
+    if generators:
+        return {subtask: _values(found, found) for subtask, found in sorted(generators.items())}
     written = None if table.emitted is None else table.emitted.watermark
     return {
         subtask: _values(written or channel.watermark, channel.watermark)
         for subtask, channel in enumerate(table.channels)
     }
+
+
+def _join_in_processing_time(detail: JobDetail) -> dict[str, str]:
+    tables = detail.combined_watermark or _MIN
+    two = {
+        "currentInput1Watermark": str(_MIN.timestamp_ms),
+        "currentInput2Watermark": str(tables.timestamp_ms),
+    }
+    return {**_values(_MIN, tables), **two}
+
+
+def _join(time: EventTimeView) -> dict[str, str]:
+    """The stream is input 1, the tables are the next ones, as Flink numbers many inputs."""
+    combined = _watermark(time.watermark_ms, use_processing_time=time.use_processing_time)
+    inputs = {
+        f"currentInput{number}Watermark": str(_watermark(found.watermark_ms).timestamp_ms)
+        for number, found in enumerate(time.inputs, 1)
+    }
+    return {**_values(combined, combined), **inputs}
+
+
+def _generators(time: EventTimeView | None, wanted: str) -> dict[int, WatermarkView]:
+    """The generators' watermarks of an input by partition; empty without event time."""
+    channels = [] if time is None else time.channels
+    return {c.partition: _watermark(c.watermark_ms) for c in channels if c.input == wanted}
+
+
+def _watermark(at_ms: int | None, *, use_processing_time: bool = False) -> WatermarkView:
+    timestamp_ms = _MIN.timestamp_ms if at_ms is None else at_ms
+    return WatermarkView(timestamp_ms=timestamp_ms, use_processing_time=use_processing_time)
 
 
 def _values(received: WatermarkView, told: WatermarkView) -> dict[str, str]:

@@ -4,18 +4,21 @@ Names follow FLIP-579 where it has one. Labels are the job's id and name, and th
 the script has it; the number of jobs that are told one by one has a limit.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from service.api.schemas import DimensionView, JobDetail
+from service.api.schemas import DimensionView, EventTimeView, GeneratorView, JobDetail
 from service.jobs.job import JobState
 
 MOST_JOBS = 500
 _JOB = ("job_id", "name")
 _TABLE = (*_JOB, "table")
+_CHANNEL = (*_JOB, "input", "partition")
+_FIRST_MS, _LAST_MS = -(2**63), 2**63 - 1
 Number = float | int | bool | None
 
 
@@ -48,6 +51,19 @@ JOB_METRICS = (
     _Told("job_num_unmatched_probe_records", "Records that have met no row.", counts=True),
     _Told("job_dead_letters", "Records that have no rows.", counts=True),
 )
+EVENT_TIME_METRICS = (
+    _Told("job_watermark_lag_seconds", "From the combined watermark to the clock."),
+    _Told("job_waiting_rows", "Records that wait for the combined watermark."),
+    _Told("job_waiting_bytes", "Their size in the job's directory."),
+    _Told("job_window_rows", "Rows of the state of open windows."),
+    _Told("job_fired_rows", "Rows that came out of windows.", counts=True),
+    _Told("job_late_records", "Records behind the watermark: in the side output.", counts=True),
+)
+CHANNEL_METRICS = (
+    _Told("channel_watermark_seconds", "The generator's watermark, since 1970."),
+    _Told("channel_watermark_lag_seconds", "From the generator's watermark to the clock."),
+    _Told("channel_idle", "1 while the others do not wait for the channel."),
+)
 TABLE_METRICS = (
     _Told("table_snapshot_rows_done", "Rows of the copy that are committed."),
     _Told("table_snapshot_rows_total", "Rows that the copy has, perhaps an estimate."),
@@ -73,19 +89,30 @@ def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) 
     info = GaugeMetricFamily(
         "sluice_job_info", "1 for each job.", labels=(*_JOB, "state", "desired_state", "phase")
     )
-    of_jobs = {told.name: told.family(_JOB) for told in JOB_METRICS}
+    of_jobs = {told.name: told.family(_JOB) for told in (*JOB_METRICS, *EVENT_TIME_METRICS)}
     of_tables = {told.name: told.family(_TABLE) for told in TABLE_METRICS}
+    of_channels = {told.name: told.family(_CHANNEL) for told in CHANNEL_METRICS}
+    now_ms = time.time_ns() // 1_000_000
     for detail in details:
         job = (detail.id, detail.name)
         info.add_metric(
             (*job, detail.state.value, detail.desired_state.value, detail.phase or ""), 1
         )
         _add(of_jobs, job, _job_values(detail))
-        for table in detail.dimensions if detail.runner.alive else ():
+        if not detail.runner.alive:
+            continue
+        for table in detail.dimensions:
             _add(of_tables, (*job, table.name), _table_values(table, detail))
+        if detail.event_time is None:
+            continue
+        _add(of_jobs, job, _event_time_values(detail.event_time, now_ms))
+        for channel in detail.event_time.channels:
+            labels = (*job, channel.input, str(channel.partition))
+            _add(of_channels, labels, _channel_values(channel, now_ms))
     yield info
     yield from of_jobs.values()
     yield from of_tables.values()
+    yield from of_channels.values()
 
 
 def _add(
@@ -141,6 +168,35 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
         "table_binlog_delay_seconds": _seconds(table.binlog_delay_ms),
         "table_freshness_seconds": _seconds(freshness.get(table.name)),
     }
+
+
+def _event_time_values(found: EventTimeView, now_ms: int) -> dict[str, Number]:
+    behind_ms = None if found.use_processing_time else _behind(found.watermark_ms, now_ms)
+    return {
+        "job_watermark_lag_seconds": _seconds(behind_ms),
+        "job_waiting_rows": found.waiting_rows,
+        "job_waiting_bytes": found.waiting_bytes,
+        "job_window_rows": found.window_rows,
+        "job_fired_rows": found.fired_rows,
+        "job_late_records": found.late_records,
+    }
+
+
+def _channel_values(channel: GeneratorView, now_ms: int) -> dict[str, Number]:
+    behind_ms = _behind(channel.watermark_ms, now_ms)
+    at_ms = None if behind_ms is None else channel.watermark_ms
+    return {
+        "channel_watermark_seconds": _seconds(at_ms),
+        "channel_watermark_lag_seconds": _seconds(behind_ms),
+        "channel_idle": channel.status == "IDLE",
+    }
+
+
+def _behind(watermark_ms: int | None, now_ms: int) -> int | None:
+    """None before the first watermark and behind the end of the stream."""
+    if watermark_ms is None or watermark_ms in (_FIRST_MS, _LAST_MS):
+        return None
+    return now_ms - watermark_ms
 
 
 def _seconds(milliseconds: int | None) -> float | None:

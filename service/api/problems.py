@@ -14,6 +14,7 @@
 | 415 | the body is not declared as JSON |
 | 422 | the script or the outside that it names cannot be used |
 | 429 | one caller asks, or is refused, too often |
+| 431 | the head of the request is larger than 32 KiB |
 | 500 | a fault of ours; details are in the log |
 | 503 | the job store cannot be used, or too much is asked at once |
 """

@@ -43,6 +43,7 @@ def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
             for channel in dimension.channels
         ],
         emitted=[_emission(dimension) for dimension in detail.dimensions],
+        event_time=detail.event_time,
         vertices=vertices(job, detail),
         status_age_ms=detail.runner.status_age_ms,
     )
@@ -61,7 +62,8 @@ def _emission(dimension: DimensionView) -> DimensionEmission:
 def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
     """The parts of the job; their ids come from its plan and stay the same over restarts."""
     channels = {dimension.name: len(dimension.channels) for dimension in detail.dimensions}
-    names = [dimension.name for dimension in load(job.plan).dimensions]
+    plan = load(job.plan)
+    names = [dimension.name for dimension in plan.dimensions]
     builds = [
         VertexView(
             id=f"build-{name}", kind="build", parallelism=channels.get(name, 0), dimension=name
@@ -70,11 +72,14 @@ def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
     ]
     probe = detail.probe
     partitions = 0 if probe is None else len(probe.end_offsets or probe.start_offsets)
-    return [
+    found = [
         *builds,
         VertexView(id="probe", kind="probe", parallelism=partitions),
         VertexView(id="join", kind="join", parallelism=1),
     ]
+    if plan.window is not None:
+        found.append(VertexView(id="windows", kind="windows", parallelism=1))
+    return found
 
 
 @router.get("/{job_id}/explain-wait", summary="Why is nothing coming out?")

@@ -5,7 +5,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.inspection_schemas import BatchView, WarningView
-from service.api.schemas import ChannelView, EmittedView, PositionView, Submission, WatermarkView
+from service.api.schemas import (
+    ChannelView,
+    EmittedView,
+    EventTimeView,
+    PositionView,
+    Submission,
+    WatermarkView,
+)
 from service.jobs.job import JobState
 
 
@@ -97,8 +104,8 @@ class DimensionEmission(_Model):
 class VertexView(_Model):
     """A part of the job with a stable id, for the addresses of Flink."""
 
-    id: Annotated[str, Field(description="build-<table>, probe or join.")]
-    kind: Literal["build", "probe", "join"]
+    id: Annotated[str, Field(description="build-<table>, probe, join or windows.")]
+    kind: Literal["build", "probe", "join", "windows"]
     parallelism: int
     dimension: str | None = None
 
@@ -112,6 +119,10 @@ class WatermarkReport(_Model):
     gate: GateView
     channels: list[DimensionChannel]
     emitted: list[DimensionEmission]
+    event_time: Annotated[
+        EventTimeView | None,
+        Field(description="Each partition's generator; null unless records wait for watermarks."),
+    ] = None
     vertices: list[VertexView]
     status_age_ms: int | None
 

@@ -1,13 +1,15 @@
 """HTTP on one connection: heads of requests are small, come in time, and errors are problems."""
 
 import asyncio
-import json
+from http import HTTPStatus
 from typing import Any, cast
 
 import h11
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from service.api.problems import MEDIA_TYPE, problem
 
 HEAD_LIMIT_BYTES = 32 * 1024
 _MOST_CONNECTIONS = 2048
@@ -19,7 +21,6 @@ _DETAILS = {
     400: "request is not HTTP",
     431: f"head of the request is larger than {HEAD_LIMIT_BYTES} bytes",
 }
-_TITLES = {400: "Bad Request", 431: "Request Header Fields Too Large"}
 
 
 class PatientProtocol(H11Protocol):
@@ -59,17 +60,11 @@ class PatientProtocol(H11Protocol):
         """Answer what is no request; uvicorn's own name and argument."""
         too_large = len(self.conn.trailing_data[0]) > HEAD_LIMIT_BYTES
         status = 431 if too_large else 400
-        title = _TITLES[status]
-        content = {
-            "type": f"urn:sluice:problem:{title.lower().replace(' ', '-')}",
-            "title": title,
-            "status": status,
-            "detail": _DETAILS[status],
-            "hint": _HINTS[status],
-        }
-        headers = [("content-type", "application/problem+json"), ("connection", "close")]
-        response = h11.Response(status_code=status, headers=headers, reason=title)
-        for event in (response, h11.Data(data=json.dumps(content).encode()), h11.EndOfMessage()):
+        answer = problem(status, _DETAILS[status], _HINTS[status])
+        headers = [("content-type", MEDIA_TYPE), ("connection", "close")]
+        reason = HTTPStatus(status).phrase
+        response = h11.Response(status_code=status, headers=headers, reason=reason)
+        for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 

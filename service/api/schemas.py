@@ -136,6 +136,61 @@ class ProbeView(_Model):
     ] = {}
 
 
+class EventInputView(_Model):
+    """One input of the join in event time: the stream, or a table with a watermark."""
+
+    input: Annotated[str, Field(description="probe, or the table's name.")]
+    watermark_ms: int | None
+    use_processing_time: bool = False
+    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
+
+
+class GeneratorView(_Model):
+    """The watermark generator of one partition, and whether it counts."""
+
+    channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
+    input: str
+    partition: int
+    watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
+    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
+    aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
+    active_at_ms: Annotated[int | None, Field(description="When its newest record came.")] = None
+    idle_timeout_ms: Annotated[int | None, Field(description="Null: it never becomes idle.")] = None
+
+
+class WaitsForView(_Model):
+    """What records in event time wait for."""
+
+    channel: str | None = None
+    input: str | None = None
+    partition: int | None = None
+    watermark_ms: int | None = None
+    behind_ms: Annotated[int | None, Field(description="Behind the oldest that waits.")] = None
+    text: str
+
+
+class EventTimeView(_Model):
+    """Watermarks of a job in event time, and what waits for them."""
+
+    watermark_ms: Annotated[int | None, Field(description="The combined one of all inputs.")]
+    use_processing_time: bool = False
+    window_watermark_ms: Annotated[
+        int | None, Field(description="What the windows have seen; null without windows.")
+    ] = None
+    emit: Annotated[str | None, Field(description="on-periodic or on-event.")] = None
+    inputs: list[EventInputView] = []
+    channels: list[GeneratorView] = []
+    waiting_rows: int = 0
+    waiting_bytes: int = 0
+    oldest_waiting_ms: int | None = None
+    next_window_ms: Annotated[int | None, Field(description="When the next window ends.")] = None
+    window_rows: Annotated[int, Field(description="Rows of the state of open windows.")] = 0
+    late_records: int = 0
+    fired_rows: Annotated[int, Field(description="Rows that came out of windows.")] = 0
+    state_files: dict[str, int] = {}
+    waits_for: WaitsForView | None = None
+
+
 class RunnerState(_Model):
     """The job's runner process."""
 
@@ -183,6 +238,9 @@ class JobDetail(JobSummary):
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
     probe: ProbeView | None = None
+    event_time: Annotated[
+        EventTimeView | None, Field(description="Null unless records wait for watermarks.")
+    ] = None
     writer: Annotated[
         str | None, Field(description="Of a delta output: `columnar` or `spark`.")
     ] = None

@@ -19,6 +19,7 @@ _REPORTED = (
     "dimensions",
     "combined_watermark",
     "probe",
+    "event_time",
     "writer",
     "writer_reason",
     "versions_at_open",

@@ -28,13 +28,65 @@ class ChannelWatermark(_Model):
     watermark: Watermark
 
 
+class InputWatermark(_Model):
+    """What an input has promised in event time: `probe`, or a table with a watermark."""
+
+    input: str
+    watermark_ms: int | None = None
+    use_processing_time: bool = False
+    status: str = "ACTIVE"
+
+
+class Generator(_Model):
+    """The watermark generator of one partition; no watermark before its first one."""
+
+    channel: str
+    input: str
+    partition: int
+    watermark_ms: int | None = None
+    status: str = "ACTIVE"
+    aligned: bool = True
+    active_at_ms: int | None = None
+    idle_timeout_ms: int | None = None
+
+
+class WaitsFor(_Model):
+    """The channel that holds the combined watermark back, while records wait for it."""
+
+    channel: str | None = None
+    behind_ms: int | None = None
+    text: str
+
+
+class EventTime(_Model):
+    """Watermarks of a job in event time, and what waits for them."""
+
+    watermark_ms: int | None = None
+    use_processing_time: bool = False
+    window_watermark_ms: int | None = None
+    inputs: tuple[InputWatermark, ...] = ()
+    channels: tuple[Generator, ...] = ()
+    waiting_rows: int = 0
+    oldest_waiting_ms: int | None = None
+    next_window_ms: int | None = None
+    window_rows: int = 0
+    fired_rows: int = 0
+    late_records: int = 0
+    waits_for: WaitsFor | None = None
+
+
 class Watermarks(_Model):
-    """Each channel's watermark, and what the valve makes of them."""
+    """Each channel's watermark, and what the valve makes of them.
+
+    Attributes:
+        event_time: None unless the job's records wait for watermarks.
+    """
 
     job_id: str
     phase: Literal["LOAD", "JOIN"] | None = None
     combined: Watermark | None = None
     channels: tuple[ChannelWatermark, ...] = ()
+    event_time: EventTime | None = None
 
 
 class JobFault(_Model):

@@ -86,6 +86,11 @@ class JobLayout:
         return self.job_dir / "dead_letters"
 
     @property
+    def staged_rows(self) -> Path:
+        """Files of rows between the workers and the sink, of the newest batch only."""
+        return self.job_dir / "staged_rows"
+
+    @property
     def late_records(self) -> Path:
         """The Delta table of records behind the watermark, unless the script names another."""
         return self.job_dir / "late_records"

@@ -29,7 +29,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     """The newest rows, the newest batch first, the rows of each in the order of the stream.
 
     Raises:
-        NotReadableError: the sink is no Delta table.
+        NotReadableError: the sink is no Delta table, or its rows do not tell their batch.
         SinkError: the table cannot be read without Spark.
     """
     sink = _readable(plan.sink)
@@ -39,7 +39,8 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     if meta is not None:
         path = output_path(sink, Settings.of_runner(layout.job_dir))
         log = DeltaLog(path, f"sluice:{layout.job_dir.name}:{meta.incarnation}")
-        found = OutputPreview(log, schema).newest(question["limit"])
+        preview = OutputPreview(log, schema, merges=bool(sink.merge_key))
+        found = preview.newest(question["limit"])
     told: Answer = {"table": plan.sink_table, "columns": _columns(plan, sink)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()

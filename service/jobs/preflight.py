@@ -20,7 +20,6 @@ from joins.plan import (
     JoinPlan,
     KafkaSink,
     KafkaSource,
-    SinkWriter,
     StartupMode,
 )
 from service.allowed import check_allowed
@@ -118,12 +117,11 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     """
     if not isinstance(plan.sink, DeltaSink):
         return None
-    path = output_path(plan.sink, settings)
+    path, sink = output_path(plan.sink, settings), plan.sink
+    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
     if (path / "_delta_log").is_dir() and any((path / "_delta_log").glob("*.json")):
-        return _choice(plan, plan.sink, path)
-    if plan.sink.writer is SinkWriter.SPARK:
-        return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'")
-    return WriterChoice(SinkWriter.COLUMNAR)
+        return DeltaLog(path, "preflight").choose_writer(appends)
+    return appends.choose_new(path)
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
@@ -137,11 +135,6 @@ def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
         return (told,)
     rules = ", ".join(choice.rules)
     return (told, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
-
-
-def _choice(plan: JoinPlan, sink: DeltaSink, path: Path) -> WriterChoice:
-    appends = Appends(kernel_spec(plan).output_schema, sink.writer)
-    return DeltaLog(path, "preflight").choose_writer(appends)
 
 
 def _nearest(path: Path) -> Path:

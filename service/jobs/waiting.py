@@ -9,31 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from service.jobs.condition import Condition
+from service.jobs.event_waiting import event_time_conditions, holds_rows
 from service.jobs.liveness import UNRESPONSIVE
 
 _TOLD_TABLES = 3
 _TOLD_CHANNELS = 5
 _SOURCE = "source "
 Document = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One thing that must be so before rows come out.
-
-    Attributes:
-        name: stable, in kebab case, such as `gate-open`.
-        about: the table, channel, topic or part that it is about; None for the whole job.
-        met: None if it is not known yet.
-        evidence: what was seen, with numbers, as a sentence without a full stop.
-        hint: what an operator can do; None where waiting is all there is.
-    """
-
-    name: str
-    about: str | None
-    met: bool | None
-    evidence: str
-    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +62,7 @@ def _conditions(job: Document) -> Iterator[Condition]:
             yield _after_opening(found) if job["phase"] == "JOIN" else found
     yield _gate(job)
     yield _index(job)
+    yield from event_time_conditions(job)
     if job["probe"] is not None:
         yield _records(job, job["probe"])
         yield _rows(job, job["probe"])
@@ -292,7 +276,8 @@ def _records(job: Document, probe: Document) -> Condition:
         told = f'topic "{topic}" has no record behind its start offsets'
         hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
         return Condition(name, topic, False, told, hint)
-    told = f'every record of topic "{topic}" is joined; new ones are joined as they come'
+    read = "read" if holds_rows(job["event_time"]) else "joined"
+    told = f'every record of topic "{topic}" is {read}; new ones are {read} as they come'
     return Condition(name, topic, False, told)
 
 
@@ -309,6 +294,8 @@ def _rows(job: Document, probe: Document) -> Condition:
     if letters:
         told = f"all {letters:,} records so far are dead letters"
         return Condition(name, None, False, told, "Look at their reasons with sluice dlq ls.")
+    if holds_rows(job["event_time"]):
+        return Condition(name, None, False, f"batches up to {batch} are committed, no row was due")
     told = f"batches up to {batch} are committed and have no row: no record met a row or the filter"
     return Condition(name, None, False, told, "Look at one with sluice explain-row.")
 

@@ -23,7 +23,7 @@ from joins.plan import (
     Sink,
     SinkWriter,
 )
-from service.sql.explain_times import waiting_lines, watermark_lines
+from service.sql.explain_times import late_lines, waiting_lines, watermark_lines, window_lines
 from service.sql.expression_text import expression_text
 from service.sql.type_rules import type_text
 
@@ -40,6 +40,8 @@ def explain(plan: JoinPlan) -> list[str]:
         *(_lookup(dimension) for dimension in plan.dimensions),
         *waiting_lines(plan),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
+        *window_lines(plan.window),
+        *late_lines(plan),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
         f"INTO {plan.sink_table} {_sink(plan.sink)}"
         + _not_null(column.name for column in plan.output if not column.nullable),

@@ -2,8 +2,17 @@
 
 from collections.abc import Iterator
 
-from joins.plan import DEFAULT_MAX_FUTURE_MS, JoinPlan, WatermarkSpec
+from joins.plan import (
+    DEFAULT_MAX_FUTURE_MS,
+    Aggregate,
+    AggregateFunction,
+    JoinPlan,
+    WatermarkSpec,
+    Windowing,
+    WindowKind,
+)
 from service.sql.expression_text import expression_text
+from service.sql.type_rules import type_text
 
 
 def watermark_lines(plan: JoinPlan) -> Iterator[str]:
@@ -17,18 +26,65 @@ def watermark_lines(plan: JoinPlan) -> Iterator[str]:
 
 
 def waiting_lines(plan: JoinPlan) -> Iterator[str]:
-    """What the records wait for, and where those go that come too late."""
+    """What the records of a join by event time wait for."""
     probe = plan.probe
-    if probe.watermark is None:
-        return
     if any(join.time is not None for join in plan.joins):
         tables = [probe.alias, *(d.name for d in plan.dimensions if d.watermark is not None)]
         yield f"WAIT until the watermark of {' and '.join(tables)} has reached the record's time"
         newest = [d.name for d in plan.dimensions if d.watermark is None]
         if newest:
             yield f"NEWEST rows of {', '.join(newest)}, which has no WATERMARK"
+
+
+def late_lines(plan: JoinPlan) -> Iterator[str]:
+    """When windows are emitted, and where records go that come too late."""
+    probe = plan.probe
+    if probe.watermark is None:
+        return
+    if plan.window is not None and plan.window.time is not None:
+        yield f"EMIT windows when the watermark has reached their end{_lateness(plan.window)}"
     late = "the job's own table" if probe.late_records_path is None else probe.late_records_path
     yield f"LATE records INTO {late}"
+
+
+def window_lines(window: Windowing | None) -> Iterator[str]:
+    """The window of the joined rows: its size, its keys and its aggregates."""
+    if window is None:
+        return
+    time = "the clock" if window.time is None else expression_text(window.time)
+    parts = [f"size {window.size_ms} ms"]
+    if window.kind is WindowKind.SESSION:
+        parts = [f"gap {window.size_ms} ms"]
+    if window.slide_ms is not None:
+        parts.append(f"slide {window.slide_ms} ms")
+    if window.offset_ms:
+        parts.append(f"offset {window.offset_ms} ms")
+    yield f"WINDOW {window.kind} of {time}, {', '.join(parts)}"
+    keys = [f"{expression_text(key.expression)} AS {key.name}" for key in window.keys]
+    yield "GROUP BY " + ", ".join(["window_start", "window_end", *keys])
+    if window.aggregates:
+        yield "AGGREGATE " + ", ".join(_aggregate(item) for item in window.aggregates)
+    if window.having is not None:
+        yield f"HAVING {expression_text(window.having)}"
+
+
+def _aggregate(item: Aggregate) -> str:
+    text = item.function.value
+    if item.argument is not None:
+        distinct = "DISTINCT " if item.distinct else ""
+        separator = ""
+        if item.function is AggregateFunction.LISTAGG:
+            separator = ", '" + item.separator.replace("'", "''") + "'"
+        text = f"{text}({distinct}{expression_text(item.argument)}{separator})"
+    if item.where is not None:
+        text += f" FILTER (WHERE {expression_text(item.where)})"
+    return f"{text}:{type_text(item.type)} AS {item.name}"
+
+
+def _lateness(window: Windowing) -> str:
+    if not window.lateness_ms:
+        return ""
+    return f", and again for each record that is late by {window.lateness_ms} ms at the most"
 
 
 def _watermark(watermark: WatermarkSpec) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from service.sql.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
 from service.sql.literal_parser import fraction, plain_literal, time_literal
 from service.sql.syntax import (
+    AggregateNode,
     CaseNode,
     CastNode,
     Literal,
@@ -228,22 +230,18 @@ class ExpressionParser:
         cursor = self._cursor
         at = cursor.advance().start
         cursor.advance()
+        if word in AGGREGATES:
+            parts = read_aggregate(cursor, self.parse)
+            used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
+            depth = self._depth(used, at)
+            return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
-            arguments: tuple[Node, ...] = ()
-        else:
-            if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
-                raise cursor.script.error(
-                    at,
-                    f"aggregate {word}(…) is not supported",
-                    hint="A temporal join emits one row per record; aggregate downstream.",
-                )
-            arguments = self._arguments()
-        if cursor.at_words("OVER") or cursor.at_words("FILTER"):
-            raise cursor.script.error(
-                cursor.at,
-                f"{cursor.token.text.upper()} is not supported",
-                hint="A temporal join emits one row per record; aggregate downstream.",
-            )
+            return self._operation(word, (), at)
+        if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
+            known = "Aggregates are " + ", ".join(AGGREGATES) + "."
+            raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
+        arguments = self._arguments()
+        refuse_over(cursor)
         return self._operation(word, arguments, at)
 
     def _arguments(self) -> tuple[Node, ...]:

@@ -12,6 +12,7 @@ from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
 from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
 from service.sql.syntax import (
+    AggregateNode,
     CaseNode,
     CastNode,
     Literal,
@@ -61,7 +62,22 @@ class ExpressionPlanner:
             return self._explicit_cast(node)
         if isinstance(node, CaseNode):
             return self._case(node)
+        if isinstance(node, AggregateNode):
+            return self.aggregate(node)
         return self._operation(node)
+
+    def aggregate(self, node: AggregateNode) -> Typed:
+        """The value of an aggregate, which only windows have.
+
+        Raises:
+            SqlError: there is no window here.
+        """
+        raise self._script.error(
+            node.at,
+            f"aggregate {node.name} without a window and GROUP BY",
+            hint="Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) … "
+            "GROUP BY window_start, window_end; LEAST and GREATEST compare values of one row.",
+        )
 
     def condition(self, node: Node, what: str) -> Typed:
         """The typed form of a condition."""

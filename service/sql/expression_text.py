@@ -1,6 +1,7 @@
 """An expression of a plan in one line of text."""
 
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
+from joins.plan import WINDOW
 from joins.types import TypeName
 from service.sql.type_rules import INSTANTS, type_text
 
@@ -17,7 +18,9 @@ _POSTFIX = frozenset(("IS NULL", "IS NOT NULL"))
 def expression_text(expression: Expression) -> str:
     """An expression in one line; a literal shows its type where that is not its usual one."""
     if isinstance(expression, Column):
-        return f"{expression.relation}.{expression.name}".removeprefix(".")
+        if expression.relation in ("", WINDOW):
+            return expression.name
+        return f"{expression.relation}.{expression.name}"
     if isinstance(expression, Constant):
         return _constant(expression)
     if isinstance(expression, ProcTime):

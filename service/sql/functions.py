@@ -204,12 +204,21 @@ REFUSED: dict[str, str] = {
     "REGEXP_REPLACE": "Use REPLACE; regular expressions have no bound on their cost.",
     "REGEXP_EXTRACT": "Use SUBSTRING; regular expressions have no bound on their cost.",
     "REPEAT": "Use RPAD with a length.",
-    "SUM": "A temporal join emits one row per record; aggregate downstream.",
-    "COUNT": "A temporal join emits one row per record; aggregate downstream.",
-    "AVG": "A temporal join emits one row per record; aggregate downstream.",
-    "MIN": "A temporal join emits one row per record; use LEAST for several values of one row.",
-    "MAX": "A temporal join emits one row per record; use GREATEST for several values of one row.",
-    "TUMBLE": "Windows are not supported; aggregate downstream.",
-    "HOP": "Windows are not supported; aggregate downstream.",
-    "SESSION": "Windows are not supported; aggregate downstream.",
+    **dict.fromkeys(
+        ("TUMBLE", "HOP", "SESSION"),
+        "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) and GROUP BY "
+        "window_start, window_end.",
+    ),
+    **dict.fromkeys(
+        (
+            "FIRST_VALUE",
+            "LAST_VALUE",
+            "COLLECT",
+            "STDDEV_POP",
+            "STDDEV_SAMP",
+            "VAR_POP",
+            "VAR_SAMP",
+        ),
+        "Aggregates are COUNT, SUM, MIN, MAX, AVG and LISTAGG.",
+    ),
 }

@@ -8,10 +8,12 @@ from joins.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
+    LookupStrategy,
     OutputColumn,
     PrintSink,
     ProbeSource,
     Sink,
+    Windowing,
 )
 from service.sql.catalog import Table
 from service.sql.connectors import DeltaTable, KafkaTable
@@ -23,7 +25,7 @@ from service.sql.query_parser import MAX_COLUMNS
 from service.sql.query_planner import QueryPlanner
 from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
 from service.sql.session import Session
-from service.sql.settings import BATCH, PIPELINE_NAME, RUNTIME_MODE
+from service.sql.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.syntax import (
     CreateView,
     Insert,
@@ -127,15 +129,18 @@ class JobPlanner:
     ) -> PlannedJob:
         assert query.base is not None
         probe, warnings = plan_probe(self._script, query.base, extent)
-        if any(join.time is not None for join in query.joins):
+        window = query.windows.planned()
+        if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        if not query.joins:
+        if not query.joins and window is None:
             raise self._script.error(
                 select.probe.table.at,
                 "the query joins no dimension",
-                hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k.",
+                hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k, "
+                "or a window.",
             )
+        self._check_times(query, window)
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
@@ -148,8 +153,32 @@ class JobPlanner:
             sink_table=target.table,
             sink=target.sink,
             settings=tuple(sorted(settings.items())),
+            window=window,
         )
         return PlannedJob(plan, tuple(query.tables), (*warnings, *self._warnings))
+
+    def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
+        """See that joins, window and settings go together."""
+        assert query.base is not None
+        by_event_time = any(join.time is not None for join in query.joins)
+        if window is not None and window.time is None and by_event_time:
+            raise self._script.error(
+                query.base.at,
+                "a window of processing time over a join by event time",
+                hint="Name the rowtime in DESCRIPTOR, or join by PROCTIME().",
+            )
+        if window is None and ALLOW_LATENESS in self._session.settings:
+            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
+        if window is None and not by_event_time:
+            return
+        for dimension in query.dimensions.values():
+            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
+                raise self._script.error(
+                    query.base.at,
+                    f'table "{dimension.name}" has lookup.strategy shuffle, which jobs with '
+                    "windows or event time do not have",
+                    hint="Use 'lookup.strategy' = 'index', or broadcast for a small table.",
+                )
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
         """See that the late records have a table of their own."""
@@ -277,6 +306,12 @@ class JobPlanner:
                 "the select list is too large once it is written out",
                 hint="Move repeated parts into computed columns of the probe.",
             )
+
+
+def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
+    """Whether something of the job waits for the watermark of the stream."""
+    by_event_time = any(join.time is not None for join in query.joins)
+    return by_event_time or (window is not None and window.time is not None)
 
 
 def _value(column: ScopeColumn) -> Typed:

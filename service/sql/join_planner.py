@@ -9,7 +9,15 @@ from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
-from service.sql.syntax import CaseNode, CastNode, Node, Operation, Reference, TemporalJoin
+from service.sql.syntax import (
+    AggregateNode,
+    CaseNode,
+    CastNode,
+    Node,
+    Operation,
+    Reference,
+    TemporalJoin,
+)
 from service.sql.type_rules import (
     APPROXIMATE,
     INSTANTS,
@@ -190,6 +198,8 @@ def _references(node: Node) -> Iterator[Reference]:
             pending.extend(current.arguments)
         elif isinstance(current, CastNode):
             pending.append(current.operand)
+        elif isinstance(current, AggregateNode):
+            pending += [*current.arguments, current.where]
         elif isinstance(current, CaseNode):
             pending += [current.operand, current.otherwise]
             pending.extend(part for branch in current.branches for part in branch)

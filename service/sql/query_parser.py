@@ -4,6 +4,7 @@ from joins.plan import JoinType
 from service.sql.cursor import TokenCursor
 from service.sql.expression_parser import ExpressionParser
 from service.sql.syntax import (
+    GroupBy,
     Literal,
     LiteralKind,
     Name,
@@ -15,14 +16,15 @@ from service.sql.syntax import (
     SelectItem,
     Star,
     TemporalJoin,
+    WindowNode,
 )
+from service.sql.window_parser import GROUP_FORM, read_window
 
 MAX_COLUMNS = 1_000
 MAX_LIMIT = 10_000
 _AFTER_SELECT: dict[str, str] = {
-    "GROUP": "A temporal join emits one row per record; aggregate downstream.",
-    "HAVING": "A temporal join emits one row per record; aggregate downstream.",
-    "WINDOW": "A temporal join emits one row per record; aggregate downstream.",
+    "HAVING": "HAVING stands behind GROUP BY; without it write WHERE.",
+    "WINDOW": "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)).",
     "ORDER": "Records keep their order within a partition; sort downstream.",
     "OFFSET": "A job runs until it is stopped; use scan.startup.mode to start later.",
     "FETCH": "A job runs until it is stopped; use WHERE to keep fewer rows.",
@@ -30,12 +32,13 @@ _AFTER_SELECT: dict[str, str] = {
     "INTERSECT": "Submit one job for each query.",
     "EXCEPT": "Submit one job for each query.",
     "MINUS": "Submit one job for each query.",
-    "QUALIFY": "A temporal join emits one row per record; aggregate downstream.",
+    "QUALIFY": "Use HAVING behind GROUP BY.",
 }
 _JOIN_FORM = (
     "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
 )
 
+_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 _LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
 
 
@@ -85,15 +88,30 @@ class QueryParser:
             limit_columns(cursor, len(items) + 1, cursor.at)
             items.append(self._item())
         cursor.expect_words("FROM", hint="Write SELECT … FROM probe JOIN dimension ….")
-        probe = self._probe()
+        window = None
+        if cursor.at_words("TABLE"):
+            probe, window = self._window()
+        else:
+            probe = self._probe()
         joins = self._joins()
         where = self._expressions.parse() if cursor.accept_words("WHERE") else None
+        group_by = self._group_by() if cursor.at_words("GROUP") else None
         limit_at = cursor.at
         limit = None
         if cursor.accept_words("LIMIT"):
             limit = cursor.whole_number("a number of rows", 1, MAX_LIMIT)
         self._end_of_select()
-        return Select(tuple(items), probe, joins, where, at, limit, limit_at)
+        return Select(
+            items=tuple(items),
+            probe=probe,
+            joins=joins,
+            where=where,
+            at=at,
+            limit=limit,
+            limit_at=limit_at,
+            window=window,
+            group_by=group_by,
+        )
 
     def _item(self) -> SelectItem | Star:
         cursor = self._cursor
@@ -114,11 +132,11 @@ class QueryParser:
 
     def _probe(self) -> Relation:
         cursor = self._cursor
-        if cursor.at_symbol("(") or cursor.at_words("LATERAL") or cursor.at_words("TABLE"):
+        if cursor.at_symbol("(") or cursor.at_words("LATERAL"):
             raise cursor.script.error(
                 cursor.at,
                 "only a table can stand here",
-                hint="Write FROM probe; subqueries and table functions are not supported.",
+                hint="Write FROM probe; make a subquery a VIEW.",
             )
         table = cursor.name("a table name")
         refuse_qualified(cursor, table)
@@ -130,6 +148,40 @@ class QueryParser:
                 hint=_JOIN_FORM,
             )
         return self._relation(table, options)
+
+    def _window(self) -> tuple[Relation, WindowNode]:
+        """`TABLE(TUMBLE(TABLE t, …)) [AS alias]`."""
+        table, options, window = read_window(self._cursor, self._expressions.parse)
+        relation = self._relation(table, options)
+        cursor = self._cursor
+        if cursor.at_symbol(",") or any(cursor.at_words(word) for word in _JOINS):
+            raise self._cursor.script.error(
+                window.at,
+                f"a join behind {window.kind}",
+                hint="Join first: CREATE VIEW joined AS SELECT … FROM probe JOIN …; then write "
+                f"FROM TABLE({window.kind}(TABLE joined, …)).",
+            )
+        return relation, window
+
+    def _group_by(self) -> GroupBy:
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect_words("GROUP", "BY", hint=GROUP_FORM)
+        keys = [self._group_key()]
+        while cursor.accept_symbol(","):
+            limit_columns(cursor, len(keys) + 1, cursor.at)
+            keys.append(self._group_key())
+        having = self._expressions.parse() if cursor.accept_words("HAVING") else None
+        return GroupBy(tuple(keys), having, at)
+
+    def _group_key(self) -> Node:
+        cursor = self._cursor
+        for words in (("GROUPING", "SETS"), ("ROLLUP",), ("CUBE",)):
+            if cursor.at_words(*words) and cursor.ahead(len(words)).text == "(":
+                raise cursor.script.error(
+                    cursor.at, f"{' '.join(words)} is not supported", hint=GROUP_FORM
+                )
+        return self._expressions.parse()
 
     def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:
         """The relation with its alias; the hint may stand on either side of it."""
@@ -262,7 +314,7 @@ class QueryParser:
             if cursor.at_words(word):
                 raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)
         if not (cursor.at_end() or cursor.at_symbol(";")):
-            raise cursor.unexpected('JOIN, WHERE, ";" or the end', hint=_JOIN_FORM)
+            raise cursor.unexpected('JOIN, WHERE, GROUP BY, ";" or the end', hint=_JOIN_FORM)
 
 
 def _is_true(node: Node) -> bool:

@@ -25,6 +25,7 @@ from service.sql.syntax import (
     Star,
     TemporalJoin,
 )
+from service.sql.window_stage import WindowStage
 
 MAX_DIMENSIONS = 32
 MAX_VIEW_DEPTH = 32
@@ -78,6 +79,7 @@ class QueryPlanner:
         joins: all joins, those in views too.
         filters: all WHERE conditions.
         tables: that are read, with their hints.
+        windows: the window, if there is one.
     """
 
     relations: Relations
@@ -89,8 +91,12 @@ class QueryPlanner:
     joins: list[DimensionJoin] = field(default_factory=list)
     filters: list[Typed] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    windows: WindowStage = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _depth: int = 0
+
+    def __post_init__(self) -> None:
+        self.windows = WindowStage(self.relations.script, self.relations.settings)
 
     @property
     def script(self) -> Script:
@@ -103,7 +109,10 @@ class QueryPlanner:
         Raises:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
-        scope = Scope(self.script, (self._first(select.probe),))
+        first = self._first(select.probe)
+        if select.window is not None:
+            first = self.windows.open(select.window, first)
+        scope = Scope(self.script, (first,))
         where = [] if select.where is None else [select.where]
         if any(join.condition is None for join in select.joins):
             where = [part for node in where for part in conjuncts(node)]
@@ -113,8 +122,15 @@ class QueryPlanner:
         planner = ExpressionPlanner(scope)
         for node_of_where in moved:
             planner.condition(node_of_where, "the WHERE condition")
-        self.filters += [planner.condition(node, "the WHERE condition") for node in where]
-        return list(self._selected(planner, scope, select))
+        conditions = [planner.condition(node, "the WHERE condition") for node in where]
+        self.filters += [found for found in conditions if not self.windows.takes(found)]
+
+        def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
+            return list(self._selected(planner, scope, select))
+
+        if select.group_by is None:
+            return selected(planner)
+        return self.windows.group(scope, select, select.group_by, selected)
 
     def view(self, view: CreateView) -> list[ScopeColumn]:
         """The columns of a view, named.
@@ -201,6 +217,7 @@ class QueryPlanner:
         self, scope: Scope, node: TemporalJoin, where: list[Node], moved: list[Node]
     ) -> Scope:
         """`scope` with the dimension; its conditions in WHERE go from `where` to `moved`."""
+        self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
         time = system_time(scope, node)
         side = self._dimension_side(node.relation)
@@ -261,10 +278,11 @@ class QueryPlanner:
         """A view of one dimension: its columns, and its WHERE as a condition of each match."""
         inner = QueryPlanner(self.relations, _taken=self._taken, _depth=self._depth)
         columns = inner.view(view)
-        if inner.joins or inner.base is None:
+        if inner.joins or inner.base is None or inner.windows.is_used:
+            has = "has a window" if inner.windows.is_used else "joins tables"
             raise self.script.error(
                 node.table.at,
-                f'view "{view.name.text}" joins tables, so it cannot be a dimension',
+                f'view "{view.name.text}" {has}, so it cannot be a dimension',
                 hint="Join the tables of the view one after the other, or make the view the probe.",
             )
         base = inner.base

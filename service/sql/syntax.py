@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from joins.plan import JoinType
+from joins.plan import JoinType, WindowKind
 from joins.types import SqlType
 
 
@@ -101,7 +101,19 @@ class CaseNode:
     depth: int
 
 
-Node = Reference | Literal | Operation | CastNode | CaseNode
+@dataclass(frozen=True, slots=True)
+class AggregateNode:
+    """`name([DISTINCT] arguments) [FILTER (WHERE condition)]`; COUNT(*) has no argument."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    distinct: bool
+    where: Node | None
+    at: int
+    depth: int
+
+
+Node = Reference | Literal | Operation | CastNode | CaseNode | AggregateNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +277,37 @@ class TemporalJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowNode:
+    """TUMBLE, HOP or SESSION over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
+
+    Attributes:
+        time: the column in DESCRIPTOR.
+        intervals: by their names: SIZE, SLIDE, GAP, OFFSET.
+        partition: of PARTITION BY.
+    """
+
+    kind: WindowKind
+    time: Name
+    intervals: dict[str, Node]
+    partition: tuple[Node, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """GROUP BY, with its HAVING."""
+
+    keys: tuple[Node, ...]
+    having: Node | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query over one probe and its dimensions.
 
     Attributes:
+        window: the window function around the probe, None without.
         limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
     """
 
@@ -279,6 +318,8 @@ class Select:
     at: int
     limit: int | None = None
     limit_at: int = 0
+    window: WindowNode | None = None
+    group_by: GroupBy | None = None
 
 
 @dataclass(frozen=True, slots=True)

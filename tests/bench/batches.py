@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from joins.pins import PinStore
+
 WARM_UP = 2  # batches of a JVM that are left out
 
 
@@ -54,6 +56,27 @@ def _end(entry: Path) -> int:
     """The sum of the end offsets in one entry of an offset log."""
     last = entry.read_text().splitlines()[-1]
     return sum(end for partitions in json.loads(last).values() for end in partitions.values())
+
+
+def pinned_times(pins: Path, *, behind: int = -1) -> list[BatchTime]:
+    """Batches with records since batch `behind`, each from its pin to the next one's.
+
+    For jobs of ours, whatever plans their batches. The first two are left out, and the last one:
+    when that ended no pin tells.
+    """
+    store = PinStore(pins)
+    found = [store.read(int(path.stem)) for path in sorted(pins.glob("*.json"))]
+    busy = [pin for pin in found if pin is not None and pin.batch > behind and pin.records()]
+    return [
+        BatchTime(
+            pin.batch, pin.records(), _written(pins, pin.batch + 1) - _written(pins, pin.batch)
+        )
+        for pin in busy[WARM_UP:-1]
+    ]
+
+
+def _written(pins: Path, batch: int) -> float:
+    return (pins / f"{batch:010d}.json").stat().st_mtime_ns / 1e9
 
 
 def whole(times: Sequence[BatchTime]) -> list[BatchTime]:

@@ -2,7 +2,8 @@
 
 Plain PySpark, nothing of Sluice: a stream from Kafka, parsed with `from_json`, joined with a Delta
 table by Spark's stream-static broadcast join, written by Spark's own sink in micro-batches. The
-table is not cached: each micro-batch sees its newest version, as ours does. It runs as a program
+table is not cached: each micro-batch sees its newest version, as ours does. Or the records are
+counted in windows, with the state in RocksDB. It runs as a program
 (`python -m tests.bench.reference '<JSON>'`), so that each run has a JVM of its own, as ours has.
 """
 
@@ -11,7 +12,7 @@ import sys
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, col, from_json, struct, to_json
+from pyspark.sql.functions import broadcast, col, from_json, struct, to_json, window
 from pyspark.sql.streaming import DataStreamWriter
 
 SETTINGS = {
@@ -28,6 +29,9 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
 }
 
 
@@ -59,13 +63,40 @@ def stream(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
     )
 
 
+def parsed(records: DataFrame, config: dict[str, Any]) -> DataFrame:
+    """The fields of the records."""
+    value = col("value").cast("string")
+    return records.select(from_json(value, config["schema"]).alias("c")).select("c.*")
+
+
+def counted(records: DataFrame, config: dict[str, Any]) -> DataFrame:
+    """Clicks of each user in each window, once the watermark has passed its end."""
+    windows = config["windows"]
+    clicks = parsed(records, config).withWatermark("ts", windows["delay"])
+    counts = clicks.groupBy(window("ts", windows["size"]), "user_id").count()
+    return counts.select(
+        "user_id",
+        col("window.start").alias("window_start"),
+        col("window.end").alias("window_end"),
+        col("count").alias("clicks"),
+    )
+
+
 def joined(spark: SparkSession, records: DataFrame, config: dict[str, Any]) -> DataFrame:
     """Clicks with the user's gender and name, who may be unknown."""
-    value = col("value").cast("string")
-    clicks = records.select(from_json(value, config["schema"]).alias("c")).select("c.*")
+    clicks = parsed(records, config)
     users = spark.read.format("delta").load(config["dimension"])
     wanted = users.select("user_id", "gender", "name")
     return clicks.join(broadcast(wanted), "user_id", "left")
+
+
+def transformed(spark: SparkSession, records: DataFrame, config: dict[str, Any]) -> DataFrame:
+    """What is to be made of the records; without anything they are passed on."""
+    if config["windows"] is not None:
+        return counted(records, config)
+    if config["dimension"] is not None:
+        return joined(spark, records, config)
+    return records.select("value")
 
 
 def written(rows: DataFrame, config: dict[str, Any]) -> DataStreamWriter:
@@ -87,11 +118,7 @@ def main() -> None:
     """Run the query to the end of what is there, or until standard input closes."""
     config = json.loads(sys.argv[1])
     spark = session(config)
-    records = stream(spark, config)
-    rows = (
-        records.select("value") if config["dimension"] is None else joined(spark, records, config)
-    )
-    writer = written(rows, config)
+    writer = written(transformed(spark, stream(spark, config), config), config)
     if config["follow"]:
         query = writer.start()
         sys.stdout.write("started\n")

@@ -24,6 +24,7 @@ class Work:
     Attributes:
         dimension: path of the Delta table; None passes the records on as they are.
         sink: Spark's name of it and its options.
+        windows: `size` and `delay` of windows in which to count; None does not.
     """
 
     stream: Stream
@@ -32,6 +33,7 @@ class Work:
     sink: tuple[str, Mapping[str, str]]
     max_records: int = 500_000
     schema: str = CLICKS
+    windows: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Reference:
             "max_records": work.max_records,
             "schema": work.schema,
             "dimension": work.dimension,
+            "windows": None if work.windows is None else dict(work.windows),
             "sink": {"format": name, "options": dict(options)},
             "checkpoint": str(checkpoint),
             "follow": follow,

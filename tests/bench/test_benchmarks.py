@@ -5,16 +5,27 @@ import os
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from joins.pins import Pin, PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from tests.bench import api_bench, join_bench, maintenance_bench, memory_bench, poison_bench
 from tests.bench.__main__ import names, read_arguments
-from tests.bench.batches import WARM_UP, BatchTime, batch_limit, batch_times, records_per_second
+from tests.bench.batches import (
+    WARM_UP,
+    BatchTime,
+    batch_limit,
+    batch_times,
+    pinned_times,
+    records_per_second,
+)
+from tests.bench.event_shop import clicks_counted, timed_clicks, wrong_rows
 from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
 from tests.bench.place import Place
 from tests.bench.report import line, lines, save
@@ -23,6 +34,7 @@ from tests.support.control_plane import control_plane
 ROOT = Path(__file__).resolve().parents[2]
 PROMISED = (
     "api",
+    "asof",
     "join",
     "join-kafka",
     "batch-cost",
@@ -34,6 +46,7 @@ PROMISED = (
     "poison",
     "maintenance",
     "watermark",
+    "windows",
 )
 TWICE = Bar(Sense.RATIO_AT_LEAST, 2.0)
 
@@ -121,6 +134,25 @@ def test_after_a_start_the_first_two_batches_are_left_out_again(tmp_path: Path) 
     assert [time.number for time in batch_times(logs, behind=3)] == [4 + WARM_UP, 7]
 
 
+def pins(directory: Path, *batches: tuple[int, int, float]) -> Path:
+    """A job's pins: (first offset, offset behind the last one, time of the pin) a batch."""
+    store = PinStore(directory)
+    for number, (start, end, at) in enumerate(batches):
+        store.create(Pin(number, "clicks", {0: start}, {0: end}, {}, 0, 1))
+        os.utime(directory / f"{number:010d}.json", (at, at))
+    return directory
+
+
+def test_a_batch_lasts_from_its_pin_to_the_next_one_and_the_last_does_not_count(
+    tmp_path: Path,
+) -> None:
+    times = ((10 * n, 10 * n + 10, 100.0 + 2 * n) for n in range(4))
+    idle = [(40, 40, 200.0), (40, 40, 300.0)]
+    found = pinned_times(pins(tmp_path, *times, *idle))
+    assert found == [BatchTime(2, 10, 2.0)]
+    assert pinned_times(tmp_path, behind=0) == []
+
+
 def test_a_last_batch_that_had_less_to_do_does_not_count() -> None:
     times = [BatchTime(2, 10, 1.0), BatchTime(3, 10, 1.0), BatchTime(4, 1, 1.0)]
     assert records_per_second(times) == 10.0
@@ -151,7 +183,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert 'no benchmark is named "joins"' in ended.stderr
-    assert "hint: There are api, batch-cost, drain, " in ended.stderr
+    assert "hint: There are api, asof, batch-cost, drain, " in ended.stderr
 
 
 @pytest.mark.parametrize("given", [["join", "--records", "0"], ["join", "--dim", "many"]])
@@ -235,6 +267,36 @@ def test_forty_kinds_of_bad_values_come_to_one_in_a_hundred() -> None:
     ]
     assert odd == list(range(50, 8_000, 100))
     assert {poisoned[at] for at in odd} == set(poison_bench.bad_values())
+
+
+def test_a_version_or_a_count_that_is_wrong_is_found() -> None:
+    users, span_ms = 10, 300
+    clicks = [json.loads(click) for click in timed_clicks(users, 1)(range(span_ms))]
+    times = [datetime.fromisoformat(click["ts"]) for click in clicks]
+
+    def name(user: int, at_ms: int) -> str | None:
+        version = (at_ms - user * 7919 % 100) // 100 + 1
+        return None if user > users or version < 1 else f"user {user} v{min(version, 3)}"
+
+    columns = {
+        "user_id": pa.array([click["user_id"] for click in clicks]),
+        "ts": pa.array(times, pa.timestamp("us")),
+        "name": pa.array([name(click["user_id"], n) for n, click in enumerate(clicks)]),
+    }
+    right = pa.table(columns)
+    assert wrong_rows(right, users, span_ms) == 0
+    names = pa.array(["user 1 v9", *columns["name"].to_pylist()[1:]])
+    assert wrong_rows(right.set_column(2, "name", names), users, span_ms) == 1
+    starts = [times[0], times[0] + timedelta(minutes=5), times[0] + timedelta(minutes=10)]
+    counts = pa.table(
+        {
+            "window_start": pa.array(starts, pa.timestamp("us")),
+            "window_end": pa.array([t + timedelta(minutes=5) for t in starts], pa.timestamp("us")),
+            "clicks": [1, 20, 300],
+        }
+    )
+    assert clicks_counted(counts, 300_000, 900_000) == 320
+    assert clicks_counted(counts, 0, 899_999) == 21
 
 
 def test_requests_are_sent_when_they_are_due_and_counted_by_kind(tmp_path: Path) -> None:

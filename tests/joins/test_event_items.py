@@ -6,7 +6,7 @@ import pytest
 
 from joins.adapters.state_log import StateFile
 from joins.event_channels import EventInput, Merged
-from joins.event_items import MANY_FILES, act_stage, to_merge, window_stage
+from joins.event_items import MANY_IN_BUCKET, act_stage, to_merge, window_stage
 from joins.event_state import Advance, EventChannels, EventState
 from joins.plan import WindowKind
 from watermark.model import Watermark
@@ -69,13 +69,17 @@ def test_steps_are_the_watermarks_of_the_batch():
     assert item["steps"] == [2, 5]
 
 
-FEW = [file(f"f{at}", 1, 9) for at in range(MANY_FILES)]
+FEW = [file(f"f{at:02d}", 1, 9) for at in range(MANY_IN_BUCKET)]
 MERGES = {
     "few_files_stay": (FEW, 0),
-    "many_small_files_become_one": ([*FEW, file("more", 1, 9)], MANY_FILES + 1),
-    "a_large_one_is_left_alone": ([*FEW, file("large", 1, 9, rows=10**6)], MANY_FILES),
+    "many_small_files_become_one": ([*FEW, file("more", 1, 9)], MANY_IN_BUCKET + 1),
+    "an_old_large_one_is_left_alone": ([file("a", 1, 9, rows=10**6), *FEW], MANY_IN_BUCKET),
+    "none_is_taken_from_between_others": (
+        [*FEW[:10], file("f09b", 1, 9, rows=10**6), *FEW[10:]],
+        MANY_IN_BUCKET - 10,
+    ),
     "buckets_are_not_mixed": (
-        [file(f"f{at}", 1, 9, bucket=at) for at in range(MANY_FILES + 1)],
+        [file(f"f{at}", 1, 9, bucket=at) for at in range(MANY_IN_BUCKET + 1)],
         0,
     ),
 }
@@ -87,11 +91,11 @@ def test_small_files_of_a_bucket_are_merged_when_there_are_many(files, merged):
 
 
 def test_merged_files_go_with_the_batch_though_nothing_of_them_is_due():
-    files = [file(f"f{at}", 50, 90) for at in range(MANY_FILES + 1)]
+    files = [file(f"f{at}", 50, 90) for at in range(MANY_IN_BUCKET + 1)]
     plan = act_stage([], files, move(5, 20))
     ((part,),) = [item["parts"] for item in told(plan)]
     assert {each["rewrite"] for each in part["waiting"]} == {True}
-    assert len(plan.removed) == MANY_FILES + 1
+    assert len(plan.removed) == MANY_IN_BUCKET + 1
 
 
 def test_windows_get_all_files_of_a_bucket_with_news_or_something_due():

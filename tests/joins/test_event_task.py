@@ -269,10 +269,11 @@ def test_a_filtered_record_is_not_late(tmp_path):
     assert [each["offset"] for each in outcome.late] == [2]
 
 
-def test_rows_of_windows_have_the_batch_but_no_record_as_metadata(tmp_path):
+def test_rows_of_windows_have_no_record_as_metadata(tmp_path):
     job = EventJob(replace(COUNTS, sink=DeltaSink("out")), tmp_path)
-    job.run({0: [click(1, 3, 30)], 1: [click(1, 4, 30)]})
-    assert job.task.kernel.output_schema.names[-2:] == ["_batch", "_dimension_versions"]
+    (row,) = job.run({0: [click(1, 3, 30)], 1: [click(1, 4, 30)]}).rows
+    assert len(row) == len(COUNTS.output)
+    assert job.task.kernel.output_schema.names == [each.name for each in COUNTS.output]
 
 
 def test_windows_that_follow_the_clock_count_every_record(tmp_path):
@@ -296,6 +297,18 @@ def test_a_result_that_cannot_be_computed_is_a_dead_letter_without_a_record(tmp_
     assert letter["partition"] < 0
     assert "division by zero" in letter["reason"]
     assert b'"n":2' in letter["value"].replace(b" ", b"")
+
+
+def test_what_a_filter_keeps_out_is_not_computed(tmp_path):
+    number = Cast(col("unread", STRING), BIGINT)
+    is_small = Call("<", (col("user_id"), Constant("5", BIGINT)), BOOLEAN)
+    total = Aggregate("n", AggregateFunction.SUM, number, BIGINT, where=is_small)
+    window = replace(COUNTS.window, keys=(), aggregates=(total,))
+    output = (OutputColumn("n", Column(WINDOW, "n", BIGINT)),)
+    job = EventJob(replace(COUNTS, window=window, output=output), tmp_path)
+    values = [{**click(user, 3, 30), "unread": text} for user, text in ((1, "4"), (7, "x"))]
+    outcome = job.run({0: values, 1: [{**click(2, 4, 30), "unread": "5"}]})
+    assert (outcome.rows, outcome.dead) == ([(9,)], [])
 
 
 # Laws

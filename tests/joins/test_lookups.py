@@ -28,6 +28,7 @@ from joins.plan import (
     OutputColumn,
 )
 from joins.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask
+from joins.row_files import RowFiles
 from joins.types import SqlType, TypeName
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.probe import BIGINT, PLAN, STRING, USERS
@@ -225,7 +226,8 @@ def test_chunks_of_a_shuffle_may_be_small(world, frame, expected, monkeypatch):
 def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, frame, expected):
     target = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, target), ())
-    writer = KafkaSinkWriter(sink, world.directory / "kafka_sink.json")
+    staged = RowFiles(world.directory / "staged")
+    writer = KafkaSinkWriter(sink, world.directory / "kafka_sink.json", staged)
     lookups, pin = world.lookups(SHUFFLE, SHUFFLE), world.pin()
     plan = replace(CHAIN, sink=sink)
     task = replace(world.task(SHUFFLE, SHUFFLE), kernel=kernel_spec(plan))

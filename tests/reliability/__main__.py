@@ -17,6 +17,7 @@ from tests.reliability.experiment import FULL, SMALL, open_lab
 
 NAMES = (
     "crash-points",
+    "event-time",
     "kill-storm",
     "oracle-check",
     "poison",

@@ -22,6 +22,7 @@ from joins.errors import CheckpointError, NothingToAcknowledgeError
 from joins.requests import Request, Requests
 from service.config import Settings
 from service.jobs.layout import JobLayout, append_event, write_runner_pid
+from tests.support.event_time import event_time
 
 MIN = -(2**63)
 
@@ -121,6 +122,7 @@ class Program:
             "dimensions": [dimension],
             "combined_watermark": watermark,
             "probe": {"topic": "clicks", "held_records": 0 if joining else 7},
+            "event_time": event_time() if self.name.startswith("timed") else None,
             "versions_at_open": {"users": 3} if joining else {},
             "versions": {"users": 3},
             "error": error,

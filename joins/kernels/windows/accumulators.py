@@ -63,7 +63,7 @@ class Aggregation:
         if values is None:
             return [pa.array(np.bincount(groups.codes, minlength=groups.count).astype(np.int64))]
         lifted = self.accumulator.lift(values)
-        return lifted if groups.count == rows.num_rows else self.merge(lifted, groups)
+        return lifted if groups.are_rows else self.merge(lifted, groups)
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         """The accumulators of groups of accumulators."""
@@ -261,7 +261,7 @@ class _Distinct:
         return (pa.list_(self.kind),)
 
     def lift(self, values: pa.Array) -> Columns:
-        return [_lists(values, Groups(np.arange(len(values)), len(values)))]
+        return [_lists(values, Groups.each(len(values)))]
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         values = columns[0].flatten()

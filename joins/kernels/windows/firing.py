@@ -10,39 +10,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.arrivals import OFFSET, PARTITION, WATERMARK
 from joins.kernels.casts import Mask
-from joins.kernels.hashing import hash_rows
-from joins.kernels.row_kinds import INSERT, TYPE, UPDATE_AFTER, UPDATE_BEFORE
-from joins.kernels.windows.accumulators import aggregations
+from joins.kernels.row_kinds import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.emission import Emission, by_steps, ordered
 from joins.kernels.windows.grouping import Groups, Rows
-from joins.kernels.windows.spec import WINDOW_COLUMNS, WindowSpec
+from joins.kernels.windows.sessions import fire_sessions
+from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import (
     DUE,
-    END,
     IS_LATE,
     LATE,
-    START,
-    accumulator_names,
     by_window,
     column,
     joined,
-    key_names,
     living,
     merged,
     numbers,
     partial_schema,
     state_schema,
 )
-from joins.types import arrow_type
-
-LAST = 2**62
-_MICROS = 1000
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class Fired:
 
     Attributes:
         rows: the relation of the windows: its columns, the keys and the aggregates, by name.
-        kinds: int8, the kind of each row.
+        kinds: int8, the kind of each row (`row_kinds`).
         watermarks: int64, the operator's watermark that came before each row, milliseconds.
         state: rows to append to the bucket's state, or all of it if `replaces_state`.
         late: rows that no window took, as `Partials.late`; only sessions know them so late.
@@ -63,25 +55,6 @@ class Fired:
     state: pa.Table
     replaces_state: bool
     late: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class Emission:
-    """Contents of windows that are emitted, with what orders them.
-
-    Attributes:
-        contents: state rows.
-        kinds: the kind of each.
-        steps: how many steps of the watermark came before.
-        places: order among those with as many steps; what the next step causes is `LAST`.
-        watermarks: that came before.
-    """
-
-    contents: pa.Table
-    kinds: npt.NDArray[np.int8]
-    steps: Rows
-    places: Rows
-    watermarks: Rows
 
 
 def fire(
@@ -97,7 +70,13 @@ def fire(
     """
     old = living(joined(state, state_schema(spec)), advance.before_ms)
     new = in_order(joined(partials, partial_schema(spec)))
-    return _Firing(spec, old, new, advance).run()
+    if spec.merges:
+        sessions = fire_sessions(spec, old, new, advance)
+        out, kept, late = ordered(spec, sessions.emissions), sessions.state, sessions.late
+    else:
+        fixed = _Fixed(spec, old, new, advance)
+        out, kept, late = ordered(spec, fixed.emissions()), fixed.kept(), LATE.empty_table()
+    return Fired(out.rows, out.kinds, out.watermarks, kept, spec.merges, late)
 
 
 def reads(
@@ -105,9 +84,13 @@ def reads(
 ) -> tuple[int, int] | None:
     """From which `_due` to which one, both included, `fire` needs the bucket's state.
 
-    None if it needs none of it.
+    None if it needs none of it. Sessions are needed when the batch has something for the bucket.
     """
     low, high = advance.before_ms + 1, advance.after_ms
+    if spec.merges:
+        if any(table.num_rows for table in partials):
+            return MIN_TIMESTAMP, MAX_TIMESTAMP
+        return (low, high) if low <= high else None
     for table in partials:
         late = table.filter(table.column(IS_LATE))
         if late.num_rows:
@@ -117,27 +100,36 @@ def reads(
 
 
 @dataclass(frozen=True, slots=True)
-class _Firing:
-    """TUMBLE and HOP."""
+class _Fixed:
+    """Windows of TUMBLE and HOP."""
 
     spec: WindowSpec
     old: pa.Table
     new: pa.Table
     advance: Advance
 
-    def run(self) -> Fired:
+    def emissions(self) -> list[Emission]:
+        """What fires, by late rows and by the watermark."""
         is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
-        base, late, groups = self._contents(on_time, late)
-        emissions = [self._at_the_end(base)]
-        if late.num_rows:
-            emissions.append(self._late(base, late, groups))
-        kept = self._kept(on_time, late)
-        return answer(self.spec, emissions, kept, replaces=False)
+        base, groups = self._contents(on_time, late)
+        fires = numbers(base, DUE) > self.advance.before_ms
+        found = base if fires.all() else base.filter(pa.array(fires))
+        at_the_end = by_steps(found, self.advance, INSERT)
+        return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
 
-    def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, pa.Table, Groups]:
-        """What windows have without late rows, of those that fire; and the groups of both."""
+    def kept(self) -> pa.Table:
+        """What the batch adds to the state."""
+        names = state_schema(self.spec).names
+        table = living(self.new.select(names), self.advance.after_ms)
+        return merged(self.spec, table, by_window(self.spec, table))
+
+    def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
+        """What windows that fire have without late rows; and the window of each late row.
+
+        Those that have nothing without late rows have the numbers behind the others.
+        """
         schema = state_schema(self.spec)
         after = self.advance.after_ms
         parts = [_up_to(table, after).select(schema.names) for table in (self.old, on_time)]
@@ -156,13 +148,7 @@ class _Firing:
         base = merged(self.spec, base_rows, Groups(place[codes[rows]], len(present)))
         lonely = np.setdiff1d(groups.codes[count:], present)
         place[lonely] = len(present) + np.arange(len(lonely))
-        return base, late, Groups(place[groups.codes[count:]], len(present) + len(lonely))
-
-    def _at_the_end(self, base: pa.Table) -> Emission:
-        """Windows that have had rows when the watermark reached their end."""
-        fires = numbers(base, DUE) > self.advance.before_ms
-        found = base if fires.all() else base.filter(pa.array(fires))
-        return by_steps(found, self.advance, INSERT)
+        return base, Groups(place[groups.codes[count:]], len(present) + len(lonely))
 
     def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> Emission:
         """Each late row fires its window, with what was there and all late rows up to it."""
@@ -200,13 +186,6 @@ class _Firing:
             watermarks,
         )
 
-    def _kept(self, on_time: pa.Table, late: pa.Table) -> pa.Table:
-        """What the batch adds to the state."""
-        after = self.advance.after_ms
-        table = pa.concat_tables([on_time, late]).select(state_schema(self.spec).names)
-        table = living(table.combine_chunks(), after)
-        return merged(self.spec, table, by_window(self.spec, table))
-
 
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
     """Each row with the accumulators of all rows of its code up to it; `codes` are ascending.
@@ -227,59 +206,6 @@ def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
         rows = pa.concat_tables([rows, sums]).combine_chunks().take(pa.array(place))
         reach *= 2
     return rows
-
-
-def by_steps(contents: pa.Table, advance: Advance, kind: int) -> Emission:
-    """Windows that fire when the watermark reaches their last instant."""
-    steps = advance.steps_at(numbers(contents, DUE))
-    return Emission(
-        contents,
-        np.full(contents.num_rows, kind, dtype=np.int8),
-        steps,
-        np.full(len(steps), LAST),
-        advance.held(steps),
-    )
-
-
-def answer(
-    spec: WindowSpec, emissions: list[Emission], state: pa.Table, *, replaces: bool
-) -> Fired:
-    """The emissions in their order, and the state."""
-    names = state_schema(spec).names
-    contents = pa.concat_tables([item.contents.select(names) for item in emissions])
-    contents = contents.combine_chunks()
-    kinds = np.concatenate([item.kinds for item in emissions])
-    steps, places, watermarks = (
-        np.concatenate([getattr(item, name) for item in emissions])
-        for name in ("steps", "places", "watermarks")
-    )
-    keys = [column(contents, name) for name in key_names(spec)]
-    spread = hash_rows(keys) if keys and contents.num_rows else np.zeros(len(kinds))
-    ends, starts = numbers(contents, END), numbers(contents, START)
-    order = np.lexsort([starts, spread, ends, places, steps])
-    where = pa.array(order)
-    return Fired(
-        relation(spec, contents.take(where)),
-        pa.array(kinds[order], TYPE),
-        pa.array(watermarks[order]),
-        state,
-        replaces,
-        LATE.empty_table(),
-    )
-
-
-def relation(spec: WindowSpec, contents: pa.Table) -> pa.RecordBatch:
-    """Contents of windows as rows of the relation of the windows."""
-    kind = arrow_type(spec.time_type)
-    ends = numbers(contents, END)
-    bounds = (numbers(contents, START), ends, ends - 1)
-    columns = [pa.array(values * _MICROS).cast(kind) for values in bounds]
-    columns += [column(contents, name) for name in key_names(spec)]
-    parts = aggregations(spec.aggregates)
-    for names, item in zip(accumulator_names(parts), parts, strict=True):
-        columns.append(item.result([column(contents, name) for name in names]))
-    names = [*WINDOW_COLUMNS, *(k.name for k in spec.keys), *(a.name for a in spec.aggregates)]
-    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def in_order(parts: pa.Table) -> pa.Table:

@@ -37,6 +37,16 @@ class Groups:
             room *= count
         return cls(*_dense(codes, room))
 
+    @classmethod
+    def each(cls, num_rows: int) -> Self:
+        """Each row is a group."""
+        return cls(np.arange(num_rows), num_rows)
+
+    @property
+    def are_rows(self) -> bool:
+        """The groups are the rows, in their order."""
+        return self.count == len(self.codes) and bool((np.diff(self.codes) == 1).all())
+
     def firsts(self) -> Rows:
         """The first row of each group."""
         found = np.zeros(self.count, dtype=np.int64)
@@ -46,6 +56,22 @@ class Groups:
     def order(self) -> Rows:
         """The rows group by group, in each group as they come."""
         return np.argsort(self.codes, kind="stable")
+
+
+def connected(codes: Rows, starts: Rows, ends: Rows) -> Groups:
+    """Groups of spans of the same code that overlap or touch, directly or through others."""
+    order = np.lexsort([starts, codes])
+    by_end = np.argsort(ends, kind="stable")
+    ranks = np.empty(len(ends), dtype=np.int64)
+    ranks[by_end] = np.arange(len(ends))
+    # The greatest end so far of the same code, as its rank: codes ascend, each has its own range.
+    reach = np.maximum.accumulate(codes[order] * len(ends) + ranks[order])
+    furthest = ends[by_end][reach % max(1, len(ends))]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (np.diff(codes[order]) != 0) | (starts[order][1:] > furthest[:-1])
+    numbered = np.empty(len(order), dtype=np.int64)
+    numbered[order] = np.cumsum(opens) - 1
+    return Groups(numbered, int(opens.sum()))
 
 
 def plain_floats(column: pa.Array) -> pa.Array:

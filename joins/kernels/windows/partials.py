@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
-from joins.kernels.casts import Mask
+from joins.kernels.casts import Mask, null_where
 from joins.kernels.hashing import hash_rows
 from joins.kernels.windows.accumulators import aggregations
-from joins.kernels.windows.grouping import Groups, Rows, plain_floats
+from joins.kernels.windows.grouping import Groups, Rows, connected, plain_floats
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import (
     LATE,
@@ -24,6 +24,7 @@ from joins.kernels.windows.state import (
     numbers,
     partial_schema,
 )
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
     batch = _Batch(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
     return batch.sessions() if spec.merges else batch.windows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Windows, and of which group each of them is."""
+
+    starts: Rows
+    ends: Rows
+    of: Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +95,62 @@ class _Batch:
             steps.append(counts)
         groups = Groups.of([*steps, *part.keys], len(living))
         firsts = groups.firsts()
-        sums = [item.of_rows(part.rows, groups) for item in aggregations(self.spec.aggregates)]
-        accumulators = [value for values in sums for value in values]
-        spread, back = _spread(counts[firsts])
-        starts = latest[firsts][spread] - back * self.spec.slide_ms
-        return part._table(firsts, starts, accumulators, spread, late=False)
+        windows = self._back_from(latest[firsts], counts[firsts])
+        return part._table(groups, windows, late=False)
 
     def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
         """Rows within the lateness, a part for each of their windows, the latest window first."""
         found = np.flatnonzero(taken > on_time)
-        part = self._picked(found)
-        each = Groups(np.arange(len(found)), len(found))
-        sums = [item.of_rows(part.rows, each) for item in aggregations(self.spec.aggregates)]
-        accumulators = [value for values in sums for value in values]
-        spread, back = _spread((taken - on_time)[found])
-        starts = latest[found][spread] - (back + on_time[found][spread]) * self.spec.slide_ms
-        return part._table(np.arange(len(found)), starts, accumulators, spread, late=True)
+        skipped = on_time[found] * self.spec.slide_ms
+        windows = self._back_from(latest[found] - skipped, (taken - on_time)[found])
+        return self._picked(found)._table(Groups.each(len(found)), windows, late=True)
+
+    def _back_from(self, latest: Rows, counts: Rows) -> "_Windows":
+        """As many windows as `counts` says, from the latest one back."""
+        of = np.repeat(np.arange(len(counts)), counts)
+        back = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
+        starts = latest[of] - back * self.spec.slide_ms
+        return _Windows(starts, starts + self.spec.size_ms, of)
 
     def sessions(self) -> Partials:
-        raise NotImplementedError
+        """A part is what is connected of a key's rows that came behind the same watermark.
+
+        If one of a key's rows comes behind its own end, all of them are parts of their own, as it
+        depends on their order which of them a session takes.
+        """
+        keys = Groups.of(self.keys, self.rows.num_rows)
+        ends = self.times + self.spec.size_ms
+        by_hand = np.zeros(keys.count, dtype=np.bool_)
+        by_hand[keys.codes[ends - 1 <= self.watermarks]] = True
+        single = by_hand[keys.codes]
+        parts = [self._connected(np.flatnonzero(~single), keys.codes)]
+        if single.any():
+            parts.append(self._apart(np.flatnonzero(single)))
+        table = pa.concat_tables(parts).combine_chunks()
+        return Partials(_by_bucket(table), LATE.empty_table())
+
+    def _connected(self, at: Rows, codes: Rows) -> pa.Table:
+        part = self if len(at) == len(codes) else self._picked(at)
+        ends = part.times + self.spec.size_ms
+        together = Groups.of([codes[at], part.watermarks], len(at))
+        groups = connected(together.codes, part.times, ends)
+        low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
+        np.minimum.at(low, groups.codes, part.times)
+        np.maximum.at(high, groups.codes, ends)
+        return part._table(groups, _Windows(low, high, np.arange(groups.count)), late=False)
+
+    def _apart(self, at: Rows) -> pa.Table:
+        """Each row on its own, with its record if it may turn out to be late."""
+        part = self._picked(at)
+        ends = part.times + self.spec.size_ms
+        windows = _Windows(part.times, ends, np.arange(len(at)))
+        table = part._table(Groups.each(len(at)), windows, late=True)
+        unsure = keeps(ends - 1, self.spec.lateness_ms) <= part.watermarks
+        for name in (TIMESTAMP, VALUE):
+            field = LATE.field(name)
+            values = null_where(column(part.rows, name).cast(field.type), ~unsure)
+            table = table.set_column(table.schema.get_field_index(name), field, values)
+        return table
 
     def _picked(self, at: Rows) -> "_Batch":
         positions = pa.array(at)
@@ -115,35 +162,25 @@ class _Batch:
             self.watermarks[at],
         )
 
-    def _table(
-        self,
-        firsts: Rows,
-        starts: Rows,
-        accumulators: list[pa.Array],
-        spread: Rows,
-        *,
-        late: bool,
-    ) -> pa.Table:
-        """Parts with a row for each of `spread`, which are positions in the others."""
-        spec = self.spec
+    def _table(self, groups: Groups, windows: "_Windows", *, late: bool) -> pa.Table:
+        """What each group adds up to, in each of its windows."""
+        firsts = groups.firsts()
         keys = [key.take(pa.array(firsts)) for key in self.keys]
-        buckets = _buckets(keys, len(firsts), spec.buckets)
-        ends = starts + spec.size_ms
-        origin = firsts[spread]
-        same = len(spread) == len(firsts) and len(spread) == len(starts)
-        where = None if same and (spread == np.arange(len(spread))).all() else pa.array(spread)
-        columns = [
-            pa.array(buckets[spread]),
-            pa.array(ends - 1),
-            pa.array(keeps(ends - 1, spec.lateness_ms)),
-            pa.array(starts),
-            pa.array(ends),
-            pa.repeat(pa.scalar(False), len(spread)),
-            *(item if where is None else item.take(where) for item in [*keys, *accumulators]),
-            pa.repeat(pa.scalar(late), len(spread)),
-            *self._places(origin),
+        added = [each.of_rows(self.rows, groups) for each in aggregations(self.spec.aggregates)]
+        columns = [*keys, *(item for values in added for item in values)]
+        of, due = windows.of, windows.ends - 1
+        if not (len(of) == groups.count and (of == np.arange(len(of))).all()):
+            columns = [item.take(pa.array(of)) for item in columns]
+        head = [
+            pa.array(_buckets(keys, len(firsts), self.spec.buckets)[of]),
+            pa.array(due),
+            pa.array(keeps(due, self.spec.lateness_ms)),
+            pa.array(windows.starts),
+            pa.array(windows.ends),
+            pa.repeat(pa.scalar(False), len(of)),
         ]
-        return pa.table(columns, schema=partial_schema(spec))
+        places = [pa.repeat(pa.scalar(late), len(of)), *self._places(firsts[of])]
+        return pa.table([*head, *columns, *places], schema=partial_schema(self.spec))
 
     def _late(self, nowhere: Mask) -> pa.Table:
         """The rows that went nowhere, if they are late: a row between two windows is not."""
@@ -176,13 +213,6 @@ def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows
     limit = np.maximum(watermarks, last - windows * slide_ms - 1)
     counted = -((limit - last) // slide_ms)
     return np.where(ahead, np.minimum(windows, counted), 0)
-
-
-def _spread(counts: Rows) -> tuple[Rows, Rows]:
-    """Each position as often as `counts` says, and how often it was there before."""
-    spread = np.repeat(np.arange(len(counts)), counts)
-    starts = np.cumsum(counts) - counts
-    return spread, np.arange(len(spread)) - starts[spread]
 
 
 def _buckets(keys: list[pa.Array], count: int, buckets: int) -> npt.NDArray[np.int32]:

@@ -90,7 +90,7 @@ def numbers(table: pa.Table | pa.RecordBatch, name: str) -> Rows:
 
 def merged(spec: WindowSpec, table: pa.Table, groups: Groups) -> pa.Table:
     """One row a group: its first row with the accumulators of all."""
-    if groups.count == table.num_rows and _in_order(groups.codes):
+    if groups.are_rows:
         return table
     found = table.take(pa.array(groups.firsts()))
     parts = aggregations(spec.aggregates)
@@ -126,9 +126,5 @@ def living(table: pa.Table, watermark_ms: int) -> pa.Table:
 
 def keeps(due: Rows, lateness_ms: int) -> Rows:
     """How long windows are kept: their last instant plus the lateness, in 64 bits."""
-    room = np.int64(MAX_TIMESTAMP - min(lateness_ms, MAX_TIMESTAMP))
-    return np.where(due > room, MAX_TIMESTAMP, due + np.minimum(lateness_ms, MAX_TIMESTAMP - due))
-
-
-def _in_order(codes: Rows) -> bool:
-    return bool((codes == np.arange(len(codes))).all())
+    lateness_ms = min(lateness_ms, MAX_TIMESTAMP)
+    return np.where(due > MAX_TIMESTAMP - lateness_ms, MAX_TIMESTAMP, due + lateness_ms)

@@ -58,7 +58,7 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         assert json.loads(record["value"]) == values
         assert list(json.loads(record["value"])) == list(TYPES)
         assert json.loads(record["key"]) == {name: values[name] for name in ('na"me', "id")}
-        assert (record["partition"], record["offset"]) == place[1:]
+        assert (int(record["partition"]), int(record["offset"])) == place[1:]
 
 
 def test_the_text_is_that_of_json_without_blanks():

@@ -2,12 +2,15 @@
 
 import json
 from collections import Counter
+from dataclasses import fields, replace
 
+import pyarrow as pa
 import pytest
 
 from joins.adapters.kafka_sink import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
-from joins.plan import KafkaOptions, KafkaSink
+from joins.plan import KafkaFormat, KafkaOptions, KafkaSink
 from joins.probe_task import DEAD_LETTERS
+from joins.row_files import RowFiles
 from tests.support.probe import PIN, probe_task
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
 
@@ -39,8 +42,13 @@ def sink_to(kafka, topic, key_fields=()):
     return KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key_fields)
 
 
-def nothing_is_cached(frame):
-    return frame.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty()
+def writer_to(sink, directory, few_records=FEW_RECORDS):
+    staged = RowFiles(directory / "staged")
+    return KafkaSinkWriter(sink, directory / "sink.json", staged, few_records=few_records)
+
+
+def nothing_is_kept(directory):
+    return not list((directory / "staged").glob("*"))
 
 
 @pytest.fixture(params=[FEW_RECORDS, 0], ids=["sent_by_the_driver", "sent_by_spark"])
@@ -54,7 +62,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
 ):
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
-    writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
+    writer = writer_to(sink, tmp_path, few_records)
     assert writer.committed_counts(PIN) is None
     report = writer.run(frame, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
@@ -63,7 +71,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert consume(kafka.bootstrap_servers, topics[1]) == []
     writer.commit(report, PIN, 2)
     assert writer.committed_counts(PIN) == report.counts
-    again = KafkaSinkWriter(sink, tmp_path / "sink.json")
+    again = writer_to(sink, tmp_path)
     assert again.committed_counts(PIN) == report.counts
     sent = consume(kafka.bootstrap_servers, topics[1])
     assert [(json.loads(r.key), json.loads(r.value)) for r in sent] == [
@@ -71,7 +79,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
         ({"user_id": 3}, {"user_id": 3, "name": None}),
         ({"user_id": 2}, {"user_id": 2, "name": "r5"}),
     ]
-    assert [tuple(name for name, _ in r.headers) for r in sent] == [HEADER_NAMES] * 3
+    assert [tuple(name for name, _ in r.headers) for r in sent] == [HEADER_NAMES[:5]] * 3
     assert [value for _, value in sent[2].headers] == [b"7", b"clicks", b"0", b"3", b"users=1"]
     # A crash before the note: the batch comes again.
     writer.commit(writer.run(frame, task, PIN), PIN, 2)
@@ -79,29 +87,79 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert [(r.key, r.value, r.headers) for r in again] == [
         (r.key, r.value, r.headers) for r in sent
     ]
-    assert nothing_is_cached(frame)
+    assert nothing_is_kept(tmp_path)
 
 
-def test_a_batch_that_cannot_be_sent_is_not_noted_and_keeps_no_memory(
-    tmp_path, kafka, topics, frame, few_records
-):
+def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, frame, few_records):
     missing = sink_to(kafka, unique_name("bad topic name"))
-    writer = KafkaSinkWriter(missing, tmp_path / "sink.json", few_records=few_records)
+    writer = writer_to(missing, tmp_path, few_records)
     report = writer.run(frame, probe_task(tmp_path, missing), PIN)
     with pytest.raises(Exception, match=r"(?i)topic"):
         writer.commit(report, PIN, 2)
     assert writer.committed_counts(PIN) is None
-    assert nothing_is_cached(frame)
 
 
-def test_a_batch_that_cannot_be_joined_keeps_no_memory(tmp_path, kafka, topics, frame, few_records):
+def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, kafka, topics, frame, few_records):
     sink = sink_to(kafka, topics[1])
     task = probe_task(tmp_path, sink)
-    task.dead_letters.touch()
-    writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
-    with pytest.raises(Exception, match="dead"):
-        writer.run(frame, task, PIN)
-    assert nothing_is_cached(frame)
+    writer_to(sink, tmp_path, few_records).run(frame, task, PIN)
+    writer = writer_to(sink, tmp_path, few_records)
+    following = replace(PIN, batch=PIN.batch + 1)
+    writer.commit(writer.run(frame.limit(1), task, following), following, 2)
+    sent = consume(kafka.bootstrap_servers, topics[1])
+    assert [dict(r.headers)["sluice-batch"] for r in sent] == [b"8"]
+    assert nothing_is_kept(tmp_path)
+
+
+def of_windows(task):
+    """The same task with rows that come from no record in particular, and are replaced."""
+
+    class Windows(type(task)):
+        def answers(self, batches, pin, counts):
+            for batch in super().answers(batches, pin, counts):
+                rows = batch.rows.num_rows
+                nowhere = [pa.nulls(rows, item.type) for item in batch.coordinates.schema]
+                coordinates = pa.record_batch(nowhere, schema=batch.coordinates.schema)
+                marks = pa.array(range(1_000, 1_000 + rows), pa.int64())
+                kinds = pa.array([0, 1, 3][:rows], pa.int8())
+                changes = {"coordinates": coordinates, "kinds": kinds, "watermarks": marks}
+                yield replace(batch, **changes)
+
+    return Windows(**{item.name: getattr(task, item.name) for item in fields(task)})
+
+
+CHANGES = (
+    (
+        {"upsert": True},
+        [({"user_id": 1}, {"user_id": 1, "name": "r5"}, b"1000"), ({"user_id": 2}, None, b"1002")],
+    ),
+    (
+        {"format": KafkaFormat.DEBEZIUM_JSON},
+        [
+            ({"user_id": u}, {"before": b, "after": a, "op": op}, mark)
+            for u, b, a, op, mark in (
+                (1, None, {"user_id": 1, "name": "r5"}, "c", b"1000"),
+                (3, {"user_id": 3, "name": None}, None, "d", b"1001"),
+                (2, {"user_id": 2, "name": "r5"}, None, "d", b"1002"),
+            )
+        ],
+    ),
+)
+
+
+def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame, few_records):
+    seen = 0
+    for options, expected in CHANGES:
+        sink = replace(sink_to(kafka, topics[1], ("user_id",)), **options)
+        task = of_windows(probe_task(tmp_path / str(seen), sink))
+        writer = writer_to(sink, tmp_path, few_records)
+        writer.commit(writer.run(frame, task, PIN), PIN, 2)
+        sent = consume(kafka.bootstrap_servers, topics[1])[seen:]
+        found = [(json.loads(r.key), r.value and json.loads(r.value), r.headers) for r in sent]
+        assert [(key, value, headers[3][1]) for key, value, headers in found] == expected
+        names = tuple(HEADER_NAMES[at] for at in (0, 1, 4, 5))
+        assert {tuple(name for name, _ in headers) for *_, headers in found} == {names}
+        seen += len(sent)
 
 
 def test_a_key_goes_to_the_same_partition_by_either_writer(tmp_path, kafka, frame):
@@ -109,7 +167,7 @@ def test_a_key_goes_to_the_same_partition_by_either_writer(tmp_path, kafka, fram
     sink = sink_to(kafka, topic, ("user_id",))
     task = probe_task(tmp_path, sink)
     for few_records in (0, FEW_RECORDS):
-        writer = KafkaSinkWriter(sink, tmp_path / "sink.json", few_records=few_records)
+        writer = writer_to(sink, tmp_path, few_records)
         writer.commit(writer.run(frame, task, PIN), PIN, 2)
     places = Counter((r.key, r.partition) for r in consume(kafka.bootstrap_servers, topic))
     assert set(places.values()) == {2}

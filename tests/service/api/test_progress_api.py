@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -9,16 +10,26 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from joins.plan import Windowing, WindowKind
+from joins.types import SqlType, TypeName
 from service.api.app import create_app
-from service.api.job_metrics import JOB_METRICS, TABLE_METRICS, job_metrics
+from service.api.job_metrics import (
+    CHANNEL_METRICS,
+    EVENT_TIME_METRICS,
+    JOB_METRICS,
+    TABLE_METRICS,
+    job_metrics,
+)
 from service.api.negotiation import accepts
 from service.api.problems import problem
 from service.api.schemas import JobDetail
+from service.jobs.job import JobState
 from service.jobs.submission import Request, Submissions
 from service.sql.explain import explain
 from service.sql.planner import plan_script
 from tests.support.control_plane import HOOKS, script
-from tests.support.stored_jobs import STEPS, store_job, stored_services
+from tests.support.event_time import AT_MS, event_time, generator, windows
+from tests.support.stored_jobs import STEPS, store_job, stored_services, write_report
 
 MIN = str(-(2**63))
 
@@ -212,6 +223,83 @@ def test_an_unknown_vertex_is_a_problem_that_names_the_known_ones(http, ids, wha
     assert "build-users, probe, join" in answer.json()["detail"]
 
 
+# Event time
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def timed(services):
+    """Stores a job with its gate open that reports `found` as its event time; its id."""
+    stored = []
+
+    def store(found, hooks=HOOKS):
+        submissions = Submissions(services.store, services.settings, hooks)
+        job = submissions.submit(Request(script(), "in event time"))
+        stored.append(job.id)
+        layout = services.layout(job.id)
+        write_report(layout, JobState.JOINING)
+        report = json.loads(layout.status.read_bytes())
+        probe = {**report["probe"], "start_offsets": {"0": 0, "1": 0}}
+        layout.status.write_text(json.dumps({**report, "event_time": found, "probe": probe}))
+        return job.id
+
+    yield store
+    for job_id in stored:
+        services.store.delete(job_id)
+
+
+ON_USERS = [
+    generator("probe/0", AT_MS + 40_000),
+    generator("probe/1", None, status="IDLE"),
+    generator("users/0", AT_MS),
+]
+
+
+def test_watermarks_have_each_partitions_generator(http, timed):
+    job_id = timed(event_time(channels=ON_USERS))
+    report = http.get(f"/v1/jobs/{job_id}/watermarks").json()["event_time"]
+    channels = [(c["channel"], c["watermark_ms"], c["status"]) for c in report["channels"]]
+    assert channels == [
+        ("probe/0", AT_MS + 40_000, "ACTIVE"),
+        ("probe/1", None, "IDLE"),
+        ("users/0", AT_MS, "ACTIVE"),
+    ]
+    assert (report["watermark_ms"], report["waiting_rows"]) == (AT_MS, 12_000)
+    assert report["waits_for"]["behind_ms"] == 40_000
+    assert http.get(f"/v1/jobs/{job_id}").json()["event_time"] == report
+
+
+def test_flinks_addresses_have_the_watermarks_of_event_time(http, timed):
+    base = f"/jobs/{timed(event_time(channels=ON_USERS))}/vertices"
+    probe = http.get(f"{base}/probe/watermarks").json()
+    assert [found["value"] for found in probe] == [str(AT_MS + 40_000), MIN]
+    asked = "0.currentLowWatermark,0.currentInput1Watermark,0.currentInput2Watermark"
+    values = http.get(f"{base}/join/metrics", params={"get": asked}).json()
+    assert [found["value"] for found in values] == [str(AT_MS), str(AT_MS + 40_000), str(AT_MS)]
+    build = http.get(f"{base}/build-users/watermarks").json()
+    assert build == [{"id": "0.currentInputWatermark", "value": str(AT_MS)}]
+    assert http.get(f"{base}/windows/watermarks").status_code == 404
+
+
+def test_windows_are_a_vertex_of_their_own(http, timed):
+    time_type = SqlType(TypeName.TIMESTAMP, precision=3)
+    windowing = Windowing(WindowKind.TUMBLE, 60_000, None, time_type, (), ())
+    planned = plan_script(script())
+    windowed = replace(planned, plan=replace(planned.plan, window=windowing))
+    hooks = replace(HOOKS, plan=lambda sql, *, name: windowed)
+    job_id = timed(windows(window_watermark_ms=AT_MS - 1), hooks)
+    vertex = http.get(f"/v1/jobs/{job_id}/watermarks").json()["vertices"][-1]
+    assert (vertex["id"], vertex["parallelism"]) == ("windows", 1)
+    found = http.get(f"/jobs/{job_id}/vertices/windows/watermarks").json()
+    assert found == [{"id": "0.currentInputWatermark", "value": str(AT_MS - 1)}]
+
+
+def test_a_report_of_event_time_that_cannot_be_read_is_a_warning(http, timed):
+    found = http.get(f"/v1/jobs/{timed({'channels': 3})}").json()
+    assert found["event_time"] is None
+    assert "event_time." in found["warnings"][0]["message"]
+
+
 # Metrics
 # --------------------------------------------------------------------------------------------------
 
@@ -256,7 +344,33 @@ def test_metrics_of_a_job_that_runs_have_its_tables_and_probe(services, ids):
     assert found["sluice_job_current_phase"] == (labels, 1.0)
     assert found["sluice_table_snapshot_rows_done"] == ({**labels, "table": "users"}, 10.0)
     assert found["sluice_table_channels_in_processing_time"][1] == 1.0
-    assert len({family.name for family in families}) == 2 + len(JOB_METRICS) + len(TABLE_METRICS)
+    told = (JOB_METRICS, EVENT_TIME_METRICS, TABLE_METRICS, CHANNEL_METRICS)
+    assert len({family.name for family in families}) == 2 + sum(map(len, told))
+    assert "sluice_job_waiting_rows" not in found
+
+
+def test_metrics_of_event_time_are_told_by_job_and_by_channel(services, timed):
+    detail = _detail(services, timed(event_time()))
+    samples = {
+        (sample.name, sample.labels.get("input"), sample.labels.get("partition")): sample.value
+        for family in job_metrics([detail], {})
+        for sample in family.samples
+    }
+    assert samples["sluice_job_waiting_rows", None, None] == 12_000
+    assert samples["sluice_job_late_records_total", None, None] == 7
+    lag_s = time.time() - AT_MS / 1000
+    assert lag_s - 600 < samples["sluice_job_watermark_lag_seconds", None, None] <= lag_s + 1
+    assert samples["sluice_channel_watermark_seconds", "rates", "0"] == AT_MS / 1000
+    assert samples["sluice_channel_idle", "probe", "1"] == 1
+    assert ("sluice_channel_watermark_lag_seconds", "probe", "1") not in samples
+
+
+def test_a_stream_that_has_ended_has_no_lag(services, timed):
+    ended = event_time(watermark_ms=2**63 - 1, channels=[generator("probe/0", 2**63 - 1)])
+    families = job_metrics([_detail(services, timed(ended))], {})
+    names = {sample.name for family in families for sample in family.samples}
+    assert "sluice_channel_idle" in names
+    assert not any("watermark" in name for name in names)
 
 
 # Problems

@@ -137,6 +137,37 @@ def test_watermarks_are_a_line_a_channel(sluice):
     assert "combined  MIN + processing time" in out
     report = json.loads(sluice("watermarks", "calm", "-o", "json")[1])
     assert report["combined"]["use_processing_time"] is True
+    assert report["event_time"] is None
+
+
+@pytest.fixture
+def timed(client):
+    """The id of a job in event time."""
+    job_id = client.submit(script(), "timed")["id"]
+    wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    yield job_id
+    client.remove(job_id)
+
+
+def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice, timed):
+    code, out, _ = sluice("watermarks", timed)
+    assert code == 0
+    told = {" ".join(line.split()) for line in out.splitlines()}
+    assert {
+        "event time 2023-11-14T22:13:20.000Z",
+        "input 2023-11-14T22:14:00.000Z of probe, ACTIVE",
+        "waiting 12,000 records, the oldest of 2023-11-14T22:13:20.001Z",
+        "late 7 records",
+        "probe 1 IDLE not known yet 2023-11-14T22:12:20.000Z",
+        "rates 0 ACTIVE 2023-11-14T22:13:20.000Z 2023-11-14T22:14:10.000Z",
+    } <= told
+    assert "waits for  12,000 records wait for the watermark of dimension rates" in " ".join(
+        out.split("\n")
+    ).replace("   ", "  ")
+    report = json.loads(sluice("watermarks", timed, "-o", "json")[1])
+    assert report["event_time"]["channels"][1]["idle_timeout_ms"] == 5_000
+    explained = sluice("jobs", "get", timed)[1]
+    assert "rows-released rates/0" in explained
 
 
 def test_a_job_is_shown_with_what_it_waits_for(sluice):

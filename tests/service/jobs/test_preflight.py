@@ -92,6 +92,15 @@ def test_a_writer_that_is_asked_for_by_name_is_checked(submission, tmp_path):
         output_writer(asking[SinkWriter.COLUMNAR], settings)
 
 
+def test_rows_that_replace_others_need_sparks_writer(submission, tmp_path):
+    plan, settings = submission[0], Settings.load(data_dir=tmp_path)
+    merges = replace(plan, sink=replace(plan.sink, merge_key=("item_id",)))
+    assert "its rows replace others by (item_id)" in advise(merges, settings)[0]
+    columnar = replace(merges.sink, writer=SinkWriter.COLUMNAR)
+    with pytest.raises(SinkError, match="cannot have the columnar writer: its rows replace"):
+        output_writer(replace(merges, sink=columnar), settings)
+
+
 IN_THE_WAY = {
     "at_the_path": "warehouse/out/enriched",
     "above_the_path": "warehouse/out",

@@ -3,7 +3,9 @@
 import pytest
 
 from service.api.schemas import JobDetail
+from service.jobs.event_waiting import shown_time
 from service.jobs.waiting import explain_wait
+from tests.support.event_time import event_time, generator, released, windows
 
 MIN = -(2**63)
 RUNNER = {
@@ -201,6 +203,40 @@ WAITS = {
         "records-available",
         'Every record of topic "clicks" is joined; new ones are joined as they come.',
     ),
+    "records_wait_for_a_table_in_event_time": (
+        opened(event_time=event_time()),
+        "rows-released",
+        "12,000 records wait for the watermark of dimension rates, partition 0, which is 40 s "
+        "behind; the partition is not idle, its newest came at 2023-11-14T22:14:10.000Z.",
+    ),
+    "a_partition_has_not_given_a_watermark": (
+        opened(event_time=event_time(channels=[generator("probe/1", None)])),
+        "channel-has-watermark",
+        'Channel "probe/1" is not idle and has no watermark yet: no record has given one.',
+    ),
+    "no_window_has_ended": (
+        opened(event_time=windows()),
+        "windows-fired",
+        "No window has fired yet: the next window ends at 2023-11-14T22:14:00.000Z, the "
+        "watermark is 2023-11-14T22:13:20.000Z.",
+    ),
+    "all_records_are_late": (
+        opened(event_time=released(), probe=joining(lag_records=7, joined_records=0)),
+        "records-in-time",
+        "7 records were late so far, and no other has come.",
+    ),
+    "no_row_was_due": (
+        opened(
+            event_time=event_time(waits_for=None), probe=joining(lag_records=7, joined_records=0)
+        ),
+        "rows-written",
+        "Batches up to 3 are committed, no row was due.",
+    ),
+    "records_are_read_and_their_windows_fire": (
+        opened(event_time=windows(fired_rows=44)),
+        "records-available",
+        'Every record of topic "clicks" is read; new ones are read as they come.',
+    ),
     "first_batch_is_not_committed": (
         opened(probe=joining(lag_records=7, batch=None, joined_records=0)),
         "rows-written",
@@ -305,6 +341,10 @@ HINTS = {
     "restarting_with_back_off": "See its log.",
     "all_records_are_dead_letters": "Look at their reasons with sluice dlq ls.",
     "snapshot_n_of_m": None,
+    "records_wait_for_a_table_in_event_time": "Set 'scan.watermark.idle-timeout' on its table if "
+    "it may stay without records.",
+    "all_records_are_late": "Let the table's watermark stay further behind its records, or allow "
+    "lateness; 'late-records.path' keeps what is late.",
 }
 
 
@@ -318,6 +358,61 @@ def test_nothing_waits_while_records_are_joined():
     assert not found.waiting
     assert found.sentence == "Nothing waits: batch 3 is committed, 45 records are being joined."
     assert all(condition.met is not False for condition in found.conditions)
+
+
+def told(shown, name):
+    """Each condition of that name: what it is about, whether it is met, what was seen."""
+    return [(c.about, c.met, c.evidence) for c in explain_wait(shown).conditions if c.name == name]
+
+
+def test_an_idle_partition_is_not_waited_for_and_one_that_came_back_is_told_as_it_is():
+    back = generator("probe/2", 1_700_000_000_000, aligned=False)
+    found = event_time(channels=[*event_time()["channels"], back])
+    channels = told(opened(event_time=found), "channel-has-watermark")
+    assert [met for _, met, _ in channels] == [True] * 4
+    assert channels[1][2] == 'channel "probe/1" is idle: the others do not wait for it'
+    assert "it counts again once it has caught up" in channels[3][2]
+
+
+def test_a_partition_without_a_watermark_holds_nothing_up_while_nothing_waits():
+    quiet = released(channels=[generator("probe/1", None)])
+    ((_, met, _),) = told(opened(event_time=quiet), "channel-has-watermark")
+    assert met is None
+
+
+def test_whoever_waits_is_told_when_the_partition_becomes_idle_by_itself():
+    channel = generator("rates/0", 1_700_000_000_000, idle_timeout_ms=2_500)
+    shown = opened(event_time=event_time(channels=[channel]))
+    assert explain_wait(shown).hint == (
+        "It is idle 2.5 s after its newest record, then nobody waits for it."
+    )
+
+
+def test_late_records_and_windows_that_fire_keep_nothing_up():
+    flowing = opened(event_time=windows(late_records=7, fired_rows=9), probe=joining(lag_records=1))
+    assert not explain_wait(flowing).waiting
+    assert told(flowing, "records-in-time") == [(None, True, "7 records were late so far")]
+    assert told(flowing, "rows-released") == [(None, True, "no record waits for a watermark")]
+
+
+def test_event_time_says_nothing_before_the_gate_opens_and_nothing_of_other_jobs():
+    for shown in (job(event_time=event_time()), opened()):
+        names = {condition.name for condition in explain_wait(shown).conditions}
+        assert names.isdisjoint({"channel-has-watermark", "rows-released", "records-in-time"})
+
+
+TIMES = {
+    "none_yet": (None, "not known yet"),
+    "the_first": (MIN, "MIN"),
+    "the_end": (2**63 - 1, "MAX (the stream has ended)"),
+    "before_1970": (-1, "1969-12-31T23:59:59.999Z"),
+    "no_calendar_has_it": (10**17, "100000000000000000 ms"),
+}
+
+
+@pytest.mark.parametrize(("at_ms", "shown"), TIMES.values(), ids=TIMES)
+def test_times_are_shown_in_utc(at_ms, shown):
+    assert shown_time(at_ms) == shown
 
 
 def test_a_finished_job_waits_for_nothing():

@@ -1,4 +1,4 @@
--- error: GROUP is not supported
+-- error: GROUP BY without a window
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,4 @@
--- error: function SUM is not supported
+-- error: aggregate SUM without a window and GROUP BY
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,4 @@
--- error: expected JOIN, WHERE, ";" or the end
+-- error: expected JOIN, WHERE, GROUP BY, ";" or the end
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,0 +1,212 @@
+"""Sessions that grow, merge and fire: the state of a bucket is its open sessions, all of them.
+
+Most keys are quiet: no session of theirs fires before the last of their rows has come, so the order
+of the rows does not matter, and spans are merged for all keys at once. The others, with rows that
+may be late or with sessions that have fired, are played through key by key (`session_play`); what
+their sessions hold is added up after that, again for all at once.
+
+A fired session that a later row merges into another one goes away: -D with what it had.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from joins.kernels.arrivals import WATERMARK
+from joins.kernels.casts import Mask, mask_of
+from joins.kernels.row_kinds import INSERT
+from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.emission import LAST, Emission, by_steps
+from joins.kernels.windows.grouping import Groups, Rows, connected
+from joins.kernels.windows.session_play import Change, Play, Span
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import (
+    DUE,
+    END,
+    FIRED,
+    IS_LATE,
+    KEEP,
+    LATE,
+    START,
+    column,
+    keeps,
+    key_names,
+    living,
+    merged,
+    numbers,
+    state_schema,
+)
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class FiredSessions:
+    """What a batch makes of a bucket's sessions.
+
+    Attributes:
+        state: the sessions that are open from now on.
+        late: rows that came too late even for the session that they would have merged into.
+    """
+
+    emissions: list[Emission]
+    state: pa.Table
+    late: pa.Table
+
+
+def fire_sessions(
+    spec: WindowSpec, old: pa.Table, new: pa.Table, advance: Advance
+) -> FiredSessions:
+    """Take the parts `new`, in order of arrival, into the sessions `old`, and fire."""
+    names = state_schema(spec).names
+    rows = pa.concat_tables([old, new.select(names)]).combine_chunks()
+    keys = Groups.of([column(rows, name) for name in key_names(spec)], rows.num_rows)
+    bucket = _Bucket(spec, rows, keys, new, advance)
+    past = bucket.past()
+    by_hand = bucket.ordered(past)
+    play = bucket.play(np.flatnonzero(by_hand & ~past))
+    tables = [
+        rows.filter(pa.array(past)),
+        bucket.merged(np.flatnonzero(~by_hand & ~past)),
+        bucket.opened(play),
+    ]
+    sessions = pa.concat_tables(tables).combine_chunks()
+    fired = mask_of(column(sessions, FIRED))
+    fires = ~fired & (numbers(sessions, DUE) <= advance.after_ms)
+    emissions = [
+        bucket.emission(play.changes),
+        by_steps(sessions.filter(pa.array(fires)), advance, INSERT),
+    ]
+    state = living(_with_fired(sessions, fired | fires), advance.after_ms)
+    late = new.select(LATE.names).take(pa.array(np.sort(play.late).astype(np.int64) - old.num_rows))
+    return FiredSessions(emissions, state, late)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """The rows of a bucket: sessions first, then the batch's parts; `keys` groups them by key."""
+
+    spec: WindowSpec
+    rows: pa.Table
+    keys: Groups
+    new: pa.Table
+    advance: Advance
+
+    @property
+    def sessions(self) -> int:
+        """How many rows are sessions."""
+        return int(self.rows.num_rows - self.new.num_rows)
+
+    def past(self) -> Mask:
+        """Sessions that are gone before the first of the batch's rows comes."""
+        found = np.zeros(self.rows.num_rows, dtype=np.bool_)
+        if self.new.num_rows:
+            count, first_ms = self.sessions, numbers(self.new, WATERMARK).min()
+            found[:count] = numbers(self.rows, KEEP)[:count] <= first_ms
+        return found
+
+    def ordered(self, past: Mask) -> Mask:
+        """The rows of keys for which the order of what happens matters."""
+        count, codes = self.sessions, self.keys.codes
+        seen = np.full(self.keys.count, MIN_TIMESTAMP)
+        np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
+        found = numbers(self.rows, END) - 1 <= seen[codes]
+        found |= mask_of(column(self.rows, FIRED))
+        found[count:] |= mask_of(column(self.new, IS_LATE))
+        found &= ~past
+        keys, grows = (np.zeros(self.keys.count, dtype=np.bool_) for _ in range(2))
+        keys[codes[found]] = True
+        grows[codes[count:]] = True
+        of_rows: Mask = (keys & grows)[codes]
+        return of_rows
+
+    def merged(self, rows: Rows) -> pa.Table:
+        """The sessions that `rows` are together: those that overlap or touch are one."""
+        starts, ends = numbers(self.rows, START)[rows], numbers(self.rows, END)[rows]
+        groups = connected(self.keys.codes[rows], starts, ends)
+        table = self.rows if len(rows) == self.rows.num_rows else self.rows.take(pa.array(rows))
+        if groups.are_rows:
+            return table
+        low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
+        np.minimum.at(low, groups.codes, starts)
+        np.maximum.at(high, groups.codes, ends)
+        return _with_bounds(self.spec, merged(self.spec, table, groups), low, high)
+
+    def play(self, rows: Rows) -> Play:
+        """The keys of `rows`, which are all rows that these keys have, one after the other."""
+        codes = self.keys.codes[rows]
+        order = np.argsort(codes, kind="stable")
+        cuts = np.flatnonzero(np.diff(codes[order])) + 1
+        play = Play(self.spec)
+        if len(rows):
+            spans = self._spans(rows[order])
+            for low, high in zip([0, *cuts], [*cuts, len(spans)], strict=True):
+                of_key = spans[low:high]
+                sessions = [each for each in of_key if each.row < self.sessions]
+                play.key(sessions, of_key[len(sessions) :])
+        return play
+
+    def opened(self, play: Play) -> pa.Table:
+        """The sessions that are left of keys that were played through."""
+        sessions = play.sessions
+        starts = np.array([each.start_ms for each in sessions], dtype=np.int64)
+        ends = np.array([each.end_ms for each in sessions], dtype=np.int64)
+        added = self._added([each.rows for each in sessions])
+        table = _with_bounds(self.spec, added, starts, ends)
+        return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
+
+    def emission(self, changes: Sequence[Change]) -> Emission:
+        """What keys that were played through have emitted on the way."""
+        starts = np.array([each.start_ms for each in changes], dtype=np.int64)
+        ends = np.array([each.end_ms for each in changes], dtype=np.int64)
+        added = self._added([each.rows for each in changes])
+        seen = np.array([each.watermark_ms for each in changes], dtype=np.int64)
+        parts = np.array([-1 if c.part is None else c.part for c in changes], dtype=np.int64)
+        by_part = parts >= 0
+        steps = np.where(by_part, self.advance.seen(seen), self.advance.steps_at(seen))
+        return Emission(
+            _with_bounds(self.spec, added, starts, ends),
+            np.array([each.kind for each in changes], dtype=np.int8),
+            steps,
+            np.where(by_part, parts * len(changes) + np.arange(len(changes)), LAST),
+            np.where(by_part, seen, self.advance.held(steps)),
+        )
+
+    def _spans(self, rows: Rows) -> list[Span]:
+        watermarks = np.full(self.rows.num_rows, MIN_TIMESTAMP)
+        watermarks[self.sessions :] = numbers(self.new, WATERMARK)
+        columns = (
+            rows,
+            numbers(self.rows, START)[rows],
+            numbers(self.rows, END)[rows],
+            mask_of(column(self.rows, FIRED))[rows],
+            watermarks[rows],
+        )
+        return [Span(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+
+    def _added(self, members: Sequence[Sequence[int]]) -> pa.Table:
+        """For each of `members` what these rows add up to."""
+        lengths = [len(each) for each in members]
+        rows = np.array([row for each in members for row in each], dtype=np.int64)
+        groups = Groups(np.repeat(np.arange(len(members)), lengths), len(members))
+        return merged(self.spec, self.rows.take(pa.array(rows)), groups)
+
+
+def _with_bounds(spec: WindowSpec, table: pa.Table, starts: Rows, ends: Rows) -> pa.Table:
+    due = ends - 1
+    values = {START: starts, END: ends, DUE: due, KEEP: keeps(due, spec.lateness_ms)}
+    return _with(table, {name: pa.array(column) for name, column in values.items()})
+
+
+def _with_fired(table: pa.Table, fired: Mask) -> pa.Table:
+    """Sessions that have fired have nothing due until they are forgotten."""
+    due = np.where(fired, MAX_TIMESTAMP, numbers(table, DUE))
+    return _with(table, {FIRED: pa.array(fired), DUE: pa.array(due)})
+
+
+def _with(table: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:
+    for name, values in columns.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), values)
+    return table

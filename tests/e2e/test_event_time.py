@@ -1,0 +1,459 @@
+"""The numeric examples of the sources, through SQL, Kafka and Spark: exactly their results.
+
+A record carries the watermark that follows it in its column `wm`; with `on-event` it holds for the
+next record. Each example is a bounded job of its own; two run at a time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.rig import Rig, cdc_table
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume, consume_json, create_topic, produce, unique_name
+from tests.watermark.seed import VECTORS, millis
+from watermark.model import MAX_TIMESTAMP
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
+Row = dict[str, Any]
+_KAFKA = "'connector'='kafka', 'format'='json'"
+_UPSERT = "'connector'='upsert-kafka', 'key.format'='json', 'value.format'='json'"
+_DEBEZIUM = "'connector'='kafka', 'format'='debezium-json'"
+_DELTA = "'connector'='delta'"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One job: a stream of one partition, a window, a sink.
+
+    Attributes:
+        records: in the order of arrival.
+        columns: of the stream, but for `ts` and `wm`, and of the sink.
+        watermark: the expression of `WATERMARK FOR ts`.
+        size: of the tumbling window.
+        select: key and aggregates, named as the sink's columns.
+        sink: connector and formats.
+        lateness: `table.exec.emit.allow-lateness`, if any.
+    """
+
+    records: list[Row]
+    columns: str
+    watermark: str
+    size: str
+    key: str
+    aggregate: str
+    sink: str = _KAFKA
+    lateness: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row as it left: with the watermark that the sink had seen before it."""
+
+    row: Row
+    watermark_ms: int | None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of a job.
+
+    Attributes:
+        late: the values of the records in the side output, in the order of arrival.
+        status: at its end.
+    """
+
+    results: list[Result]
+    late: list[Row]
+    status: Mapping[str, Any]
+    letters: list[Row] = field(default_factory=list)
+
+    def rows(self, *names: str) -> list[tuple[Any, ...]]:
+        return [tuple(result.row[name] for name in names) for result in self.results]
+
+    @property
+    def watermarks(self) -> list[int | None]:
+        return [result.watermark_ms for result in self.results]
+
+
+# The examples
+# --------------------------------------------------------------------------------------------------
+
+
+def carried(vector: str) -> list[Row]:
+    """The records of a vector of seed 000, each with the watermark that is injected behind it."""
+    records: list[Row] = []
+    for each in VECTORS[vector]["input"]:
+        if "watermark" in each:
+            records[-1]["wm"] = each["watermark"]
+        else:
+            records.append({"name": each["key"], "v": each["value"], "ts": each["event_time"]})
+    return records
+
+
+def seed_000(vector: str, sink: str) -> Example:
+    lateness = VECTORS[vector]["allowed_lateness_ms"]
+    return Example(
+        carried(vector),
+        "name STRING, v BIGINT",
+        "wm",
+        "INTERVAL '0.100' SECOND",
+        "name",
+        "SUM(v)",
+        sink,
+        f"{lateness} ms" if lateness else "",
+    )
+
+
+def at(time: str, **more: Any) -> Row:
+    """A record of some day at `8:06` or `8:59:59.999`, and perhaps the watermark behind it."""
+    columns = {name: f"2024-03-01 {_padded(text)}" for name, text in {"ts": time, **more}.items()}
+    return {"name": "Paris", "v": 1, **columns}
+
+
+def _padded(time: str) -> str:
+    hours, _, rest = time.partition(":")
+    return f"{hours.zfill(2)}:{rest}" + (":00" if rest.count(":") == 0 else "")
+
+
+def seed_002(times: list[str], watermark: str, sink: str = _KAFKA, lateness: str = "") -> Example:
+    return Example(
+        [at(time) for time in times],
+        "name STRING, v BIGINT",
+        watermark,
+        "INTERVAL '5' MINUTE",
+        "name",
+        "COUNT(*)",
+        sink,
+        lateness,
+    )
+
+
+def seed_003() -> Example:
+    """The watermark is where the log shows it: the greatest time so far less 5001 ms."""
+    timeline = VECTORS["seed003/tumbling-1m-lateness-and-side-output"]["timeline"]
+    records = [
+        {**each["event"], "at": each["event"]["event_time"]} for each in timeline if "event" in each
+    ]
+    newest = 0
+    for record in records:
+        newest = max(newest, record["at"])
+        record["ts"], record["wm"] = _instant(record["at"]), _instant(newest - 5_001)
+    return Example(
+        records,
+        "word STRING, id BIGINT, `count` BIGINT, event_time BIGINT",
+        "wm",
+        "INTERVAL '1' MINUTE",
+        "word",
+        "COUNT(*), LISTAGG(CAST(id AS STRING))",
+        _DEBEZIUM,
+        "5 s",
+    )
+
+
+def _instant(at_ms: int) -> str:
+    seconds, rest = divmod(at_ms, 1_000)
+    days, second = divmod(seconds, 86_400)
+    hour, minute = divmod(second // 60, 60)
+    assert days == 19_239, "all of them are of one day"
+    return f"2022-09-04 {hour:02}:{minute:02}:{second % 60:02}.{rest:03}"
+
+
+HOUR = Example(
+    [
+        at("8:30", wm="9:00"),
+        at("8:59:59.999"),
+        {**at("9:10", wm="9:00:59.998"), "name": "Rome"},
+        at("8:45", wm="9:00:59.999"),
+        at("8:30"),
+    ],
+    "name STRING, v BIGINT",
+    "wm",
+    "INTERVAL '1' HOUR",
+    "name",
+    "COUNT(*)",
+    _DELTA,
+    "1 min",
+)
+BAD = Example(
+    [
+        at("8:00:10"),
+        {"name": "Paris", "v": 1, "ts": None},
+        {"name": "Paris", "v": 1},
+        {"name": "Paris", "v": 1, "ts": "2999-01-01 00:00:00"},
+        {"name": "Paris", "v": 1, "ts": "soon"},
+        at("8:00:20"),
+    ],
+    "name STRING, v BIGINT",
+    "ts",
+    "INTERVAL '1' MINUTE",
+    "name",
+    "COUNT(*)",
+)
+MOO_0, MOO_2, ALLOWED = ("seed002/moo-0", "seed002/moo-2m", "seed002/allowed-lateness-2m")
+LATENESS_0, LATENESS_10 = (
+    "seed000/tumbling-100ms-lateness-0",
+    "seed000/tumbling-100ms-lateness-10",
+)
+EXAMPLES: Mapping[str, Example] = {
+    LATENESS_0: seed_000(LATENESS_0, _KAFKA),
+    LATENESS_10: seed_000(LATENESS_10, _UPSERT),
+    MOO_0: seed_002(["8:01", "8:03", "8:06", "8:02"], "ts"),
+    MOO_2: seed_002(["8:01", "8:06", "8:03", "8:08", "8:02"], "ts - INTERVAL '2' MINUTE"),
+    ALLOWED: seed_002(["8:01", "8:06", "8:02", "8:08", "8:03"], "ts", _UPSERT, "2 min"),
+    "seed003": seed_003(),
+    "hour": HOUR,
+    "bad": BAD,
+}
+
+
+# Running them
+# --------------------------------------------------------------------------------------------------
+
+
+def script(rig: Rig, example: Example, topic: str, out: str, late: str) -> str:
+    """The statements of the job."""
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    key, aggregates = example.key, len(example.aggregate.split("),"))
+    numbers = ["found BIGINT", "ids STRING"][:aggregates]
+    place = f"'path'='{out}'" if example.sink == _DELTA else f"'topic'='{out}', {servers}"
+    unique = f", PRIMARY KEY ({key}, done_at) NOT ENFORCED" if example.sink != _KAFKA else ""
+    lateness = f"SET 'table.exec.emit.allow-lateness' = '{example.lateness}';"
+    return (
+        f"{lateness if example.lateness else ''}"
+        f"CREATE TABLE events ({example.columns}, ts TIMESTAMP(3), wm TIMESTAMP(3), "
+        f"WATERMARK FOR ts AS {example.watermark}) WITH ({_KAFKA}, 'topic'='{topic}', {servers}, "
+        "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
+        f"'scan.watermark.emit.strategy'='on-event', 'late-records.path'='{late}');"
+        f"CREATE TABLE results ({key} STRING, done_at TIMESTAMP(3), {', '.join(numbers)}{unique}) "
+        f"WITH ({example.sink}, {place});"
+        f"INSERT INTO results SELECT {key}, window_time, {example.aggregate} "
+        f"FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), {example.size})) "
+        f"GROUP BY {key}, window_start, window_end, window_time;"
+    )
+
+
+def run(rig: Rig, example: Example) -> Finished:
+    """Run the job to its end."""
+    servers, late, out = rig.kafka.bootstrap_servers, unique_name("late"), unique_name("out")
+    topic = create_topic(servers)
+    if example.sink != _DELTA:
+        create_topic(servers, out)
+    produce(servers, topic, example.records)
+    with rig.job(script(rig, example, topic, out, late)) as job:
+        status = job.wait_state("FINISHED", deadline_s=400)
+        letters = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
+        results = delta_results(rig, out) if example.sink == _DELTA else topic_results(servers, out)
+        return Finished(results, side_output(rig, late), status, letters)
+
+
+def side_output(rig: Rig, path: str) -> list[Row]:
+    rows = sorted(rig.rows(path), key=lambda row: int(row["offset"]))
+    return [{**orjson.loads(row["value"]), "told": row} for row in rows]
+
+
+def delta_results(rig: Rig, path: str) -> list[Result]:
+    rows = sorted(rig.rows(path), key=lambda row: (row["done_at"], row["name"]))
+    return [Result({**row, "done_at": millis(str(row["done_at"]))}, None) for row in rows]
+
+
+def topic_results(servers: str, topic: str) -> list[Result]:
+    """What a consumer of the topic sees, in order; of a changelog the rows that are new."""
+    found = []
+    for record in consume(servers, topic):
+        value = orjson.loads(record.value)
+        row = value["after"] if "op" in value else value
+        if row is not None:
+            headers = dict(record.headers)
+            row["done_at"] = millis(row["done_at"])
+            found.append(Result(row, int(headers["sluice-watermark"])))
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(rig: Rig) -> Iterator[Callable[[str], Finished]]:
+    """The examples by name, as they ended."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {name: pool.submit(run, rig, example) for name, example in EXAMPLES.items()}
+        yield lambda name: jobs[name].result()
+
+
+# Seed 000
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [LATENESS_0, LATENESS_10])
+def test_the_table_of_seed_000_comes_out(finished: Callable[[str], Finished], name: str) -> None:
+    """Sums, result times, the watermark that the sink had seen, and each verdict."""
+    vector, done = VECTORS[name], finished(name)
+    assert done.rows("name", "done_at", "found") == [
+        (each["key"], millis(each["timestamp"]), each["sum"]) for each in vector["expected"]
+    ]
+    assert done.watermarks == [millis(each["logged_watermark"]) for each in vector["expected"]]
+    dropped = [each for each in vector["verdicts"] if each["verdict"] == "dropped"]
+    assert [row["v"] for row in done.late] == [each["value"] for each in dropped]
+    assert [round(row["told"]["watermark"].timestamp() * 1_000) for row in done.late] == [
+        millis(each["current_watermark"]) for each in dropped
+    ]
+    assert_nothing_is_left(done, late=len(dropped))
+
+
+def assert_nothing_is_left(done: Finished, *, late: int) -> None:
+    told = done.status["event_time"]
+    assert told["watermark_ms"] == MAX_TIMESTAMP
+    assert (told["waiting_rows"], told["window_rows"], told["late_records"]) == (0, 0, late)
+
+
+# Seed 002
+# --------------------------------------------------------------------------------------------------
+
+
+def eight(time: str) -> int:
+    return millis(str(at(time)["ts"]))
+
+
+SEED_002 = {
+    MOO_0: [("8:04:59.999", 2, "8:03"), ("8:09:59.999", 1, "8:06")],
+    MOO_2: [("8:04:59.999", 2, "8:04"), ("8:09:59.999", 2, "8:06")],
+    ALLOWED: [("8:04:59.999", 1, "8:01"), ("8:04:59.999", 2, "8:06"), ("8:09:59.999", 2, "8:08")],
+}
+
+
+@pytest.mark.parametrize("name", SEED_002)
+def test_out_of_orderness_delays_the_result_and_lateness_repeats_it(
+    finished: Callable[[str], Finished], name: str
+) -> None:
+    """The result leaves as the watermark moves from the one told to the one of the source."""
+    done = finished(name)
+    emitted = [each["emits"]["elements"] for each in VECTORS[name]["facts"] if each.get("emits")]
+    assert [found for (found,) in done.rows("found")][: len(emitted)] == emitted
+    assert done.rows("done_at", "found") == [(eight(t), n) for t, n, _ in SEED_002[name]]
+    assert done.watermarks == [eight(seen) for _, _, seen in SEED_002[name]]
+    assert [row["ts"] for row in done.late] == [EXAMPLES[name].records[-1]["ts"]]
+    assert_nothing_is_left(done, late=1)
+
+
+# Seed 003
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_log_of_seed_003_comes_out(finished: Callable[[str], Finished]) -> None:
+    """Its watermarks are those of the operator, which a result's header tells one result later."""
+    timeline = VECTORS["seed003/tumbling-1m-lateness-and-side-output"]["timeline"]
+    fires = [each["fires"] for each in timeline if "fires" in each]
+    done = finished("seed003")
+    assert done.rows("word", "found", "ids") == [
+        (each["word"], each["count"], ",".join(map(str, each["ids"]))) for each in fires
+    ]
+    # 1: id 8 moves it, 2: id 9 fires at once under it, 3: id 13 moves it, 4: the end.
+    first, again, third, last = done.watermarks
+    assert first == 1_662_303_784_887 - 5_001
+    assert [again, again, last, done.status["event_time"]["watermark_ms"]] == [
+        each["watermark"] for each in fires
+    ]
+    assert third == 1_662_303_795_918 - 5_001
+    sides = [each["side_output"] for each in timeline if "side_output" in each]
+    assert [[r["id"], r["word"], r["count"], r["event_time"]] for r in done.late] == sides
+    assert_nothing_is_left(done, late=1)
+
+
+def test_an_hour_with_a_minute_of_lateness_is_corrected_in_a_table(
+    finished: Callable[[str], Finished],
+) -> None:
+    done = finished("hour")
+    assert done.rows("name", "done_at", "found") == [
+        ("Paris", eight("8:59:59.999"), 3),
+        ("Rome", eight("9:59:59.999"), 1),
+    ]
+    assert [row["ts"] for row in done.late] == [at("8:30")["ts"]]
+    assert_nothing_is_left(done, late=1)
+
+
+# Bad input
+# --------------------------------------------------------------------------------------------------
+
+
+def test_times_that_cannot_be_right_are_dead_letters_and_move_nothing(
+    finished: Callable[[str], Finished],
+) -> None:
+    done = finished("bad")
+    assert done.rows("done_at", "found") == [(eight("8:00:59.999"), 2)]
+    assert done.watermarks == [eight("8:00:20")]
+    reasons = [letter["reason"] for letter in sorted(done.letters, key=lambda one: one["offset"])]
+    assert [reason for reason in reasons[:2] if "ts" in reason and "NULL" in reason] == reasons[:2]
+    assert "ahead of the clock" in reasons[2]
+    assert [letter["offset"] for letter in done.letters] == [1, 2, 3, 4]
+    assert done.status["probe"]["dead_letters"] == 4
+    assert_nothing_is_left(done, late=0)
+
+
+# Joins
+# --------------------------------------------------------------------------------------------------
+
+SHOP = (
+    "CREATE TABLE rates (currency VARCHAR(3) PRIMARY KEY, rate INT, updated_at DATETIME(3))",
+    "INSERT INTO rates VALUES ('EUR', 110, '2024-03-01 08:00:00'), ('USD', 1, '2024-03-01 07:00')",
+    "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(16))",
+    "INSERT INTO users VALUES (1, 'ann')",
+)
+ORDERS: list[Row] = [
+    {"id": 1, "ts": "2024-03-01 07:59:59.999"},
+    {"id": 2, "ts": "2024-03-01 08:20:00"},
+    {"id": 3, "ts": "2024-03-01 08:00:00"},
+    {"id": 4, "ts": "2024-03-01 08:19:59.999", "wm": "2024-03-01 07:59:59.999"},
+    {"id": 5, "ts": "2024-03-01 07:59:59.999"},
+]
+
+
+def orders_script(rig: Rig, schema: str, topic: str, late: str, out: str) -> str:
+    """Orders with the rate of their own time, and the name that their user has now."""
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    one = ("'changelog.partitions'='1'",)
+    rates = (
+        "currency STRING, rate INT, updated_at TIMESTAMP(3), PRIMARY KEY (currency) NOT ENFORCED, "
+        "WATERMARK FOR updated_at AS updated_at"
+    )
+    users = "user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED"
+    return (
+        cdc_table(rig.mariadb, schema, "rates", rates, one)
+        + cdc_table(rig.mariadb, schema, "users", users, one)
+        + "CREATE TABLE orders (id BIGINT, currency STRING, user_id BIGINT, ts TIMESTAMP(3), "
+        f"wm TIMESTAMP(3), WATERMARK FOR ts AS wm) WITH ({_KAFKA}, 'topic'='{topic}', {servers}, "
+        "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
+        f"'scan.watermark.emit.strategy'='on-event', 'late-records.path'='{late}');"
+        f"CREATE TABLE priced (id BIGINT, rate INT, name STRING) WITH ({_KAFKA}, 'topic'='{out}', "
+        f"{servers});"
+        "INSERT INTO priced SELECT o.id, r.rate, u.name FROM orders AS o "
+        "LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency "
+        "LEFT JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id;"
+    )
+
+
+def test_a_record_waits_for_the_version_of_its_time_and_meets_the_newest_row_without_versions(
+    rig: Rig,
+) -> None:
+    servers, late = rig.kafka.bootstrap_servers, unique_name("late")
+    topic, out = create_topic(servers), create_topic(servers)
+    produce(servers, topic, [{**order, "currency": "EUR", "user_id": 1} for order in ORDERS])
+    with (
+        new_schema(rig.mariadb, *SHOP) as schema,
+        rig.job(orders_script(rig, schema, topic, late, out)) as job,
+    ):
+        waiting = job.wait_for(lambda s: (s["event_time"] or {}).get("waiting_rows") == 2, "wait")
+        assert "rates" in waiting["reason"]
+        assert [row["id"] for row in consume_json(servers, out)] == [1, 3]
+        run_sql(
+            rig.mariadb,
+            "UPDATE users SET name = 'anna'",
+            "UPDATE rates SET rate = 120, updated_at = '2024-03-01 08:20:00' WHERE rate = 110",
+            schema=schema,
+        )
+        job.wait_state("FINISHED", deadline_s=400)
+        rows = [(row["id"], row["rate"], row["name"]) for row in consume_json(servers, out)]
+        assert rows == [(1, None, "ann"), (3, 110, "ann"), (2, 120, "anna"), (4, 110, "anna")]
+        (too_late,) = side_output(rig, late)
+        assert (too_late["id"], too_late["told"]["reason"]) == (5, "join")

@@ -1,0 +1,275 @@
+"""The delta sink whose rows replace others by key: once, fenced, whatever a crash leaves."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+
+from joins.adapters.delta_features import Appends
+from joins.adapters.delta_log import create_table
+from joins.adapters.delta_merge import Changes, MergedOutput, change_schema
+from joins.adapters.merge_sink import MergeSinkWriter
+from joins.errors import ConstraintViolatedError, FencedError, NotReadableError, SinkError
+from joins.kernels.files import FileOrigin, ParquetStage
+from joins.output_preview import OutputPreview
+from joins.plan import DeltaSink, SinkWriter
+from joins.row_files import RowFiles
+from tests.support.probe import PIN, clicks, probe_task
+
+pytestmark = pytest.mark.integration
+APP = "sluice:job:life"
+ROWS = pa.schema(
+    [
+        pa.field("window-start", pa.timestamp("us"), nullable=False),
+        pa.field("item", pa.string()),
+        ("n", pa.int64()),
+        ("_batch", pa.int64()),
+    ]
+)
+KEY = ("window-start", "item")
+NOON, ONE = (datetime(2026, 11, 22, hour, tzinfo=UTC).replace(tzinfo=None) for hour in (12, 13))
+Change = tuple[int, datetime, str | None, int]
+
+
+class Output:
+    """A table of windows, and the changes that are staged for it."""
+
+    def __init__(self, root, spark, rows=ROWS, key=KEY) -> None:
+        self.path, self.files = root / "out", root / "staged"
+        self.rows, self.spark, self.key = rows, spark, key
+        create_table(self.path, rows)
+
+    def log(self, wanted=SinkWriter.AUTO) -> MergedOutput:
+        return MergedOutput(self.path, APP, Appends(self.rows, wanted, self.key), self.spark)
+
+    def stage(self, batch: int, *tasks: Sequence[Change], epoch=1) -> Changes:
+        """One file for each task; rows have the batch as their last column."""
+        files = []
+        for at, changes in enumerate(tasks):
+            rows = [(*row, batch, kind) for kind, *row in changes]
+            columns = zip(*rows, strict=True)
+            schema = change_schema(self.rows)
+            typed = [pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)]
+            origin = FileOrigin(epoch, batch, at, 0)
+            with ParquetStage(self.files, schema, origin, kept=False) as stage:
+                stage.write(pa.record_batch(typed, schema=schema))
+                files.append(str(self.files / stage.finish().path))
+        return Changes(files, {"batch": batch, "counts": {"joined": batch}})
+
+    def found(self) -> set[tuple]:
+        rows = self.spark.read.format("delta").load(str(self.path)).collect()
+        found = [(f"{row[0]:%H}", *row[1:]) for row in rows]
+        assert len(set(found)) == len(found)
+        return set(found)
+
+
+@pytest.fixture
+def output(tmp_path, spark):
+    return Output(tmp_path, spark)
+
+
+def test_each_key_has_its_newest_row_after_every_batch(output):
+    log = output.log()
+    log.commit_epoch(1)
+    first = output.stage(
+        0, [(0, NOON, "a", 1), (0, NOON, "b", 1), (2, NOON, "a", 2)], [(0, NOON, None, 7)]
+    )
+    log.merge(0, 1, first)
+    assert output.found() == {("12", "a", 2, 0), ("12", "b", 1, 0), ("12", None, 7, 0)}
+    # The last change in the order of the tasks counts, whichever kind it is.
+    log.merge(
+        1,
+        1,
+        output.stage(
+            1,
+            [(3, NOON, "a", 2), (0, ONE, "c", 1), (3, NOON, "b", 1), (3, NOON, "none", 0)],
+            [(2, NOON, None, 8), (0, NOON, "a", 5)],
+            [(3, ONE, "c", 1)],
+        ),
+    )
+    assert output.found() == {("12", "a", 5, 1), ("12", None, 8, 1)}
+    version = log.merge(2, 1, Changes([], {"batch": 2, "counts": {}}))
+    # A batch that changes nothing is a commit, too: else it would be tried for ever.
+    assert log.merge(3, 1, output.stage(3, [(3, ONE, "x", 0)])) == version + 1
+    assert (log.last_batch(), len(output.found())) == (3, 2)
+    assert [log.batch_metadata(batch)["batch"] for batch in range(4)] == [0, 1, 2, 3]
+
+
+def test_a_batch_that_comes_again_changes_nothing(output):
+    log = output.log()
+    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
+    version = log.merge(1, 1, output.stage(1, [(2, NOON, "a", 2)]))
+    again = output.log()  # of a runner that has not seen that its commit was made
+    for batch, kind in ((0, 0), (1, 3)):
+        assert again.merge(batch, 1, output.stage(batch, [(kind, NOON, "a", 9)])) == version
+    assert output.found() == {("12", "a", 2, 1)}
+
+
+class Unaware(MergedOutput):
+    """A runner that looks at the fence and the table before somebody else's commit."""
+
+    before = None
+
+    def _check_epoch(self, table, epoch):
+        if self.before is None:
+            super()._check_epoch(table, epoch)
+
+    def _execute(self, changes):
+        if self.before is not None:
+            self.before()
+        super()._execute(changes)
+        self.before = None
+
+
+def test_a_stale_runner_merges_nothing(output):
+    old, new = output.log(), output.log()
+    old.commit_epoch(1)
+    old.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
+    late = output.stage(1, [(2, NOON, "a", 99)])
+    new.commit_epoch(2)
+    version = new.version()
+    with pytest.raises(FencedError, match="epoch 2"):
+        old.merge(1, 1, late)
+    with pytest.raises(FencedError):
+        old.commit_epoch(1)
+    unaware = Unaware(output.path, APP, Appends(ROWS, merge_key=KEY), output.spark)
+    unaware.before = lambda: setattr(unaware, "before", None)
+    with pytest.raises(FencedError, match="epoch 2"):
+        unaware.merge(1, 1, late)
+    assert (new.version(), output.found()) == (version, {("12", "a", 1, 0)})
+    new.merge(1, 2, output.stage(1, [(2, NOON, "a", 2)], epoch=2))
+    assert output.found() == {("12", "a", 2, 1)}
+
+
+def test_a_runner_that_takes_over_before_the_first_merge_fences_it(output):
+    """Nothing of the table has a transaction of Spark's yet but for the epochs'."""
+    output.log().commit_epoch(1)
+    stale = Unaware(output.path, APP, Appends(ROWS, merge_key=KEY), output.spark)
+    stale.before = lambda: output.log().commit_epoch(2)
+    with pytest.raises(FencedError, match="epoch 2"):
+        stale.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
+    assert output.found() == set()
+
+
+def test_only_files_with_keys_of_the_batch_are_read(output):
+    log = output.log()
+    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
+    (cold,) = log.files_at(log.version())
+    away = cold.rename(cold.with_suffix(".away"))
+    log.merge(1, 1, output.stage(1, [(0, ONE, "a", 1)]))
+    away.rename(cold)
+    assert output.found() == {("12", "a", 1, 0), ("13", "a", 1, 1)}
+
+
+def test_keys_of_each_kind_meet_their_rows_in_any_time_zone(tmp_path, spark, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    kinds = {"day": pa.date32(), "at": pa.timestamp("us", tz="UTC"), "id": pa.int64()}
+    rows = pa.schema([*kinds.items(), ("n", pa.int64()), ("_batch", pa.int64())])
+    output = Output(tmp_path, spark, rows, tuple(kinds))
+    key = (date(1, 1, 1), NOON.replace(tzinfo=UTC), 2**62)
+    for batch in (0, 1):
+        output.log().merge(batch, 1, output.stage(batch, [(0, *key, batch)]))
+    monkeypatch.undo()
+    time.tzset()
+    (row,) = spark.read.format("delta").load(str(output.path)).collect()
+    assert (row.id, row.n) == (2**62, 1)
+
+
+def test_a_row_that_violates_a_constraint_keeps_its_whole_batch_out(output):
+    session = output.spark.newSession()
+    session.conf.set("spark.sql.runSQLOnFiles", "true")
+    session.sql(f"ALTER TABLE delta.`{output.path}` ADD CONSTRAINT few CHECK (n < 100)")
+    log = output.log()
+    with pytest.raises(ConstraintViolatedError, match=r"CHECK constraint few") as raised:
+        log.merge(0, 1, output.stage(0, [(0, NOON, "a", 4711), (0, NOON, "b", 1)]))
+    assert "4711" not in raised.value.message
+    assert (output.found(), log.last_batch()) == (set(), None)
+
+
+REFUSED = {
+    "append_only": ({"delta.appendOnly": "true"}, SinkWriter.AUTO, "is append-only"),
+    "columnar": ({}, SinkWriter.COLUMNAR, "cannot have the columnar writer: its rows replace"),
+}
+
+
+@pytest.mark.parametrize(("properties", "wanted", "told"), REFUSED.values(), ids=REFUSED)
+def test_a_table_that_keeps_no_newest_row_is_refused(tmp_path, spark, properties, wanted, told):
+    create_table(tmp_path / "out", ROWS, properties=properties)
+    with pytest.raises(SinkError, match=told):
+        Output(tmp_path, spark).log(wanted).choice()
+
+
+# The writer
+# ----------------------------------------------------------------------------------------------
+
+
+class Job(Output):
+    """The same table with the rows of a join, and its job's writer as a runner makes it."""
+
+    def __init__(self, root, spark) -> None:
+        self.task = probe_task(root, DeltaSink("out", merge_key=("user_id",)))
+        super().__init__(root, spark, self.task.kernel.output_schema, ("user_id",))
+
+    def writer(self) -> MergeSinkWriter:
+        return MergeSinkWriter(self.log(), RowFiles(self.files))
+
+    def run(self, writer, pin, *values):
+        frame = self.spark.createDataFrame(pa.Table.from_batches([clicks(*values)]))
+        return writer.run(frame, self.task, pin)
+
+    def names(self):
+        rows = self.spark.read.format("delta").load(str(self.path)).collect()
+        return sorted((row.user_id, row.name, row._batch) for row in rows)
+
+
+def test_what_a_crash_leaves_is_neither_lost_nor_doubled(tmp_path, spark):
+    """A crash behind the staging, then one behind the merge."""
+    job, pin = Job(tmp_path, spark), replace(PIN, batch=0)
+    values = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":1}']
+    crashed = job.writer()
+    job.run(crashed, pin, *values)
+    left = set(job.files.iterdir())
+    assert left
+    second = job.writer()
+    assert second.committed_counts(pin) is None
+    report = job.run(second, pin, *values)
+    assert report.counts["joined"] == 3
+    assert not left & set(job.files.iterdir())
+    second.commit(report, pin, 2)
+    assert list(job.files.iterdir()) == []
+    third = job.writer()
+    assert third.committed_counts(pin) == report.counts
+    assert third.choice.reason == "its rows replace others by (user_id)"
+    assert job.names() == [(1, "r5", 0), (3, None, 0)]
+
+
+def test_an_attempt_that_was_given_up_commits_nothing(tmp_path, spark):
+    job, pin = Job(tmp_path, spark), replace(PIN, batch=0)
+    slow, next_one = job.writer(), job.writer()
+    left = job.run(slow, pin, b'{"user_id":2}')
+    report = job.run(next_one, pin, b'{"user_id":3}')
+    with pytest.raises(SinkError, match="is gone"):
+        slow.commit(left, pin, 2)
+    assert next_one.committed_counts(pin) is None
+    next_one.commit(report, pin, 2)
+    assert job.names() == [(3, None, 0)]
+
+
+# The preview
+# ----------------------------------------------------------------------------------------------
+
+
+def test_the_preview_shows_what_is_left_of_each_batch(output):
+    log = output.log()
+    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1), (0, NOON, "b", 1), (0, ONE, "c", 1)]))
+    log.merge(1, 1, output.stage(1, [(2, NOON, "a", 2)]))
+    preview = OutputPreview(log, ROWS, merges=True)
+    shown = [(w.batch, sorted(w.rows["item"].to_pylist())) for w in preview.newest(10)]
+    assert shown == [(1, ["a"]), (0, ["b", "c"])]
+    bare = pa.schema([item for item in ROWS if item.name != "_batch"])
+    with pytest.raises(NotReadableError, match="does not tell which batch"):
+        OutputPreview(log, bare, merges=True).newest(10)

@@ -1,0 +1,224 @@
+"""Window kernels: what the operator of `watermark.windows` gives, whatever the cut into batches."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.plan import WindowKind
+from tests.support.windows import ENDLESS, KernelWindows, OperatorWindows, by_key, window_spec
+from tests.watermark.seed import VECTORS, clock, elements, millis
+from watermark.model import Watermark
+
+START = -40
+STEPS = st.lists(
+    st.one_of(
+        *[st.tuples(st.just("row"), st.sampled_from("abc"), st.integers(-25, 30))] * 5,
+        *[st.tuples(st.just("watermark"), st.integers(0, 12))] * 2,
+        st.tuples(st.just("batch"), st.integers(1, 3)),
+        st.tuples(st.just("compact")),
+    ),
+    min_size=8,
+    max_size=50,
+)
+LATENESS = st.sampled_from([0, 0, 3, 15])
+FIXED = st.one_of(
+    st.builds(
+        lambda size, offset, lateness: window_spec(
+            WindowKind.TUMBLE, size, offset_ms=offset % size, lateness_ms=lateness
+        ),
+        st.integers(1, 25),
+        st.integers(0, 24),
+        LATENESS,
+    ),
+    st.builds(
+        lambda size, slide, offset, lateness: window_spec(
+            WindowKind.HOP, size, slide_ms=slide, offset_ms=offset % slide, lateness_ms=lateness
+        ),
+        st.integers(1, 20),
+        st.integers(1, 25),
+        st.integers(0, 24),
+        LATENESS,
+    ),
+)
+
+
+def play(spec, steps, *, per_batch):
+    """The steps in both; with emission per batch each watermark ends a batch."""
+    kernels, operator = KernelWindows(spec), OperatorWindows(spec)
+    for number, (step, *arguments) in enumerate(steps):
+        if step == "row":
+            key, delta = arguments
+            time = max(operator.watermark_ms, START) + delta
+            kernels.row((key,), (number, str(number)), time)
+            operator.row(key, number, time)
+        elif step == "watermark":
+            watermark_ms = max(operator.watermark_ms, START) + arguments[0]
+            kernels.watermark(watermark_ms)
+            operator.watermark(watermark_ms)
+            if per_batch:
+                kernels.end_batch()
+        elif step == "batch":
+            kernels.end_batch(*arguments)
+        else:
+            kernels.compact()
+    kernels.watermark(ENDLESS)
+    operator.watermark(ENDLESS)
+    kernels.end_batch()
+    return kernels, operator
+
+
+@settings(max_examples=40, deadline=None)
+@given(spec=FIXED, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
+def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets):
+    kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
+    assert by_key(kernels.changes()) == by_key(operator.changed)
+    assert kernels.late == operator.late
+    assert not any(kernels.state.values())
+
+
+SESSIONS = st.builds(
+    lambda gap, lateness: window_spec(WindowKind.SESSION, gap, lateness_ms=lateness),
+    st.integers(1, 20),
+    LATENESS,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(spec=SESSIONS, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
+def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets):
+    kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
+    assert by_key(map(unlisted, kernels.changes())) == by_key(map(unlisted, operator.changed))
+    assert sorted(kernels.late) == operator.late  # each bucket tells its own
+    assert not any(kernels.state.values())
+
+
+def unlisted(change):
+    """What a merged session lists is by session."""
+    *head, listed, watermark_ms = change
+    return (*head, sorted(listed.split(",")), watermark_ms)
+
+
+# The numeric examples of the sources
+# --------------------------------------------------------------------------------------------------
+
+MINUTE = 60_000
+CUTS = pytest.mark.parametrize("per_batch", [False, True], ids=["on_event", "on_periodic"])
+
+
+def tumbling(size_ms, lateness_ms=0):
+    spec = window_spec(WindowKind.TUMBLE, size_ms, lateness_ms=lateness_ms, retracts=False)
+    return KernelWindows(spec)
+
+
+@CUTS
+@pytest.mark.parametrize("lateness_ms", [0, 10])
+def test_seed_000_tumbling_windows_with_lateness(lateness_ms, per_batch):
+    vector = VECTORS[f"seed000/tumbling-100ms-lateness-{lateness_ms}"]
+    windows = tumbling(vector["window"]["size_ms"], lateness_ms)
+    for element in elements(vector):
+        if isinstance(element, Watermark):
+            windows.watermark(element.timestamp_ms)
+            if per_batch:
+                windows.end_batch()
+        else:
+            key, value = element.value
+            windows.row((key,), (value, str(value)), element.timestamp_ms)
+    windows.watermark(ENDLESS)
+    windows.end_batch()
+    assert [
+        (key, total, end - 1, seen) for _, key, _, end, _, total, _, seen in windows.changes()
+    ] == [
+        (each["key"], each["sum"], millis(each["timestamp"]), millis(each["logged_watermark"]))
+        for each in vector["expected"]
+    ]
+    dropped = [at for at, each in enumerate(vector["verdicts"]) if each["verdict"] == "dropped"]
+    assert windows.late == dropped
+
+
+SEED_002 = {
+    "no_delay": ("seed002/moo-0", 0, 0, ["8:01", "8:03", "8:06"], [2]),
+    "delay": ("seed002/moo-2m", 2, 0, ["8:01", "8:06", "8:03", "8:08"], [2]),
+    "lateness": ("seed002/allowed-lateness-2m", 0, 2, ["8:01", "8:06", "8:02", "8:08"], [1, 2]),
+}
+
+
+@CUTS
+@pytest.mark.parametrize("case", SEED_002.values(), ids=SEED_002)
+def test_seed_002_delay_and_lateness(case, per_batch):
+    name, delay, lateness, times, counts = case
+    windows = tumbling(5 * MINUTE, lateness * MINUTE)
+    for number, time in enumerate([*times, "8:03"]):
+        windows.row(("Paris",), (1, str(number)), clock(time))
+        windows.watermark(max(map(clock, times[: number + 1])) - delay * MINUTE)
+        if per_batch:
+            windows.end_batch()
+    windows.end_batch()
+    fired = [change for change in windows.changes() if change[3] == clock("8:05")]
+    assert [count for _, _, _, _, count, *_ in fired] == counts
+    facts = [each["emits"]["elements"] for each in VECTORS[name]["facts"] if each.get("emits")]
+    assert facts == counts
+    assert windows.late == [len(times)]
+
+
+@CUTS
+@pytest.mark.parametrize("lateness_ms", [1_892, 10_918])
+def test_seed_003_the_log_with_side_output(lateness_ms, per_batch):
+    vector = VECTORS["seed003/tumbling-1m-lateness-and-side-output"]
+    events = [each["event"] for each in vector["timeline"] if "event" in each]
+    windows = tumbling(MINUTE, lateness_ms)
+    newest_ms = 0
+    for event in events:
+        windows.row((event["word"],), (1, str(event["id"])), event["event_time"])
+        newest_ms = max(newest_ms, event["event_time"])
+        windows.watermark(newest_ms - 5_001)
+        if per_batch:
+            windows.end_batch()
+    windows.watermark(ENDLESS)
+    windows.end_batch()
+    fires = [each["fires"] for each in vector["timeline"] if "fires" in each]
+    assert [(key, count, listed) for _, key, _, _, count, _, listed, _ in windows.changes()] == [
+        (each["word"], each["count"], ",".join(map(str, each["ids"]))) for each in fires
+    ]
+    sides = [each["side_output"][0] for each in vector["timeline"] if "side_output" in each]
+    assert [events[at]["id"] for at in windows.late] == sides
+
+
+# State
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_in_which_nothing_fires_and_nothing_is_late_reads_no_state():
+    windows = tumbling(MINUTE, lateness_ms=MINUTE)
+    for batch in range(5):
+        windows.row(("a",), (1, "x"), batch * 1_000)
+        windows.watermark(batch * 1_000)
+        windows.end_batch()
+    assert windows.read_tables == 0
+    assert windows.fired == []
+    windows.watermark(MINUTE)
+    windows.end_batch()
+    assert windows.read_tables == 5
+    assert [row["a0"] for _, row, _ in windows.fired] == [5]
+
+
+def test_state_is_kept_through_the_lateness_and_then_forgotten():
+    windows = tumbling(MINUTE, lateness_ms=MINUTE)
+    windows.row(("a",), (1, "x"), 0)
+    for watermark_ms, tables in ((MINUTE, 1), (2 * MINUTE - 2, 1), (2 * MINUTE - 1, 0)):
+        windows.watermark(watermark_ms)
+        windows.end_batch()
+        assert len(windows.state[0]) == tables
+
+
+def test_windows_by_the_clock_fire_when_it_has_passed_their_end():
+    windows = tumbling(MINUTE)
+    fired = []
+    for clock_ms in (10_000, 59_999, 60_000, 61_000, 200_000):
+        windows.watermark(clock_ms - 1)
+        windows.row(("a",), (1, "x"), clock_ms)
+        windows.end_batch()
+        fired.append([row["a0"] for _, row, _ in windows.fired])
+        windows.fired.clear()
+    assert fired == [[], [], [2], [], [2]]

@@ -1,0 +1,375 @@
+"""Experiment `event-time`: an as-of join and windows lose, double and change nothing over kills.
+
+Jobs over one bounded stream, whose records come out of order, some far too late: clicks joined with
+the user of their own time, while users change; clicks counted in windows with allowed lateness.
+Faults are planted at the points of the
+batch protocol; at full scale processes are killed at random besides. The records wait for the
+changes, so that what waits and what is open outlives the faults. A job is FINISHED when nothing
+waits; then the oracle recomputes every row from the records, the changes and the pins.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from tests.reliability.experiment import Lab, in_lanes, result
+from tests.reliability.oracle import Verdict
+from tests.reliability.oracle_event_time import (
+    Change,
+    CountedRow,
+    Event,
+    JoinedRow,
+    Stream,
+    Words,
+    as_batches,
+    audit_join,
+    audit_windows,
+)
+from tests.reliability.processes import daemons_of, runner_of, send, workers_of
+from tests.reliability.subject import os_names
+from tests.support.bulk import BulkProducer
+from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.sql import new_schema
+from tests.support.topics import create_topic, unique_name
+
+JOIN, WINDOWS = "as-of", "windows"
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9")
+_SMALL = (
+    "C2=raise",
+    "C3=raise",
+    "C4=raise",
+    "C5=kill",
+    "C6=kill",
+    "C7=raise",
+    "C8=kill",
+    "C9=raise",
+)
+_PARTITIONS = 2
+_STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
+_WINDOW_MS, _LATENESS_MS = 10_000, 5_000
+_BASE = datetime(2024, 1, 1, tzinfo=UTC)
+_BASE_MS = round(_BASE.timestamp() * 1_000)
+_ENDS_WITHIN_S = 900.0
+_GAP_S = 4.0
+_USERS = "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(64), updated_at DATETIME(3))"
+_USERS_DDL = (
+    "user_id BIGINT, name STRING, updated_at TIMESTAMP(3), PRIMARY KEY (user_id) NOT ENFORCED, "
+    "WATERMARK FOR updated_at AS updated_at"
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much there is."""
+
+    users: int
+    records: int
+    records_a_batch: int
+    changes: int
+
+
+@dataclass(frozen=True)
+class World:
+    """What the jobs are given: all of it is known here.
+
+    Attributes:
+        events: as they were produced, in the order of their ids.
+        first: the table's rows when it is copied.
+        changes: in the order in which they are made, each of another millisecond.
+    """
+
+    schema: str
+    topic: str
+    events: list[Event]
+    first: list[Change]
+    changes: list[Change]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job."""
+
+    name: str
+    met: int
+    planned: int
+    verdict: Verdict
+    seconds: float
+
+
+def run(lab: Lab) -> dict[str, Any]:
+    """All runs, and the verdicts."""
+    runs = _runs(lab)
+    outcomes = [outcome for faults, kills in runs for outcome in _one_run(lab, faults, kills)]
+    return result(
+        lab,
+        "event-time",
+        sum(o.planned for o in outcomes),
+        sum(o.met for o in outcomes if o.verdict.ok),
+        [o.verdict for o in outcomes],
+        runs={f"{number} {o.name}": o.seconds for number, o in enumerate(outcomes)},
+    )
+
+
+def _runs(lab: Lab) -> list[tuple[list[str], int]]:
+    """Failpoints by batch and random kills of each run."""
+    if not lab.full:
+        return [([f"{fault}#{batch}" for batch, fault in enumerate(_SMALL, start=1)], 0)]
+    matrix = [
+        [f"{point}={action}#{first + n}" for n, point in enumerate(POINTS)]
+        for first in (0, 9, 18)
+        for action in ("kill", "raise", "enospc")
+    ]
+    storm: tuple[list[str], int] = ([], lab.cases(0, 60))
+    return [*(([f for f in faults if _can_be(f)], 0) for faults in matrix), storm]
+
+
+def _can_be(fault: str) -> bool:
+    """Whether something is written behind that point, as `crash_points` tells."""
+    return not any(fault.startswith(f"{point}=enospc") for point in ("C3", "C4", "C9"))
+
+
+def _one_run(lab: Lab, faults: list[str], kills: int) -> list[Outcome]:
+    """The jobs of one run, at the same time, on the same records."""
+    sizes = Sizes(
+        users=lab.size(25, 500),
+        records=lab.size(2_400, 60_000),
+        records_a_batch=lab.size(240, 2_000),
+        changes=lab.size(120, 3_000),
+    )
+    given = {
+        "failpoints": ";".join(faults),
+        "max_records_per_batch": sizes.records_a_batch,
+        "restart_backoff_max_s": 1.0,
+        "restart_limit": 10_000,
+    }
+    place = lab.place(unique_name("run"))
+    with (
+        running_rig(place, lab.kafka, lab.mariadb, **given) as rig,
+        _world(lab, rig, sizes) as world,
+    ):
+        jobs = [Job(lab, rig, world, name) for name in (JOIN, WINDOWS)]
+        with ExitStack() as stack:
+            for job in jobs:
+                stack.enter_context(job.running())
+            jobs[0].wait_open()
+            _change(rig, world)
+            for number in range(kills):
+                time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
+                jobs[number % len(jobs)].kill_something(number)
+            return in_lanes(len(jobs), lambda job: job.judged(faults, kills), jobs)
+
+
+# What the jobs are given
+# --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _world(lab: Lab, rig: Rig, sizes: Sizes) -> Iterator[World]:
+    first = [Change(user, _BASE_MS, f"user {user}") for user in range(1, sizes.users + 1)]
+    rows = ", ".join(f"({c.user_id}, '{c.name}', '{_text(c.at_ms)}')" for c in first)
+    topic = create_topic(rig.kafka.bootstrap_servers, partitions=_PARTITIONS)
+    with new_schema(rig.mariadb, _USERS, f"INSERT INTO users VALUES {rows}") as schema:
+        changes = _planned_changes(lab, sizes)
+        gone = {change.at_ms for change in changes if change.name is None}
+        events = _events(lab, sizes, gone)
+        with BulkProducer(rig.kafka.bootstrap_servers, topic) as producer:
+            for partition in range(_PARTITIONS):
+                mine = [event for event in events if event.where[0] == partition]
+                producer.send({partition: [_value(event) for event in mine]})
+        yield World(schema, topic, events, first, changes)
+
+
+def _events(lab: Lab, sizes: Sizes, gone: set[int]) -> list[Event]:
+    """Out of order, but no further than the watermark waits; a few come a minute late, or never.
+
+    None is of the very millisecond of a deletion: whether that had come is not told by a watermark.
+    """
+    rng = lab.random("events")
+    events = []
+    for number in range(sizes.records):
+        chance = rng.random()
+        at_ms: int | None = _BASE_MS + number * _STEP_MS + rng.randint(0, _DISORDER_MS)
+        if chance < 0.01:
+            at_ms = None
+        elif chance < 0.05:
+            at_ms = _BASE_MS + number * _STEP_MS - rng.randint(3_000, 60_000)
+        if at_ms in gone:
+            at_ms += 1
+        where = (number % _PARTITIONS, number // _PARTITIONS)
+        events.append(Event(where, number, rng.randint(1, sizes.users + 2), at_ms))
+    return events
+
+
+def _planned_changes(lab: Lab, sizes: Sizes) -> list[Change]:
+    """Users get another name, or are deleted and come back; the last change is far behind."""
+    rng = lab.random("changes")
+    span = sizes.records * _STEP_MS
+    times = sorted(rng.sample(range(1, span // 2), sizes.changes))
+    changes: list[Change] = []
+    gone: set[int] = set()
+    for offset in times:
+        user, at_ms = rng.randint(1, sizes.users), _BASE_MS + 2 * offset
+        if user not in gone and rng.random() < 0.2:
+            gone.add(user)
+            changes.append(Change(user, at_ms, None))
+        else:
+            gone.discard(user)
+            changes.append(Change(user, at_ms, f"user {user} at {2 * offset}"))
+    end_ms = _BASE_MS + 2 * span
+    last = (Change(user, end_ms + user, f"user {user} last") for user in range(1, sizes.users + 1))
+    return [*changes, *last]
+
+
+def _change(rig: Rig, world: World) -> None:
+    """Make the changes, each in a transaction; a deleted row had the time of its deletion."""
+    update = (
+        "INSERT INTO users (user_id, name, updated_at) VALUES (%s, %s, %s) "
+        "ON DUPLICATE KEY UPDATE name = VALUES(name), updated_at = VALUES(updated_at)"
+    )
+    with rig.mariadb.connect(world.schema) as link, link.cursor() as cursor:
+        for change in world.changes:
+            link.begin()
+            name = change.name or "going"
+            cursor.execute(update, (change.user_id, name, _text(change.at_ms)))
+            if change.name is None:
+                cursor.execute("DELETE FROM users WHERE user_id = %s", (change.user_id,))
+            link.commit()
+
+
+def _text(at_ms: int) -> str:
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)
+    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1_000:03}"
+
+
+def _value(event: Event) -> bytes:
+    at = None if event.at_ms is None else _text(event.at_ms)
+    return json.dumps({"id": event.id, "user_id": event.user_id, "ts": at}).encode()
+
+
+# The jobs
+# --------------------------------------------------------------------------------------------------
+
+
+class Job:
+    """One of the jobs, and what it wrote."""
+
+    def __init__(self, lab: Lab, rig: Rig, world: World, name: str) -> None:
+        self._lab = lab
+        self._rig = rig
+        self._world = world
+        self._name = name
+        self._out, self._late = unique_name("out"), unique_name("late")
+        self._begun = time.monotonic()
+        self._killed = 0
+        self._job: RunningJob
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Submitted; what it left stays for the verdict."""
+        self._job = self._rig.submit(self._script())
+        yield
+
+    def _script(self) -> str:
+        rig, world = self._rig, self._world
+        stream = (
+            "CREATE TABLE clicks (id BIGINT, user_id BIGINT, ts TIMESTAMP(3), "
+            f"WATERMARK FOR ts AS ts - INTERVAL '{_DELAY_MS // 1_000}' SECOND) WITH ("
+            f"'connector'='kafka', 'topic'='{world.topic}', 'format'='json', "
+            f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}', "
+            "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
+            f"'late-records.path'='{self._late}');"
+        )
+        sink = f"WITH ('connector'='delta', 'path'='{self._out}');"
+        if self._name == JOIN:
+            options = ("'changelog.partitions'='2'",)
+            return (
+                cdc_table(rig.mariadb, world.schema, "users", _USERS_DDL, options)
+                + f"{stream}CREATE TABLE out (id BIGINT, name STRING) {sink}"
+                "INSERT INTO out SELECT c.id, u.name FROM clicks AS c LEFT JOIN users "
+                "FOR SYSTEM_TIME AS OF c.ts AS u ON c.user_id = u.user_id;"
+            )
+        return (
+            f"SET 'table.exec.emit.allow-lateness' = '{_LATENESS_MS} ms';{stream}"
+            "CREATE TABLE out (user_id BIGINT, start_at TIMESTAMP(3), found BIGINT, ids STRING, "
+            f"PRIMARY KEY (user_id, start_at) NOT ENFORCED) {sink}"
+            "INSERT INTO out SELECT user_id, window_start, COUNT(*), LISTAGG(CAST(id AS STRING)) "
+            "FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), "
+            f"INTERVAL '{_WINDOW_MS // 1_000}' SECONDS)) "
+            "GROUP BY user_id, window_start, window_end;"
+        )
+
+    def wait_open(self) -> None:
+        """The first rows of the table are copied."""
+        self._job.wait_joining()
+
+    def kill_something(self, number: int) -> None:
+        """SIGKILL to the runner, a worker or the daemon of workers, whichever lives."""
+        rng = self._lab.random("kill", number)
+        directory = self._job.directory
+        find = rng.choice((runner_of, runner_of, workers_of, daemons_of))
+        found = find(directory)
+        living = found if isinstance(found, list) else [found] if found else []
+        if living:
+            send(rng.choice(living), signal.SIGKILL)
+            self._killed += 1
+
+    def judged(self, faults: list[str], kills: int) -> Outcome:
+        """The oracle's verdict once the job has ended."""
+        status = self._job.wait_state("FINISHED", deadline_s=_ENDS_WITHIN_S)
+        verdict = self._audit()
+        told = status["event_time"]
+        if told["waiting_rows"] or told["window_rows"]:
+            verdict.note("lost", 1, f"it is finished, and something waits: {told}")
+        met = [fault for fault in faults if fault in self._markers()]
+        seconds = round(time.monotonic() - self._begun, 1)
+        self._lab.say(f"{self._name}: met {met}, {verdict.faults() or 'ok'} {verdict.examples[:3]}")
+        planned = len(faults) + (kills > 0)
+        return Outcome(self._name, len(met) + (self._killed > 0), planned, verdict, seconds)
+
+    def _markers(self) -> list[str]:
+        return os_names(self._job.directory / "checkpoint" / "failpoints")
+
+    # What it has written
+    # ------------------------------------------------------------------------------------------
+
+    def _audit(self) -> Verdict:
+        stream = Stream(self._world.events, self._words(), _DELAY_MS)
+        rows = _rows(self._rig.output(self._out))
+        if self._name == JOIN:
+            found = [
+                JoinedRow((r["_partition"], r["_offset"]), r["_batch"], r["id"], r["name"])
+                for r in rows
+            ]
+            return audit_join(stream, [*self._world.first, *self._world.changes], found)
+        counted = [
+            CountedRow(r["user_id"], _millis(r["start_at"]), r["found"], r["ids"]) for r in rows
+        ]
+        return audit_windows(stream, counted, size_ms=_WINDOW_MS, lateness_ms=_LATENESS_MS)
+
+    def _words(self) -> Words:
+        pins = sorted((self._job.directory / "checkpoint" / "pins").glob("*.json"))
+        return Words(
+            as_batches(json.loads(pin.read_bytes()) for pin in pins),
+            [(row["partition"], row["offset"]) for row in _rows(self._rig.output(self._late))],
+            [(r["partition"], r["offset"]) for r in _rows(self._job.directory / "dead_letters")],
+        )
+
+
+def _rows(path: Path) -> list[Mapping[str, Any]]:
+    if not (path / "_delta_log").is_dir():
+        return []
+    found: pa.Table = DeltaTable(str(path)).to_pyarrow_table()
+    return found.to_pylist()
+
+
+def _millis(at: datetime) -> int:
+    return round(at.replace(tzinfo=UTC).timestamp() * 1_000)
