@@ -201,7 +201,7 @@ def in_order(
 
 def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
     """How many rows of `batches` a slice may have."""
-    largest = max(int(each.nbytes) // each.num_rows for each in batches)
+    largest: int = max(each.nbytes // each.num_rows for each in batches)
     return max(1, min(SLICE_ROWS, SLICE_BYTES // max(1, largest)))
 
 
