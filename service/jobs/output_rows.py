@@ -9,7 +9,7 @@ from joins.checkpoint import Checkpoint
 from joins.errors import NotReadableError
 from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
-from joins.kernels.probe import ROW_METADATA, kernel_spec
+from joins.kernels.probe import kernel_spec
 from joins.output_preview import OutputPreview, WrittenRows
 from joins.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
@@ -41,7 +41,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
         log = DeltaLog(path, f"sluice:{layout.job_dir.name}:{meta.incarnation}")
         preview = OutputPreview(log, schema, merges=bool(sink.merge_key))
         found = preview.newest(question["limit"])
-    told: Answer = {"table": plan.sink_table, "columns": _columns(plan, sink)}
+    told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()
         rows = pa.concat_tables([nothing, *(written.rows for written in found)])
@@ -63,12 +63,12 @@ def _readable(sink: Sink) -> DeltaSink:
     return sink
 
 
-def _columns(plan: JoinPlan, sink: DeltaSink) -> list[Answer]:
+def _columns(plan: JoinPlan) -> list[Answer]:
     shown: list[Answer] = [
         {"name": c.name, "type": str(c.expression.type), "nullable": c.nullable}
         for c in plan.output
     ]
-    more = ROW_METADATA if sink.row_metadata else ()
+    more = list(kernel_spec(plan).output_schema)[len(plan.output) :]
     return shown + [
         {"name": item.name, "type": _KINDS[item.type], "nullable": item.nullable} for item in more
     ]
