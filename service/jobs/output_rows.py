@@ -29,7 +29,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     """The newest rows, the newest batch first, the rows of each in the order of the stream.
 
     Raises:
-        NotReadableError: the sink is no Delta table, or its rows do not tell their batch.
+        NotReadableError: the sink is no Delta table, or rows of later batches replace others.
         SinkError: the table cannot be read without Spark.
     """
     sink = _readable(plan.sink)
@@ -39,8 +39,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     if meta is not None:
         path = output_path(sink, Settings.of_runner(layout.job_dir))
         log = DeltaLog(path, f"sluice:{layout.job_dir.name}:{meta.incarnation}")
-        preview = OutputPreview(log, schema, merges=bool(sink.merge_key))
-        found = preview.newest(question["limit"])
+        found = OutputPreview(log, schema).newest(question["limit"])
     told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()
@@ -59,6 +58,11 @@ def _readable(sink: Sink) -> DeltaSink:
         raise NotReadableError(
             f'sink "{sink.kind}" keeps no table, only rows of a delta sink can be shown',
             hint=_HINTS[sink.kind],
+        )
+    if sink.merge_key:
+        raise NotReadableError(
+            "the output has the newest row of each key, which do not tell their batches",
+            hint="Read the table itself, with Spark or another reader of Delta tables.",
         )
     return sink
 
