@@ -336,6 +336,7 @@ class EventBatches:
             if log is not None:
                 change = replace(changes[name], after=after.as_json())
                 log.commit(pin.batch, epoch, change)
+        hit("C13", pin.batch)
         self._parts.writer.commit(report, pin, epoch)
         hit("C8", pin.batch)
 
@@ -351,7 +352,7 @@ def dimensions_heard(event: Mapping[str, Any]) -> dict[str, dict[int, Heard]]:
 def _read(pin: Pin) -> dict[int, Heard]:
     """The partitions with records in the batch."""
     return {
-        p: Heard(None, end)
+        p: Heard(None, pin.batch)
         for p, end in pin.end_offsets.items()
         if end > pin.start_offsets.get(p, 0)
     }

@@ -33,6 +33,8 @@ from joins.pins import Pin
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings
 
 _JOIN_S = 10.0
+_SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files
+_RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 _log = structlog.get_logger(__name__)
 
 
@@ -109,6 +111,7 @@ class EventLoop:
         self._start = dict(settings.start_offsets)
         self._next = settings.life.first_batch
         self._retry: Pin | None = None
+        self._shown_at = 0.0
         self._group = f"event-batches-{id(self)}"
         self._thread = threading.Thread(target=self._work, name="event-batches", daemon=True)
 
@@ -221,7 +224,8 @@ class EventLoop:
         self._follow(pin, done)
         self._progress = {"batch": pin.batch, **done.counts}
         self._parts.trim(done.state.release_ms)
-        self._show(self._moved(self._planned(pin.end_offsets, pin.end_offsets)))
+        if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
+            self._show(self._moved(self._planned(pin.end_offsets, pin.end_offsets)))
 
     # Planning
 
@@ -245,7 +249,10 @@ class EventLoop:
                 f"expected {start[back[0]]} or more",
                 hint="The broker has lost records. Acknowledge it to go on from where it ended.",
             )
-        return self._planned(start, spread(start, there, self._settings.max_records_per_batch))
+        limit = self._settings.max_records_per_batch
+        if self._parts.spec.on_event:
+            limit = min(limit, _RECORDS_ON_EVENT)
+        return self._planned(start, spread(start, there, limit))
 
     def _planned(self, start: Mapping[int, int], end: Mapping[int, int]) -> _Plan:
         life = self._settings.life
@@ -312,6 +319,7 @@ class EventLoop:
 
     def _show(self, move: Advance) -> None:
         """Tell how the time stands."""
+        self._shown_at = time.monotonic()
         waiting, windows = self._next_times()
         tables = self._parts.tables
         at_end = is_reached(self._start, self._settings.life.end_offsets)
