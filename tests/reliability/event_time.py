@@ -42,16 +42,10 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 
 JOIN, WINDOWS = "as-of", "windows"
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9")
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C13", "C7", "C8", "C9")
 _SMALL = (
-    "C2=raise",
-    "C3=raise",
-    "C4=raise",
-    "C5=kill",
-    "C6=kill",
-    "C7=raise",
-    "C8=kill",
-    "C9=raise",
+    *("C2=raise", "C3=raise", "C4=raise", "C5=kill", "C6=kill"),
+    *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
 _PARTITIONS = 2
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
@@ -132,7 +126,7 @@ def _runs(lab: Lab) -> list[tuple[list[str], int]]:
         return [([f"{fault}#{batch}" for batch, fault in enumerate(_SMALL, start=1)], 0)]
     matrix = [
         [f"{point}={action}#{first + n}" for n, point in enumerate(POINTS)]
-        for first in (0, 9, 18)
+        for first in (0, 10, 20)
         for action in ("kill", "raise", "enospc")
     ]
     storm: tuple[list[str], int] = ([], lab.cases(0, 60))
