@@ -114,7 +114,6 @@ class _Bucket:
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
         found = numbers(self.rows, END) - 1 <= seen[codes]
-        found |= mask_of(column(self.rows, FIRED))
         found[count:] |= mask_of(column(self.new, IS_LATE))
         matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
         matters[codes[found]] = True
