@@ -6,8 +6,8 @@ does not matter, and they are merged all at once. The others, with rows that may
 session that has fired, are played through one by one (`session_play`); what their sessions hold is
 added up after that, again for all at once.
 
-A fired session that a later row merges into another one goes away: -D with what it had. What LISTAGG
-and DISTINCT list is by session, then by arrival: sessions that merge do not mix their lists.
+A fired session that a later row merges into another one goes away: -D with what it had. LISTAGG and
+DISTINCT list by session, then by arrival: sessions that merge do not mix their lists.
 """
 
 from collections.abc import Sequence
