@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joins.adapters.delta_log import OWN_TABLE_PROPERTIES, DeltaLog, create_table
+from joins.adapters.delta_log import INTERNAL_TABLE_PROPERTIES, DeltaLog, create_table
 from joins.build_side import (
     BuildHooks,
     BuildSettings,
@@ -30,6 +31,8 @@ from joins.kernels.index import IndexSpec
 from joins.plan import Dimension
 from joins.staging import QueryGuards
 from watermark.model import PROCESSING_TIME, Watermark
+
+_log = structlog.get_logger(__name__)
 
 _TIMES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
 
@@ -102,7 +105,7 @@ class DimensionRuntime:
     def open(self) -> None:
         """Create the tables, fence older runners and read the committed state back."""
         schema = changelog_schema(self._task.columns)
-        create_table(self.places.changelog, schema, properties=OWN_TABLE_PROPERTIES)
+        create_table(self.places.changelog, schema, properties=INTERNAL_TABLE_PROPERTIES)
         Fold.create(self.places.current, schema)
         self.changelog.commit_epoch(self._task.epoch)
         self._read_back()
@@ -209,6 +212,7 @@ class DimensionRuntime:
     def _committed(self, batch: CommittedBatch) -> None:
         before = self.state.generation
         self._note_activity(batch.state)
+        self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
         self._advance(batch.version, batch.state)
         self.counts.streamed_records += batch.streamed
@@ -223,6 +227,14 @@ class DimensionRuntime:
         known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000
         moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
         self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
+
+    def _warn_of_times(self, events: EventState) -> None:
+        """Rows whose time is unfit, whenever a commit has brought more of them."""
+        known, name = self.state.events, self.dimension.name
+        if events.null_rowtimes > known.null_rowtimes:
+            _log.warning("rows without a rowtime", dimension=name, rows=events.null_rowtimes)
+        if events.future_rowtimes > known.future_rowtimes:
+            _log.warning("rows ahead of the clock", dimension=name, rows=events.future_rowtimes)
 
     def _repeated(self) -> None:
         """A query that failed behind its commit, or an earlier runner, may not have told it."""

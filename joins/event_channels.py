@@ -55,8 +55,8 @@ class Heard:
 
     Attributes:
         watermark_ms: its greatest watermark, None before the first.
-        records: what changes with each new record: of the stream the offset behind the last one,
-            of a dimension the time of its newest change.
+        records: what changes with new records: of the stream the number of their batch, of a
+            dimension when its newest ones were committed; None if nothing is known of new ones.
     """
 
     watermark_ms: int | None
@@ -176,6 +176,9 @@ class EventChannels:
         by_partition: Mapping[int, tuple[tuple[int, int], ...]] = {}
         steps: tuple[tuple[int, int, int], ...] = ()
         stream, *dimensions = self.inputs
+        for each in dimensions:
+            if not each.has_watermarks:
+                self._know(each, set())  # its snapshot is complete before any batch
         self._know(stream, set(batch.partitions))
         if stream.has_watermarks and batch.steps is not None:
             by_partition, steps = self._take_steps(stream, batch.heard, batch.steps)
@@ -234,7 +237,7 @@ class EventChannels:
     def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
         """A channel with new records is active, by the clock of the batch that sees them."""
         noted = self._noted[each.name]
-        if noted.get(partition) != heard.records:
+        if heard.records is not None and noted.get(partition) != heard.records:
             noted[partition] = heard.records
             self._active_at[each.name][partition] = self._now_ms
             self._mark(each, partition, WatermarkStatus.ACTIVE)

@@ -18,6 +18,7 @@ most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`Fai
 | C9 | progress is stored, Spark's commit log has no entry |
 | C11 | changes are staged, the changelog's commit has not begun |
 | C12 | the changelog is committed, watermarks and index do not know it |
+| C13 | the state of an event batch is committed, its output is not |
 
 C1 and C10 lie inside Spark: delete the last entry of its offset log or commit log after a stop
 instead.
@@ -33,7 +34,7 @@ from pathlib import Path
 
 from joins.errors import JoinError
 
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12")
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13")
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 

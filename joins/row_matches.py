@@ -19,6 +19,7 @@ from joins.history import HistoryPlaces, user_metadata
 from joins.kernels.canonical import row_texts
 from joins.kernels.changes import CHANGE_COLUMNS, Progress, newest_rows
 from joins.kernels.dimension_index import DimensionIndex
+from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import ProbeKernelSpec, join_batch
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin
@@ -61,7 +62,7 @@ class RowMatches:
             spec = _role_spec(self._places.kernel, at, indexes[join.alias])
             found = join_batch(spec, record, indexes, batch_context(pin)).rows
             key, matched = _key_and_matches(found, join, indexes[join.alias])
-            rows = self._dimension_rows(join.dimension, version, matched)
+            rows = self._dimension_rows(join.dimension, version, matched, indexes[join.alias].spec)
         folded = self._folded(join.dimension, version)
         return {
             "name": join.dimension,
@@ -73,15 +74,15 @@ class RowMatches:
         }
 
     def _dimension_rows(
-        self, dimension: str, version: int, matched: pa.Table
+        self, dimension: str, version: int, matched: pa.Table, spec: IndexSpec
     ) -> list[dict[str, Any]]:
-        """The newest records of the primary keys `matched`, all columns, in their order."""
+        """The newest records of the keys (in event time, versions) `matched`, in their order."""
         if matched.num_rows == 0:
             return []
         told = self._places.dimensions[dimension]
         names = tuple(item.name for item in told.fields)
         tables = [
-            _of_keys(table, matched, told.primary_key)
+            _of_keys(table, matched, spec.identity)
             for table in self._indexes.changelog_rows(dimension, version, (*names, *CHANGE_COLUMNS))
         ]
         table = pa.concat_tables(tables)
@@ -89,10 +90,10 @@ class RowMatches:
         progress = Progress().with_records(table.filter(marks))
         table = table.filter(pc.invert(marks))
         table = table.filter(pa.array(~progress.ignored(table)))
-        newest = newest_rows(table, told.primary_key)
-        if len(told.primary_key) > 1:  # so far each column was looked at by itself
-            newest = newest.join(matched, list(told.primary_key), join_type="left semi")
-        return _dimension_json(newest.sort_by([(k, "ascending") for k in told.primary_key]), names)
+        newest = newest_rows(table, spec.identity, versioned=spec.versioned)
+        if len(spec.identity) > 1:  # so far each column was looked at by itself
+            newest = newest.join(matched, list(spec.identity), join_type="left semi")
+        return _dimension_json(newest.sort_by([(k, "ascending") for k in spec.identity]), names)
 
     def _folded(self, dimension: str, version: int) -> dict[str, Any]:
         """The newest version of `current` that is not newer than the pinned version.
@@ -140,7 +141,7 @@ def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | Non
 
 
 def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> ProbeKernelSpec:
-    """`kernel` up to the join `at`, giving its keys and the primary keys that it finds.
+    """`kernel` up to the join `at`, giving its keys and what tells the rows apart that it finds.
 
     All joins are LEFT, so that the keys show also where nothing matches.
     """
@@ -155,7 +156,7 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
     ]
     columns += [
         OutputColumn(f"found{n}", Column(join.alias, name, types[name]))
-        for n, name in enumerate(index.spec.primary_key)
+        for n, name in enumerate(index.spec.identity)
     ]
     return replace(kernel, joins=joins, where=None, output=tuple(columns), row_metadata=False)
 
@@ -163,8 +164,8 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
 def _key_and_matches(
     found: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
 ) -> tuple[dict[str, Any] | None, pa.Table]:
-    """The key that was looked up, and the primary keys that it found, each once."""
-    names = index.spec.primary_key
+    """The key that was looked up, and what tells the rows apart that it found, each once."""
+    names = index.spec.identity
     keys = found.select([name for name in found.schema.names if not name.startswith("found")])
     matched = pa.table({name: found.column(f"found{n}") for n, name in enumerate(names)})
     matched = matched.filter(pc.is_valid(matched.column(names[0])))
@@ -181,11 +182,11 @@ def _shown(shown: Mapping[str, Any], n: int) -> object:
     return shown.get(f"uncast{n}") if key is None else key
 
 
-def _of_keys(table: pa.Table, matched: pa.Table, primary_key: Sequence[str]) -> pa.Table:
+def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.Table:
     """The rows of `table` that may have one of the keys `matched`, and the watermark records."""
     keep = pc.equal(table.column("_op"), "w")
     same = None
-    for name in primary_key:
+    for name in identity:
         wanted = matched.column(name).combine_chunks().cast(table.column(name).type)
         one = pc.is_in(table.column(name), value_set=wanted)
         same = one if same is None else pc.and_(same, one)

@@ -29,6 +29,7 @@ from joins.kernels.probe import (
     DEAD_LETTERS,
     JoinedBatch,
     ProbeKernelSpec,
+    pin_columns,
 )
 from joins.kernels.windows import (
     Advance,
@@ -44,7 +45,7 @@ from joins.kernels.windows import (
 )
 from joins.pins import Pin
 from joins.plan import WINDOW
-from joins.probe_task import TaskCounts
+from joins.probe_task import TaskCounts, pinned_context
 
 FILES = "windows/"
 _BUCKET = "_bucket"
@@ -168,7 +169,7 @@ class WindowTask:
         self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
         parts = [_scratch_table(each["path"]) for each in part["partials"]]
-        state = _State.of(self, part["state"], reads(self.spec, parts, advance), bool(parts))
+        state = _State.of(self, part["state"], reads(self.spec, parts, advance))
         found = fire(self.spec, state.read.values(), parts, advance)
         kept = found.state
         if not found.replaces_state and state.rewritten:
@@ -177,18 +178,20 @@ class WindowTask:
         staging.put_late(self.kernel.topic, found.late)
         staging.counts.add("fired", found.rows.num_rows)
         projected = project(self.spec, found, pin.batch_timestamp_ms)
-        answer = self._answer(projected, int(part["bucket"]))
+        answer = self._answer(projected, int(part["bucket"]), pin)
         staging.counts.add("joined", answer.rows.num_rows)
         staging.counts.add("dead_letters", answer.dead_letters.num_rows)
         return answer
 
-    @staticmethod
-    def _answer(projected: Projected, bucket: int) -> JoinedBatch:
+    def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
         """The rows as the sink gets them; no record of the topic has made them alone."""
         rows = projected.rows
+        columns = list(rows.columns)
+        if self.kernel.row_metadata:
+            columns += pin_columns(pinned_context(pin), rows.num_rows)
         empty = [pa.nulls(rows.num_rows, item.type) for item in COORDINATES]
         return JoinedBatch(
-            rows=rows,
+            rows=pa.RecordBatch.from_arrays(columns, schema=self.kernel.output_schema),
             coordinates=pa.RecordBatch.from_arrays(empty, schema=COORDINATES),
             dead_letters=_dead_letters(projected.dead, bucket),
             matched=0,
@@ -216,15 +219,13 @@ class _State:
         task: WindowTask,
         files: Sequence[Mapping[str, Any]],
         needed: tuple[int, int] | None,
-        has_parts: bool,
     ) -> "_State":
-        """Read the files that are needed; sessions need all, if anything happens to them."""
+        """Read the files with windows whose end is `needed`, from one to the other."""
         low, high = (1, 0) if needed is None else needed
-        whole = task.spec.merges and (has_parts or any(each["min_due"] <= high for each in files))
         tables = {}
         for each in files:
             meets = each["min_due"] <= high and each["max_due"] >= low
-            if whole or meets or each["rewrite"]:
+            if meets or each["rewrite"]:
                 schema = state_schema(task.spec)
                 tables[each["path"]] = pq.read_table(
                     task.root / each["path"], schema=schema, partitioning=None

@@ -105,9 +105,27 @@ def test_a_dimension_with_news_is_active_again():
     assert merged.after == Watermark(550), "an input that returns behind holds the operator"
 
 
+def test_a_restart_that_knows_nothing_of_new_records_wakes_nobody():
+    channels = EventChannels([STREAM, RATES])
+    told = {"rates": {0: Heard(200, 7)}}
+    for now_ms in (0, 1_001):
+        channels.take(batch(now_ms=now_ms, heard=heard(p0=(500, now_ms)), dimensions=told))
+    assert channels.status_of("rates") is WatermarkStatus.IDLE
+    channels.take(batch(now_ms=1_002, dimensions={"rates": {0: Heard(200, None)}}))
+    assert channels.status_of("rates") is WatermarkStatus.IDLE
+
+
 def test_a_dimension_without_watermarks_takes_no_part():
     channels = EventChannels([STREAM, NO_TIME])
     assert channels.take(batch(heard=heard(p0=(500, 1), p1=(400, 1)))).after == Watermark(400)
+
+
+def test_a_dimension_without_watermarks_takes_no_part_from_the_first_record_on():
+    channels = EventChannels([STREAM, NO_TIME])
+    merged = channels.take(
+        batch(partitions=(0,), heard=heard(p0=(300, 1)), steps={0: [(3, 100), (5, 300)]})
+    )
+    assert merged.by_partition[0] == ((0, MIN_TIMESTAMP), (4, 100), (6, 300))
 
 
 def test_without_watermarks_on_both_sides_the_clock_is_the_time():

@@ -10,6 +10,7 @@ from kafka.admin import NewPartitions
 
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_sink import DeltaSinkWriter
+from joins.adapters.state_log import StateChange, StateColumns, StateLog
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.errors import (
     LogsDisagreeError,
@@ -17,6 +18,8 @@ from joins.errors import (
     PinnedVersionExpiredError,
     RequestError,
 )
+from joins.event_batch import EventTables
+from joins.event_state import EventState
 from joins.kernels.files import FileOrigin, ParquetStage
 from joins.kernels.probe import DEAD_LETTERS
 from joins.pins import Pin, pin_json, read_offset_log
@@ -41,6 +44,7 @@ class Job:
         self.checkpoint = Checkpoint(root / "checkpoint")
         self.stalls = Stalls()
         self.controls: list[ProbeControl] = []
+        self.event: EventTables | None = None
         for name in ("output", "dead"):
             create_table(root / name, DEAD_LETTERS)
         self.output = DeltaLog(root / "output", APP)
@@ -70,6 +74,7 @@ class Job:
                 dead_letters=self.dead,
                 stalls=self.stalls,
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
+                event=self.event,
             )
         )
         self.controls.append(control)
@@ -96,6 +101,21 @@ class Job:
             staged = stage.finish()
         self.dead.commit(batch, 1, [staged], {})
 
+    def keeps_state(self) -> StateLog:
+        """From now on it is a job with event batches; gives its table of rows that wait."""
+        for name in ("late", "waiting"):
+            create_table(self.root / name, DEAD_LETTERS)
+        columns = StateColumns(due="offset", keep="offset", bucket="partition")
+        waiting = StateLog(DeltaLog(self.root / "waiting", f"{APP}:waiting"), columns)
+        late = DeltaLog(self.root / "late", f"{APP}:late")
+        self.event = EventTables(self.dead, late, waiting, None)
+        return waiting
+
+    def event_pin(self, batch: int, control: ProbeControl, state: EventState) -> Pin:
+        assert self.event is not None
+        event = {**state.as_json(), "state_versions": self.event.versions()}
+        return control.pins.create(replace(_event_range(batch, self.topic), event=event))
+
     def letters(self) -> int:
         return len(self.dead.files_at(self.dead.version()))
 
@@ -117,6 +137,17 @@ class Job:
         delete_topics(self.servers, self.topic)
         create_topic(self.servers, self.topic)
         produce(self.servers, self.topic, [{"n": n} for n in range(records)], partition=0)
+
+
+def _event_range(batch: int, topic: str) -> Pin:
+    return Pin(batch, topic, {0: 10 * batch}, {0: 10 * (batch + 1)}, {"users": 3}, batch, 1)
+
+
+def waiting_row(root, batch: int, due: int):
+    rows = pa.RecordBatch.from_pylist([{"offset": due, "partition": 0}], schema=DEAD_LETTERS)
+    with ParquetStage(root, DEAD_LETTERS, FileOrigin(1, batch, 0, 0)) as stage:
+        stage.write(rows)
+        return stage.finish()
 
 
 @pytest.fixture
@@ -399,3 +430,35 @@ def add_partition(servers: str, topic: str) -> None:
     finally:
         admin.close()
     produce(servers, topic, [{"n": 1}], partition=1)
+
+
+def test_event_batches_need_no_log_of_sparks(job):
+    job.keeps_state()
+    control = job.control()
+    control.open()
+    job.commit(job.event_pin(0, control, EventState()))
+    control.prepare_start()
+    assert control.lives.current.directory == "probe"
+    assert control.progress.next_offsets == {0: 10}
+
+
+def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
+    """Batch 1 has committed its state, not its output, when its version expires."""
+    waiting = job.keeps_state()
+    control, state = job.control(), EventState(watermark=5, waiting=1)
+    control.open()
+    kept = waiting_row(waiting.log.path, 0, 7)
+    job.commit(job.event_pin(0, control, EventState()))
+    waiting.commit(0, 1, StateChange([kept], (), state.as_json()))
+    job.event_pin(1, control, state)
+    after = EventState(watermark=9, waiting=1)
+    new = waiting_row(waiting.log.path, 1, 30)
+    waiting.commit(1, 1, StateChange([new], [kept.path], after.as_json()))
+    job.event.late.commit(1, 1, [waiting_row(job.event.late.path, 1, 3)], {})
+    control.report(PinnedVersionExpiredError("version 3 is gone", hint="-"))
+    job.look(control)
+    control.acknowledge(asked("pinned-version-expired", choice="repin"))
+    assert control.lives.current.first_batch == 2
+    assert [file.path for file in waiting.newest_files()] == [kept.path]
+    assert EventState.of(waiting.newest_after()) == state
+    assert job.event.late.files_at(job.event.late.version()) == []

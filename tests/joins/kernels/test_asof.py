@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.asof import valid_at
+from joins.kernels.changes import Progress
+from joins.kernels.compaction import CompactionTask, compact
 from joins.kernels.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan import Field
 from joins.types import SqlType, TypeName
@@ -36,6 +38,7 @@ SCHEMA = pa.schema(
         ("_file", pa.int64()),
         ("_pos", pa.int64()),
         ("_row", pa.int64()),
+        ("_source_ts", pa.int64()),
         ("_partition", pa.int32()),
         ("_offset", pa.int64()),
         ("_generation", pa.int32()),
@@ -53,6 +56,7 @@ def change(op, id_, at_ms, pos, *, generation=1):
         "_file": generation,
         "_pos": pos,
         "_row": 0,
+        "_source_ts": pos,
         "_partition": 0,
         "_offset": pos,
         "_generation": generation,
@@ -217,6 +221,50 @@ def test_a_merge_drops_what_an_advance_has_ended(place):
     build(place, 1, VERSIONS, [batch([change("c", 1, 1, 1)])])
     advance(place, 1, 2, needed_from(6), [batch([change("u", 1, 4, 2), change("u", 1, 9, 3)])])
     assert DimensionIndex.attach(place, 2, VERSIONS).num_rows == 2
+
+
+def newest(rows):
+    """id → name, whatever the rowtimes."""
+    found = {row["id"]: row for row in sorted(rows, key=lambda row: row["_pos"])}
+    return {key: row["name"] for key, row in found.items() if row["_op"] != "d"}
+
+
+def shown(index):
+    at, rows = index.lookup([pa.array(KEYS)])
+    return dict(zip(at.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(history=changes, later=changes, data=st.data())
+def test_compaction_keeps_what_may_be_asked_for_and_the_newest_rows(history, later, data):
+    from_ms = data.draw(st.none() | st.integers(0, TIMES[-1]))
+    cuts = data.draw(st.lists(st.integers(0, len(history)), max_size=4).map(sorted))
+    bounds = zip([0, *cuts], [*cuts, len(history)], strict=True)
+    files = [pa.Table.from_batches([batch(history[begin:end])]) for begin, end in bounds]
+    while len(files) > 1:
+        chosen = data.draw(st.sets(st.sampled_from(range(len(files))), min_size=2))
+        rows = pa.concat_tables([files[at] for at in chosen])
+        task = CompactionTask(("id",), Progress(), -1, len(chosen) == len(files), "at", from_ms)
+        files = [file for at, file in enumerate(files) if at not in chosen]
+        files.append(compact(rows, task).rows if rows.num_rows else rows)
+    assert files[0].num_rows <= len(history)
+    asked = 0 if from_ms is None else from_ms
+    for more in ([], [row | {"_pos": 100 + row["_pos"]} for row in later]):
+        batches = [*files[0].to_batches(), batch(more)]
+        with tempfile.TemporaryDirectory() as root:
+            for spec in (VERSIONS, NEWEST):
+                build(Path(root), 1, spec, batches)
+            assert seen(DimensionIndex.attach(Path(root), 1, VERSIONS), asked) == defined(
+                history + more, asked
+            )
+            assert shown(DimensionIndex.attach(Path(root), 1, NEWEST)) == newest(history + more)
+
+
+def test_compaction_drops_versions_that_have_ended():
+    rows = [change("c", 1, 1, 1), change("u", 1, 3, 2), change("u", 1, 3, 3), change("u", 1, 9, 4)]
+    task = CompactionTask(("id",), Progress(), -1, True, "at", 5)
+    left = compact(pa.Table.from_batches([batch(rows)]), task).rows
+    assert left.column("name").to_pylist() == ["u3", "u4"]
 
 
 # Copies of the table
