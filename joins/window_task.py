@@ -168,7 +168,7 @@ class WindowTask:
         self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
         parts = [_scratch_table(each["path"]) for each in part["partials"]]
-        state = _State.of(self, part["state"], reads(self.spec, parts, advance), bool(parts))
+        state = _State.of(self, part["state"], reads(self.spec, parts, advance))
         found = fire(self.spec, state.read.values(), parts, advance)
         kept = found.state
         if not found.replaces_state and state.rewritten:
@@ -216,15 +216,13 @@ class _State:
         task: WindowTask,
         files: Sequence[Mapping[str, Any]],
         needed: tuple[int, int] | None,
-        has_parts: bool,
     ) -> "_State":
-        """Read the files that are needed; sessions need all, if anything happens to them."""
+        """Read the files with windows whose end is `needed`, from one to the other."""
         low, high = (1, 0) if needed is None else needed
-        whole = task.spec.merges and (has_parts or any(each["min_due"] <= high for each in files))
         tables = {}
         for each in files:
             meets = each["min_due"] <= high and each["max_due"] >= low
-            if whole or meets or each["rewrite"]:
+            if meets or each["rewrite"]:
                 schema = state_schema(task.spec)
                 tables[each["path"]] = pq.read_table(
                     task.root / each["path"], schema=schema, partitioning=None

@@ -20,16 +20,16 @@ from service import (
     cli_jobs,
     cli_scripts,
     cli_secrets,
+    cli_sql,
     cli_tables,
     cli_tokens,
     cli_up,
     cli_wait,
     cli_watermarks,
 )
-from service.cli_exits import ExitCode, exit_code
+from service.cli_exits import ExitCode, exit_code, place_of
 from service.cli_options import Form
-from service.cli_output import Output, say, show_json
-from service.client import RefusedError
+from service.cli_output import Output, say, say_error, show_json
 from service.config import Settings, unknown_variables
 from service.footprint import leave_out_pandas
 from service.logs import configure_logs
@@ -111,6 +111,7 @@ for _command in (
     cli_scripts.submit,
     cli_scripts.validate,
     cli_scripts.explain,
+    cli_sql.sql,
     cli_wait.wait,
     cli_watermarks.watermarks,
 ):
@@ -133,7 +134,7 @@ def main() -> None:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sluice")
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
-        _fail(exc.message, exc.hint, exit_code(exc), place=_place(exc))
+        _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
     except TyperException as exc:
         message = exc.format_message()
         _fail(message, _usage_hint(message), ExitCode(exc.exit_code))
@@ -145,17 +146,8 @@ def main() -> None:
 
 
 def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
-    say(f"error: {' '.join(message.split())}")
-    for line in place.splitlines():
-        say(f"  {line}")
-    say(f"hint: {' '.join(hint.split())}")
+    say_error(message, hint, place)
     sys.exit(code)
-
-
-def _place(error: SluiceError) -> str:
-    """The line of the script that is meant, with a caret below it."""
-    problem = error.problem if isinstance(error, RefusedError) else vars(error)
-    return str(problem.get("excerpt") or "")
 
 
 def _usage_hint(message: str) -> str:

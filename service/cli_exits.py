@@ -42,3 +42,9 @@ def exit_code(error: SluiceError) -> ExitCode:
     if isinstance(error, RefusedError) and error.problem.get("status") in _DENIALS:
         return ExitCode.DENIED
     return ExitCode.FAILED
+
+
+def place_of(error: SluiceError) -> str:
+    """The line of the script that is meant, with a caret below it; empty without one."""
+    problem = error.problem if isinstance(error, RefusedError) else vars(error)
+    return str(problem.get("excerpt") or "")

@@ -30,6 +30,14 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def say_error(message: str, hint: str, place: str = "") -> None:
+    """Say what happened and what to do, with the place between them where a script is wrong."""
+    say(f"error: {' '.join(message.split())}")
+    for line in place.splitlines():
+        say(f"  {line}")
+    say(f"hint: {' '.join(hint.split())}")
+
+
 def clean(text: str) -> str:
     """`text` without control characters, which could be commands to a terminal."""
     return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)

@@ -33,11 +33,11 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = Output.TABLE,
 ) -> None:
     """Submit a script and start its job; prints the job's id."""
-    sql = _read(script)
+    sql = read_script(script)
     with open_client(server) as client:
         with working("checking what the script names"):
             job = client.submit(sql, name, idempotency_key=key)
-        _warn([warning["message"] for warning in job["warnings"]])
+        warn([warning["message"] for warning in job["warnings"]])
         if wait is not None:
             job = follow(client, job["id"], wait, timeout)
     if output is Output.JSON:
@@ -58,12 +58,12 @@ def validate(
     output: Form = Output.TABLE,
 ) -> None:
     """Check a script. Needs no control plane, unless it is to look outside, too."""
-    sql = _read(script)
+    sql = read_script(script)
     found = _valid_outside(sql, server) if outside else _valid(sql)
     if output is Output.JSON:
         show_json(found)
         return
-    _warn([warning["message"] for warning in found["warnings"]])
+    warn([warning["message"] for warning in found["warnings"]])
     where = "; everything that it names is there" if outside else ""
     typer.echo(f"valid: job {one_line(found['name'])}{where}")
 
@@ -91,10 +91,10 @@ def explain(script: Script, output: Form = Output.TABLE) -> None:
     from service.sql.explain import explain as plan_lines
     from service.sql.planner import plan_script
 
-    sql = _read(script)
+    sql = read_script(script)
     check_script(sql)
     planned = plan_script(sql)
-    _warn(planned.warnings)
+    warn(planned.warnings)
     if output is Output.JSON:
         typer.echo(plan_codec.dump(planned.plan).decode())
         return
@@ -109,19 +109,25 @@ def _explain_writer(plan: "JoinPlan") -> None:
     try:
         choice = output_writer(plan, Settings.load())
     except (SinkError, NotAllowedError) as exc:
-        _warn([f"{exc.message}. {exc.hint}"])
+        warn([f"{exc.message}. {exc.hint}"])
         return
     if choice is not None:
         why = f": {choice.reason}" if choice.reason else ""
         typer.echo(f"WRITER {choice.writer.value}{why}")
 
 
-def _warn(warnings: Iterable[str]) -> None:
+def warn(warnings: Iterable[str]) -> None:
+    """Tell each warning of a submission."""
     for warning in warnings:
         say(f"warning: {one_line(warning, _SHOWN_WARNING)}")
 
 
-def _read(script: Path) -> str:
+def read_script(script: Path) -> str:
+    """The text of a file, or of standard input if it is `-`.
+
+    Raises:
+        SubmissionError: it cannot be read, or is no text.
+    """
     try:
         data = sys.stdin.buffer.read() if str(script) == "-" else script.read_bytes()
         return data.decode("utf-8")

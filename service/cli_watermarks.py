@@ -84,7 +84,7 @@ def _windows(time: Mapping[str, Any]) -> str:
 
 
 def _generators(time: Mapping[str, Any]) -> Table:
-    made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "NEWEST RECORD")
+    made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
     for channel in time["channels"]:
         status = channel["status"] if channel["aligned"] else "NOT ALIGNED"
         at_ms = channel["active_at_ms"]

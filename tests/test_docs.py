@@ -212,6 +212,13 @@ def test_every_make_target_is_documented_and_exists() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+def test_every_whole_script_of_the_readme_is_planned() -> None:
+    scripts = re.findall(r"^```sql\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    whole = [script for script in scripts if "…" not in script]
+    assert len(whole) >= 2
+    assert all(plan_script(script).plan for script in whole)
+
+
 def test_the_sql_of_the_readme_is_planned_as_its_case_says() -> None:
     script = re.search(r"^```sql\n(CREATE TABLE.*?)^```", README, re.MULTILINE | re.DOTALL)
     assert script is not None

@@ -154,7 +154,9 @@ class GeneratorView(_Model):
     watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
     status: Annotated[str, Field(description="ACTIVE or IDLE.")]
     aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
-    active_at_ms: Annotated[int | None, Field(description="When its newest record came.")] = None
+    active_at_ms: Annotated[
+        int | None, Field(description="When a batch saw its newest records, or its beginning.")
+    ] = None
     idle_timeout_ms: Annotated[int | None, Field(description="Null: it never becomes idle.")] = None
 
 
@@ -165,7 +167,7 @@ class WaitsForView(_Model):
     input: str | None = None
     partition: int | None = None
     watermark_ms: int | None = None
-    behind_ms: Annotated[int | None, Field(description="Behind the oldest that waits.")] = None
+    behind_ms: Annotated[int | None, Field(description="Behind the stream, or what waits.")] = None
     text: str
 
 

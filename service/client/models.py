@@ -51,7 +51,7 @@ class Generator(_Model):
 
 
 class WaitsFor(_Model):
-    """The channel that holds the combined watermark back, while records wait for it."""
+    """The channel that holds the combined watermark back, while records or windows wait for it."""
 
     channel: str | None = None
     behind_ms: int | None = None

@@ -110,6 +110,14 @@ class Client:
         body = {"sql": sql} if name is None else {"sql": sql, "name": name}
         return self._json("POST", "/v1/jobs:validate", json=body)
 
+    def statements(self, sql: str) -> list[dict[str, Any]]:
+        """What the questions of a script are answered; nothing is declared for later.
+
+        Raises:
+            RefusedError: it cannot be read, asks nothing, or would start a job.
+        """
+        return list(self._json("POST", "/v1/statements", json={"sql": sql})["answers"])
+
     def jobs(self) -> list[dict[str, Any]]:
         """All jobs, the newest first."""
         return self._all_items("/v1/jobs")

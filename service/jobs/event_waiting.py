@@ -55,7 +55,7 @@ def _channel(channel: Document, *, is_needed: bool) -> Condition:
 
 def _released(time: Document) -> Condition:
     name, rows, cause = "rows-released", time["waiting_rows"], time["waits_for"]
-    if cause is None:
+    if cause is None or not rows:
         at = shown_time(time["watermark_ms"])
         told = f"{rows:,} records wait for the watermark, which is {at}" if rows else ""
         return Condition(name, None, True, told or "no record waits for a watermark")
@@ -63,8 +63,8 @@ def _released(time: Document) -> Condition:
     told, hint = cause["text"].rstrip("."), None
     if channel is not None and channel["status"] != "IDLE":
         since, limit_ms = channel["active_at_ms"], channel["idle_timeout_ms"]
-        last = "no record has come" if since is None else f"its newest came at {shown_time(since)}"
-        told += f"; the partition is not idle, {last}"
+        quiet = "" if since is None else f", quiet since {shown_time(since)}"
+        told += f"; the partition is not idle{quiet}"
         hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
     return Condition(name, cause["channel"], False, told, hint)
 
@@ -82,7 +82,8 @@ def _windows(time: Document) -> Condition:
     told = f"the next window ends at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
     if fired:
         return Condition(name, None, True, f"{fired:,} rows have come out of windows; {told}")
-    return Condition(name, None, False, f"no window has fired yet: {told}")
+    why = "" if time["waits_for"] is None else f"; {time['waits_for']['text'].rstrip('.')}"
+    return Condition(name, None, False, f"no window has fired yet: {told}{why}")
 
 
 def _in_time(job: Document, time: Document) -> Condition:

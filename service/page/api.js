@@ -38,10 +38,19 @@ export function headers(more) {
 }
 
 /** The JSON document at `path`; throws Refused, or what fetch throws if nobody answers. */
-export async function get(path) {
+export function get(path) {
+  return ask(path, { headers: headers({ Accept: "application/json" }) });
+}
+
+/** Order what `path` says; only a page of the same origin may send JSON. */
+export function post(path) {
+  const given = { Accept: "application/json", "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers: headers(given) });
+}
+
+async function ask(path, given) {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const given = headers({ Accept: "application/json" });
-  const answer = await fetch(path, { headers: given, cache: "no-store", signal });
+  const answer = await fetch(path, { ...given, cache: "no-store", signal });
   if (!answer.ok) throw await refused(answer);
   return answer.json();
 }

@@ -66,6 +66,11 @@ export function watermark(value) {
   return `has event time up to ${utc(at)} ${pair}`;
 }
 
+/** Whether a watermark is the first or the last that there can be, and no instant. */
+export function isBound(at) {
+  return Math.abs(at) >= FAR;
+}
+
 /** Whether a channel's watermark lets the valve open: processing time, or the end of its data. */
 export function isComplete(value) {
   return Boolean(value) && (value.use_processing_time || value.timestamp_ms >= FAR);

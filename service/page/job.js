@@ -3,6 +3,8 @@
 import { h } from "./dom.js";
 import { clock, duration, plain } from "./format.js";
 import { batches } from "./batches.js";
+import { eventTime } from "./event_time.js";
+import { ordersView } from "./orders.js";
 import { probe, tables, valve } from "./progress.js";
 import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
 import { wanted } from "./jobs.js";
@@ -31,12 +33,13 @@ export function jobView(watch) {
   if (!job) return [back, refusal("The job cannot be shown", watch.error)];
   return [
     back,
-    title(job),
+    title(watch),
     watch.error && refusal("The job is not followed any more", watch.error),
     why(watch),
     problems(job),
     way(watch),
     h("div", { class: "columns", "data-key": "columns" }, valve(job), probe(job)),
+    eventTime(watch),
     tables(watch),
     batches(watch),
     history(watch),
@@ -59,13 +62,15 @@ function gone() {
   );
 }
 
-function title(job) {
+function title(watch) {
+  const { job } = watch;
   return h(
     "div",
     { class: "title", "data-key": "title" },
     h("h1", { tabindex: "-1" }, said(job.name)),
     h("p", {}, state(job.state), job.phase && ` phase ${plain(job.phase)}`, wanted(job)),
     h("code", { class: "id" }, plain(job.id)),
+    ordersView(watch),
   );
 }
 

@@ -2,6 +2,7 @@
 // and now and then its newest batches.
 
 import { get } from "./api.js";
+import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
 
@@ -23,6 +24,7 @@ export class JobWatch {
   isRemoved = false;
   error = null;
   statusAtMs = null;
+  orders;
   #path;
   #told;
   #stream;
@@ -33,6 +35,11 @@ export class JobWatch {
   constructor(id, told) {
     this.#path = `/v1/jobs/${encodeURIComponent(id)}`;
     this.#told = told;
+    this.orders = new Orders(this.#path, {
+      changed: () => this.#changed(),
+      done: (job) => this.#take(job),
+      failed: (error) => this.#told.failed(error),
+    });
   }
 
   /** Begin, or go on behind the newest transition that is known. */

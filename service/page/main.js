@@ -23,6 +23,7 @@ let shown = { kind: "unknown", source: null }; // or "job" or "jobs" with its so
 let lastSpoken = "";
 let isScheduled = false;
 let isFocusWanted = false;
+let focusNext = null; // what a choice leads to, for those who use the keyboard
 
 const told = {
   changed: schedule,
@@ -114,6 +115,8 @@ function render() {
     content.querySelector("h1").focus({ preventScroll: true });
     isFocusWanted = false;
   }
+  if (focusNext) content.querySelector(focusNext)?.focus();
+  focusNext = null;
 }
 
 function view() {
@@ -184,10 +187,24 @@ function speak(isStale) {
   if (text !== lastSpoken) spoken.textContent = lastSpoken = text;
 }
 
+function giveUp() {
+  focusNext = `[data-order=${shown.source.orders.asked}]`;
+  shown.source.orders.cancel();
+}
+
 const ACTIONS = {
   more: () => shown.source.more(),
   batches: () => shown.source.askBatches(),
   hurry: () => shown.source.hurry(),
+  order({ order }) {
+    shown.source.orders.ask(order);
+    focusNext = "[data-action=order-no]";
+  },
+  "order-no": () => giveUp(),
+  "order-yes"() {
+    shown.source.orders.send(shown.source.job);
+    isFocusWanted = true;
+  },
   forget() {
     keepToken(null);
     location.reload();
@@ -204,8 +221,13 @@ const FORMS = {
 };
 
 document.addEventListener("click", (event) => {
-  const action = event.target.closest("[data-action]")?.dataset.action;
-  if (action) ACTIONS[action]();
+  const chosen = event.target.closest("[data-action]")?.dataset;
+  if (chosen) ACTIONS[chosen.action](chosen);
+  schedule();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !shown.source?.orders?.asked) return;
+  giveUp();
   schedule();
 });
 document.addEventListener("submit", (event) => {

@@ -106,7 +106,7 @@ class GroupedPlanner(ExpressionPlanner):
         if not isinstance(node, Reference):
             return super().plan(node)
         typed = super().plan(node)
-        if is_of_window(typed.expression):
+        if set(relations_of(typed.expression)) <= {WINDOW}:
             return typed
         name = ".".join(part.text for part in node.parts)
         raise self._script.error(

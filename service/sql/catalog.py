@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from joins.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
+from joins.plan import Field, KafkaSink, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.types import SqlType, TypeName
 from service.sql.connectors import Connector, KafkaTable, build_connector
 from service.sql.errors import suggestion
@@ -87,6 +87,14 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     _check_key(script, node, [field.name for field in fields])
     inline = secrets.take(node.name.text, values)
     connector = build_connector(connector_name, values, fields)
+    if isinstance(connector, KafkaSink):
+        if not key:
+            raise script.error(
+                node.name.at,
+                f'table "{node.name.text}" of upsert-kafka has no primary key',
+                hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
+            )
+        connector = replace(connector, key_fields=key)
     metadata = tuple(
         _metadata(script, column, connector)
         for column in node.columns

@@ -13,6 +13,7 @@ from joins.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -66,7 +67,9 @@ class DeltaTable:
     sink_options: tuple[str, ...]
 
 
-Connector = MysqlCdcSource | KafkaTable | DatagenSource | DeltaTable | PrintSink | BlackholeSink
+Connector = (
+    MysqlCdcSource | KafkaTable | KafkaSink | DatagenSource | DeltaTable | PrintSink | BlackholeSink
+)
 
 
 def build_connector(name: str, values: OptionValues, fields: tuple[Field, ...]) -> Connector:
@@ -99,11 +102,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         raise values.error(
             "value.format", "both format and value.format are given", hint="Remove one of the two."
         )
-    options = KafkaOptions(
-        bootstrap_servers=_bootstrap(values),
-        topic=values.required("topic"),
-        properties=_properties(values),
-    )
+    options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
     source = KafkaSource(
@@ -117,8 +116,22 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         bounded_offsets=_offsets(values, "scan.bounded", end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
     )
-    sink = KafkaSink(options, _key_fields(values, fields))
+    written = KafkaFormat(values.text("format") or values.required("value.format"))
+    sink = KafkaSink(options, _key_fields(values, fields), written)
     return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
+
+
+def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    """The sink; its key is that of the table."""
+    return KafkaSink(_kafka_options(values), upsert=True)
+
+
+def _kafka_options(values: OptionValues) -> KafkaOptions:
+    return KafkaOptions(
+        bootstrap_servers=_bootstrap(values),
+        topic=values.required("topic"),
+        properties=_properties(values),
+    )
 
 
 def _bootstrap(values: OptionValues) -> str:
@@ -358,6 +371,7 @@ def _bound(values: OptionValues, field: Field, key: str) -> Decimal | None:
 _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "mysql-cdc": _mysql,
     "kafka": _kafka,
+    "upsert-kafka": _upsert_kafka,
     "delta": _delta,
     "datagen": _datagen,
     "print": _print,

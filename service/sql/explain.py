@@ -14,6 +14,7 @@ from joins.plan import (
     DimensionSource,
     Field,
     JoinPlan,
+    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -155,10 +156,14 @@ def _lookup(dimension: Dimension) -> str:
 def _sink(sink: Sink) -> str:
     if isinstance(sink, DeltaSink):
         writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
-        return f"delta({sink.path}{'' if sink.row_metadata else ', no row metadata'}{writer})"
+        key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
+        metadata = "" if sink.row_metadata else ", no row metadata"
+        return f"delta({sink.path}{metadata}{writer}{key})"
     if isinstance(sink, KafkaSink):
         key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
-        return f"kafka({_kafka(sink.kafka)}{key})"
+        name = "upsert-kafka" if sink.upsert else "kafka"
+        format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
+        return f"{name}({_kafka(sink.kafka)}{key}{format_})"
     if isinstance(sink, PrintSink):
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"

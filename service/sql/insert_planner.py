@@ -8,6 +8,7 @@ from joins.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
+    KafkaSink,
     LookupStrategy,
     OutputColumn,
     PrintSink,
@@ -34,6 +35,7 @@ from service.sql.syntax import (
     Select,
     StatementSet,
 )
+from service.sql.update_sinks import taking_updates
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
 PREVIEW = "preview"
@@ -99,6 +101,9 @@ class JobPlanner:
         columns = query.query(insert.select)
         sink = self._sink(insert, table)
         output = self._output(insert, table, [_value(column) for column in columns])
+        window = query.windows.planned()
+        if window is not None and window.lateness_ms:
+            sink = taking_updates(self._script, table, sink, output, window)
         target = _Target(table.name, sink, output)
         query.tables.append(table)
         batch = self._session.settings.get(RUNTIME_MODE) == BATCH
@@ -228,12 +233,12 @@ class JobPlanner:
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
             self._check_row_metadata(table, connector.sink)
             return connector.sink
-        if isinstance(connector, PrintSink | BlackholeSink):
+        if isinstance(connector, KafkaSink | PrintSink | BlackholeSink):
             return connector
         raise self._script.error(
             insert.table.at,
             f'table "{table.name}" is {table.connector_name}, which cannot be written',
-            hint="Write to delta, kafka, print or blackhole.",
+            hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
         )
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
@@ -282,7 +287,8 @@ class JobPlanner:
             )
         self._warnings.append(
             f'Column "{column}" of "{sink.name}" is NOT NULL: '
-            "a record that gives it NULL goes to the dead letters."
+            f"a {'record' if insert.select.group_by is None else 'result'} that gives it NULL goes "
+            "to the dead letters."
         )
 
     def _targets(self, insert: Insert, sink: Table) -> list[str]:

@@ -236,11 +236,16 @@ def conjuncts(node: Node) -> Iterator[Node]:
 
 def relations_of(expression: Expression) -> Iterator[str]:
     """The aliases of all columns in an expression."""
+    return (column.relation for column in columns_of(expression))
+
+
+def columns_of(expression: Expression) -> Iterator[Column]:
+    """All columns in an expression."""
     pending: list[Expression | None] = [expression]
     while pending:
         current = pending.pop()
         if isinstance(current, Column):
-            yield current.relation
+            yield current
         elif isinstance(current, Cast):
             pending.append(current.operand)
         elif isinstance(current, Call):

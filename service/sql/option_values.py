@@ -48,7 +48,6 @@ _MEMORY_UNITS = {
 }
 _EXPLAINED_VALUES = {
     "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
-    "debezium-json": "Read the table itself with connector mysql-cdc; a topic holds plain json.",
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
 

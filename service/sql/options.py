@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from joins.plan import LookupStrategy
+from joins.plan import KafkaFormat, LookupStrategy
 
 
 class OptionType(Enum):
@@ -155,7 +155,7 @@ _MYSQL = (
     _LOOKUP,
     _IDLE,
 )
-_KAFKA = (
+_TOPIC = (
     Option(
         "topic",
         "The topic; names that start with `sluice.` are the service's own.",
@@ -170,8 +170,34 @@ _KAFKA = (
         pattern=rf"{_HOST}:\d{{1,5}}(?:,\s*{_HOST}:\d{{1,5}})*",
         form="host:port, separated by commas",
     ),
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=("json",)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=("json",)),
+)
+_CLIENT = (
+    Option(
+        "properties.security.protocol",
+        "How to reach the brokers.",
+        OptionType.CHOICE,
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    Option(
+        "properties.sasl.mechanism",
+        "How to log in.",
+        OptionType.CHOICE,
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
+    Option("properties.sasl.username", "User of the login.", reference=True),
+    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
+)
+_GUARANTEE = Option(
+    "sink.delivery-guarantee",
+    "What a sink promises.",
+    OptionType.CHOICE,
+    default="at-least-once",
+    choices=("at-least-once",),
+)
+_KAFKA = (
+    *_TOPIC,
+    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
     Option(
         "key.format",
         "Format of the key that a sink writes; needs `key.fields`.",
@@ -235,28 +261,28 @@ _KAFKA = (
         lowest=1 << 10,
         highest=1 << 40,
     ),
-    Option(
-        "sink.delivery-guarantee",
-        "What a sink promises.",
-        OptionType.CHOICE,
-        default="at-least-once",
-        choices=("at-least-once",),
-    ),
-    Option(
-        "properties.security.protocol",
-        "How to reach the brokers.",
-        OptionType.CHOICE,
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    ),
-    Option(
-        "properties.sasl.mechanism",
-        "How to log in.",
-        OptionType.CHOICE,
-        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    ),
-    Option("properties.sasl.username", "User of the login.", reference=True),
-    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
+    _GUARANTEE,
+    *_CLIENT,
     *_WATERMARK,
+)
+_UPSERT_KAFKA = (
+    *_TOPIC,
+    Option(
+        "key.format",
+        "Format of the key, which is the primary key.",
+        OptionType.CHOICE,
+        required=True,
+        choices=("json",),
+    ),
+    Option(
+        "value.format",
+        "Format of the value.",
+        OptionType.CHOICE,
+        required=True,
+        choices=("json",),
+    ),
+    _GUARANTEE,
+    *_CLIENT,
 )
 _DELTA = (
     Option(
@@ -336,6 +362,7 @@ _PRINT = (Option("print-identifier", "Put in front of each row.", default=""),)
 CONNECTORS: dict[str, tuple[Option, ...]] = {
     "mysql-cdc": _MYSQL,
     "kafka": _KAFKA,
+    "upsert-kafka": _UPSERT_KAFKA,
     "delta": _DELTA,
     "datagen": _DATAGEN,
     "print": _PRINT,

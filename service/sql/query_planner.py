@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from joins.expressions import Column
-from joins.plan import DatagenSource, Dimension, DimensionJoin, JoinType
+from joins.plan import DatagenSource, Dimension, DimensionJoin, JoinType, KafkaFormat
 from service.sql.catalog import Table, relation_of
 from service.sql.connectors import KafkaTable
 from service.sql.dimension_planner import check_not_written, check_versioned, plan_dimension
@@ -192,10 +192,20 @@ class QueryPlanner:
                 f'table "{table.name}" is {table.connector_name}, which cannot be a probe',
                 hint="The first table is the stream: kafka or datagen.",
             )
+        self._check_format(node, table)
         self.tables.append(table)
         source = self._new_source(node.alias)
         self.base = Base(table, source, node.table.at)
         return relation_of(self.script, table, node.alias.text, source)
+
+    def _check_format(self, node: Relation, table: Table) -> None:
+        connector = table.connector
+        if isinstance(connector, KafkaTable) and connector.sink.format is not KafkaFormat.JSON:
+            raise self.script.error(
+                node.table.at,
+                f'table "{table.name}" has format {connector.sink.format}, which cannot be read',
+                hint="A stream is plain json; read a changing table itself by mysql-cdc.",
+            )
 
     def _refuse_hint(self, node: Relation) -> None:
         if node.options:

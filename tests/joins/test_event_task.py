@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.expressions import Call, Cast, Column, Constant
+from joins.kernels.row_kinds import INSERT, UPDATE_AFTER
 from joins.plan import (
     WINDOW,
     Aggregate,
@@ -44,7 +45,7 @@ from watermark.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.windows import Stream, TumblingWindows
+from watermark.windows import SessionWindows, SlidingWindows, Stream, TumblingWindows
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)
@@ -378,18 +379,24 @@ def per_partition(found):
     return dict(result)
 
 
-@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
-@given(batches=BATCHES)
-@settings(max_examples=15, deadline=None)
-def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
-    tmp_path_factory, emit_at_once, batches
-):
+def static_join():
+    """Users 1 to 3, who never change."""
     spec = TemporalJoinSpec(lambda v: v[2], lambda row: row, left_outer=True, late_tag=LATE)
     operator = TemporalJoinOperator(spec)
     for user in (1, 2, 3):
         change = Record(Change(RowKind.INSERT, user), None)
         operator.process_record(change, now_ms=0, source=BUILD)
     operator.process_watermark(PROCESSING_TIME, now_ms=0, source=BUILD)
+    return operator
+
+
+@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
+@given(batches=BATCHES)
+@settings(max_examples=15, deadline=None)
+def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
+    tmp_path_factory, emit_at_once, batches
+):
+    operator = static_join()
     expected = driven(operator, batches, emit_at_once, {"source": PROBE})
     job = EventJob(on_event(PLAN) if emit_at_once else PLAN, tmp_path_factory.mktemp("job"))
     steps = [({part: [click(*each) for each in b[part]] for part in b}, None) for b in batches]
@@ -405,16 +412,30 @@ def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
         assert [(each["partition"], each["offset"]) for each in outcome.late] == late
 
 
-@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
-@given(batches=BATCHES)
+WINDOWS = {
+    "tumble": ({"kind": WindowKind.TUMBLE}, TumblingWindows(10)),
+    "hop": ({"kind": WindowKind.HOP, "slide_ms": 4}, SlidingWindows(10, 4)),
+    "session": ({"kind": WindowKind.SESSION, "size_ms": 6}, SessionWindows(6)),
+}
+
+
+@pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
+@given(batches=BATCHES, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
 @settings(max_examples=15, deadline=None)
-def test_windows_are_those_of_the_window_operator(tmp_path_factory, emit_at_once, batches):
-    keyed = Stream().key_by(lambda value: value[2]).window(TumblingWindows(10))
-    counted = keyed.side_output_late_data(LATE)
+def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assigner, batches, mode):
+    lateness, emit_at_once = mode
+    keyed = Stream().key_by(lambda value: value[2]).window(assigner)
+    counted = keyed.allowed_lateness(lateness).side_output_late_data(LATE)
     operator = counted.process(lambda context, values: [(context.key, len(values))])
     expected = driven(operator, batches, emit_at_once, {})
-    plan = on_event(COUNTS) if emit_at_once else COUNTS
-    job = EventJob(plan, tmp_path_factory.mktemp("job"))
+    window = replace(COUNTS.window, lateness_ms=lateness, **shape)
+    plan = replace(COUNTS, window=window)
+    job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
+    check_windows(job, batches, expected)
+
+
+def check_windows(job, batches, expected):
+    """Each batch of `job` has the results and the late records that an operator gave for it."""
     steps = [({part: [click(*each) for each in b[part]] for part in b}, None) for b in batches]
     for (records, upto), wanted in zip([*steps, ({}, 2**63 - 1)], expected, strict=True):
         outcome = job.run(records, upto=upto)
@@ -422,7 +443,46 @@ def test_windows_are_those_of_the_window_operator(tmp_path_factory, emit_at_once
         late = [each.record.value[:2] for each in wanted if isinstance(each, SideRecord)]
         found = [
             (round((end - EPOCH.replace(tzinfo=None)).total_seconds() * 1000), user, n)
-            for end, user, n in outcome.rows
+            for (end, user, n), row_kind in zip(outcome.rows, outcome.kinds or (), strict=True)
+            if row_kind in {INSERT, UPDATE_AFTER}
         ]
         assert sorted(found) == sorted(rows)
-        assert [(each["partition"], each["offset"]) for each in outcome.late] == late
+        assert sorted((each["partition"], each["offset"]) for each in outcome.late) == sorted(late)
+
+
+class JoinThenCount:
+    """A temporal join with windows behind it, as one operator."""
+
+    def __init__(self, join, windows):
+        self._join = join
+        self._windows = windows
+
+    def _onwards(self, elements):
+        for each in elements:
+            if isinstance(each, Record):
+                joined = Record(each.value.probe, each.timestamp_ms)
+                yield from self._windows.process_record(joined, now_ms=0)
+            elif isinstance(each, Watermark):
+                yield from self._windows.process_watermark(each, now_ms=0)
+            else:
+                yield each
+
+    def process_record(self, record, *, now_ms, source):
+        return list(self._onwards(self._join.process_record(record, now_ms=now_ms, source=source)))
+
+    def process_watermark(self, watermark, *, now_ms, source):
+        told = self._join.process_watermark(watermark, now_ms=now_ms, source=source)
+        return list(self._onwards(told))
+
+
+@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
+@given(batches=BATCHES)
+@settings(max_examples=15, deadline=None)
+def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_once, batches):
+    keyed = Stream().key_by(lambda value: value[2]).window(TumblingWindows(10))
+    windows = keyed.process(lambda context, values: [(context.key, len(values))])
+    operator = JoinThenCount(static_join(), windows)
+    expected = driven(operator, batches, emit_at_once, {"source": PROBE})
+    plan = replace(COUNTS, joins=PLAN.joins, dimensions=PLAN.dimensions)
+    job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
+    check_windows(job, batches, expected)

@@ -104,7 +104,8 @@ class EventJob:
         counts = TaskCounts()
         answers = self._rest(detail, pin, moved, counts)
         self._keep(counts)
-        reports = [scanned, BatchReport({}, counts.values, ())]
+        staged = {name: (file,) for name, file in counts.files.items()}
+        reports = [scanned, BatchReport(staged, counts.values, ())]
         return self._outcome(answers, reports, before)
 
     def _pin(self, arrived: Arrived) -> Pin:

@@ -55,7 +55,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
             "partition": 0,
             "watermark_ms": AT_MS,
             "behind_ms": 40_000,
-            "text": "12,000 records wait for the watermark of dimension rates, partition 0, "
+            "text": '12,000 records wait for the watermark of dimension "rates", partition 0, '
             "which is 40 s behind",
         },
         **changes,
@@ -75,5 +75,14 @@ def windows(**changes: Any) -> dict[str, Any]:
         "next_window_ms": AT_MS + 40_000,
         "window_rows": 300,
         "late_records": 0,
+        "waits_for": {
+            "channel": "probe/0",
+            "input": "probe",
+            "partition": 0,
+            "watermark_ms": AT_MS,
+            "behind_ms": 40_000,
+            "text": "open windows wait for the watermark of the stream, partition 0, which is "
+            "40 s behind",
+        },
     }
     return released(**{**given, **changes})

@@ -1,13 +1,14 @@
 """Windows by the kernels, batch by batch, and by the operator that says what is right."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.arrivals import EVENT_TIME, RECORD
-from joins.kernels.row_kinds import DELETE, INSERT, SIGNS, UPDATE_AFTER
-from joins.kernels.windows import Advance, WindowSpec, compact, fire, partials, reads
+from joins.kernels.row_kinds import SIGNS
+from joins.kernels.windows import Advance, Fired, WindowSpec, compact, fire, partials, reads
 from joins.kernels.windows.spec import WindowAggregate, WindowKey
 from joins.plan import AggregateFunction, WindowKind
 from joins.types import SqlType, TypeName, arrow_type
@@ -19,6 +20,7 @@ from watermark.windows import SessionWindows, SlidingWindows, Stream
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)
 TIMESTAMP_3 = SqlType(TypeName.TIMESTAMP, 3)
+ENDLESS = MAX_TIMESTAMP
 LATE = OutputTag("late")
 
 
@@ -87,6 +89,7 @@ class KernelWindows:
     fired: list = field(default_factory=list)
     late: list = field(default_factory=list)
     read_tables: int = 0
+    on_fired: Callable[[Fired], object] = lambda each: None
 
     def __post_init__(self):
         self.now_ms = self.watermark_ms
@@ -127,6 +130,7 @@ class KernelWindows:
                 read.append(table)
         self.read_tables += len(read)
         fired = fire(self.spec, read, parts, advance)
+        self.on_fired(fired)
         self.late += fired.late.column("_offset").to_pylist()
         for row, kind, watermark_ms in zip(
             fired.rows.to_pylist(),
@@ -233,7 +237,3 @@ def by_key(changes):
     for change in changes:
         found.setdefault(change[1], []).append(change)
     return found
-
-
-ENDLESS = MAX_TIMESTAMP
-__all__ = ["DELETE", "INSERT", "UPDATE_AFTER"]

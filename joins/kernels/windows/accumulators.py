@@ -9,6 +9,7 @@ precision, which is more exact than Flink's sum.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -25,7 +26,8 @@ from joins.types import SqlType, TypeName, arrow_type
 
 Columns: TypeAlias = list[pa.Array]
 
-_WIDE_DIGITS = 76
+_MOST_DIGITS = 38
+_WIDE_DIGITS, _WIDE_BYTES = 76, 32
 
 
 class Accumulator(Protocol):
@@ -107,10 +109,10 @@ def _accumulator(item: WindowAggregate) -> Accumulator:
 def _plain(function: AggregateFunction, kind: SqlType, item: WindowAggregate) -> Accumulator:
     if function is AggregateFunction.COUNT:
         return _Count()
-    if function is AggregateFunction.SUM:
-        return _Sum.of(kind)
-    if function is AggregateFunction.AVG:
-        return _Average.of(kind, item.type)
+    if function in {AggregateFunction.SUM, AggregateFunction.AVG}:
+        decimal = kind.name is TypeName.DECIMAL
+        sums = _DecimalSum(kind.scale) if decimal else _Sum.of(kind)
+        return sums if function is AggregateFunction.SUM else _Average(sums, item.type)
     if function is AggregateFunction.LISTAGG:
         return _Joined(item.separator)
     return _Extreme(arrow_type(kind), function is AggregateFunction.MIN)
@@ -134,17 +136,12 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The sum and how many values: integers in 64 bits that wrap, DECIMAL exactly, FLOAT in double.
-
-    A DECIMAL sum that does not fit is NULL from then on, while its count says that there is one.
-    """
+    """The sum, and how many values it has: integers in 64 bits that wrap, floats in double."""
 
     types: tuple[pa.DataType, ...]
 
     @classmethod
     def of(cls, kind: SqlType) -> "_Sum":
-        if kind.name is TypeName.DECIMAL:
-            return cls((pa.decimal128(38, kind.scale), pa.int64()))
         floating = kind.name in {TypeName.FLOAT, TypeName.DOUBLE}
         return cls((pa.float64() if floating else pa.int64(), pa.int64()))
 
@@ -154,33 +151,52 @@ class _Sum:
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         sums, counts = columns
         added = _added(_integers(counts), groups)
-        if pa.types.is_decimal(self.types[0]):
-            lost = mask_of(sums.is_null()) & (_integers(counts) > 0)
-            broken = np.zeros(groups.count, dtype=np.bool_)
-            broken[groups.codes[lost]] = True
-            summed = null_where(_decimal_sums(sums, groups), (added == 0) | broken)
-        elif pa.types.is_floating(self.types[0]):
+        if pa.types.is_floating(sums.type):
             numbers = np.asarray(pc.fill_null(sums, 0.0).to_numpy(zero_copy_only=False))
             total = np.bincount(groups.codes, weights=numbers, minlength=groups.count)
-            summed = null_where(pa.array(total), added == 0)
         else:
-            summed = null_where(pa.array(_added(_integers(sums), groups)), added == 0)
-        return [summed, pa.array(added)]
+            total = _added(_integers(sums), groups)
+        return [null_where(pa.array(total), added == 0), pa.array(added)]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]
 
 
 @dataclass(frozen=True, slots=True)
+class _DecimalSum:
+    """The exact sum of decimals, whatever its size, and how many values it has.
+
+    It is kept as the bytes of a number of 76 digits, which tables have no type for.
+    """
+
+    scale: int
+    types: tuple[pa.DataType, ...] = (pa.binary(_WIDE_BYTES), pa.int64())
+
+    def lift(self, values: pa.Array) -> Columns:
+        wide = values.cast(pa.decimal256(_WIDE_DIGITS, self.scale))
+        counts = pa.array(_valid(values).astype(np.int64))
+        return [_viewed(wide, self.types[0]), counts]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        wide = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
+        sums = _grouped(wide, groups, "sum")
+        return [_viewed(sums, self.types[0]), pa.array(_added(_integers(columns[1]), groups))]
+
+    def result(self, columns: Columns) -> pa.Array:
+        """NULL where the sum has more than 38 digits."""
+        digits = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, 0))
+        limit = pa.scalar(Decimal(10**_MOST_DIGITS), pa.decimal256(_WIDE_DIGITS, 0))
+        fits = mask_of(pc.less(pc.abs(digits), limit))
+        sums = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
+        return null_where(sums, ~fits).cast(pa.decimal128(_MOST_DIGITS, self.scale))
+
+
+@dataclass(frozen=True, slots=True)
 class _Average:
     """A sum and a count, divided."""
 
-    sums: _Sum
+    sums: _Sum | _DecimalSum
     to: SqlType
-
-    @classmethod
-    def of(cls, kind: SqlType, to: SqlType) -> "_Average":
-        return cls(_Sum.of(kind), to)
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -193,7 +209,7 @@ class _Average:
         return self.sums.merge(columns, groups)
 
     def result(self, columns: Columns) -> pa.Array:
-        sums, counts = columns
+        sums, counts = self.sums.result(columns), columns[1]
         divisor = null_where(counts, _integers(counts) == 0)
         if pa.types.is_decimal(sums.type):
             wide = sums.cast(pa.decimal256(sums.type.precision, sums.type.scale))
@@ -299,15 +315,9 @@ def _added(numbers: npt.NDArray[np.int64], groups: Groups) -> npt.NDArray[np.int
     return total
 
 
-def _decimal_sums(sums: pa.Array, groups: Groups) -> pa.Array:
-    """Exact, NULL where the sum has more than 38 digits."""
-    wide = _grouped(sums.cast(pa.decimal256(_WIDE_DIGITS, sums.type.scale)), groups, "sum")
-    limit = pa.scalar(10**38, pa.decimal256(_WIDE_DIGITS, 0)).cast(pa.decimal256(_WIDE_DIGITS, 0))
-    unscaled = pa.Array.from_buffers(
-        pa.decimal256(_WIDE_DIGITS, 0), len(wide), wide.buffers(), wide.null_count, wide.offset
-    )
-    fits = mask_of(pc.less(pc.abs(unscaled), limit))
-    return null_where(wide, ~fits).cast(sums.type)
+def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same bytes as another type of that width."""
+    return pa.Array.from_buffers(kind, len(column), column.buffers()[:2], -1, column.offset)
 
 
 def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:

@@ -130,31 +130,31 @@ class _Fixed:
 
         Those that have nothing without late rows have the numbers behind the others.
         """
-        schema = state_schema(self.spec)
-        after = self.advance.after_ms
-        parts = [_up_to(table, after).select(schema.names) for table in (self.old, on_time)]
-        whole = pa.concat_tables([*parts, late.select(schema.names)]).combine_chunks()
+        names, after = state_schema(self.spec).names, self.advance.after_ms
+        parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
+        whole = pa.concat_tables([*parts, late.select(names)]).combine_chunks()
         groups = by_window(self.spec, whole)
         count = whole.num_rows - late.num_rows
-        codes = groups.codes[:count]
-        wanted = np.zeros(groups.count, dtype=np.bool_)
-        wanted[codes] = numbers(whole, DUE)[:count] > self.advance.before_ms
-        wanted[groups.codes[count:]] = True
-        rows = np.flatnonzero(wanted[codes])
-        present = np.unique(codes[rows])
-        place = np.full(groups.count, -1, dtype=np.int64)
-        place[present] = np.arange(len(present))
-        base_rows = whole.take(pa.array(rows)) if len(rows) < whole.num_rows else whole
-        base = merged(self.spec, base_rows, Groups(place[codes[rows]], len(present)))
-        lonely = np.setdiff1d(groups.codes[count:], present)
-        place[lonely] = len(present) + np.arange(len(lonely))
-        return base, Groups(place[groups.codes[count:]], len(present) + len(lonely))
+        of_rows, of_late = groups.codes[:count], groups.codes[count:]
+        wanted, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
+        has_rows[of_rows] = True
+        has_late[of_late] = True
+        wanted[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
+        present = has_rows & (wanted | has_late)
+        lonely = has_late & ~has_rows
+        place = np.empty(groups.count, dtype=np.int64)
+        place[present] = np.arange(present.sum())
+        place[lonely] = present.sum() + np.arange(lonely.sum())
+        rows = np.flatnonzero(present[of_rows])
+        base = whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        base = merged(self.spec, base, Groups(place[of_rows[rows]], int(present.sum())))
+        return base, Groups(place[of_late], int((present | lonely).sum()))
 
     def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> Emission:
         """Each late row fires its window, with what was there and all late rows up to it."""
-        count = base.num_rows
-        first = groups.codes < count
-        before = np.unique(groups.codes[first])
+        is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
+        is_late[groups.codes] = True
+        before = np.flatnonzero(is_late[: base.num_rows])
         rows = pa.concat_tables([base.take(pa.array(before)), late.select(base.schema.names)])
         codes = np.concatenate([before, groups.codes])
         order = np.argsort(codes, kind="stable")

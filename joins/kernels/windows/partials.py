@@ -78,10 +78,13 @@ class _Batch:
         windows = np.maximum(0, -(-reach // spec.slide_ms))
         last = latest + spec.size_ms - 1
         on_time = _counted(last, self.watermarks, spec.slide_ms, windows)
-        taken = _counted(keeps(last, spec.lateness_ms), self.watermarks, spec.slide_ms, windows)
         parts = [self._on_time(latest, on_time)]
-        if (taken > on_time).any():
-            parts.append(self._singly(latest, on_time, taken))
+        taken = on_time
+        if spec.lateness_ms:
+            keep = keeps(last, spec.lateness_ms)
+            taken = _counted(keep, self.watermarks, spec.slide_ms, windows)
+            if (taken > on_time).any():
+                parts.append(self._singly(latest, on_time, taken))
         table = pa.concat_tables(parts).combine_chunks()
         return Partials(_by_bucket(table), self._late(taken == 0))
 
@@ -184,10 +187,10 @@ class _Batch:
 
     def _late(self, nowhere: Mask) -> pa.Table:
         """The rows that went nowhere, if they are late: a row between two windows is not."""
+        if not nowhere.any():
+            return LATE.empty_table()
         late = nowhere & (keeps(self.times, self.spec.lateness_ms) <= self.watermarks)
         at = np.flatnonzero(late)
-        if len(at) == 0:
-            return LATE.empty_table()
         return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
 
     def _places(self, at: Rows) -> list[pa.Array]:

@@ -1,7 +1,7 @@
-"""Sessions of single keys, event by event, as the operator of `watermark.windows` has them.
+"""Sessions event by event, as the operator of `watermark.windows` has them.
 
-For the keys whose rows may be late, or whose sessions fire while rows still come. Only spans are
-moved here; which rows a session holds is a list of numbers, and what they add up to comes later.
+For those whose rows may be late, or that fire while rows still come. Only spans are moved here;
+which rows a session holds is a list of numbers, and what they add up to comes later.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(slots=True)
 class Play:
-    """All keys that are played through.
+    """All sessions that are played through.
 
     Attributes:
         sessions: those that are open, or fire yet, when the last of their parts has come.
@@ -75,8 +75,8 @@ class Play:
     sessions: list[Session] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
 
-    def key(self, sessions: Sequence[Span], parts: Sequence[Span]) -> None:
-        """One key: its open sessions, and its parts in order of arrival."""
+    def take(self, sessions: Sequence[Span], parts: Sequence[Span]) -> None:
+        """What may be one session in the end: open ones, and parts in order of arrival."""
         live = [Session(s.start_ms, s.end_ms, [s.row], s.fired) for s in sessions]
         for part in parts:
             live = self._reached(live, part.watermark_ms)

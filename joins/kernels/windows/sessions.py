@@ -1,9 +1,10 @@
 """Sessions that grow, merge and fire: the state of a bucket is its open sessions, all of them.
 
-Most keys are quiet: no session of theirs fires before the last of their rows has come, so the order
-of the rows does not matter, and spans are merged for all keys at once. The others, with rows that
-may be late or with sessions that have fired, are played through key by key (`session_play`); what
-their sessions hold is added up after that, again for all at once.
+Spans that touch, directly or through others, may come to be one session. Most such groups are
+quiet: none of their sessions fires before the last of their rows has come, so the order of the rows
+does not matter, and they are merged all at once. The others, with rows that may be late or with a
+session that has fired, are played through one by one (`session_play`); what their sessions hold is
+added up after that, again for all at once.
 
 A fired session that a later row merges into another one goes away: -D with what it had.
 """
@@ -36,7 +37,6 @@ from joins.kernels.windows.state import (
     living,
     merged,
     numbers,
-    state_schema,
 )
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -59,18 +59,13 @@ def fire_sessions(
     spec: WindowSpec, old: pa.Table, new: pa.Table, advance: Advance
 ) -> FiredSessions:
     """Take the parts `new`, in order of arrival, into the sessions `old`, and fire."""
-    names = state_schema(spec).names
-    rows = pa.concat_tables([old, new.select(names)]).combine_chunks()
-    keys = Groups.of([column(rows, name) for name in key_names(spec)], rows.num_rows)
-    bucket = _Bucket(spec, rows, keys, new, advance)
-    past = bucket.past()
-    by_hand = bucket.ordered(past)
-    play = bucket.play(np.flatnonzero(by_hand & ~past))
-    tables = [
-        rows.filter(pa.array(past)),
-        bucket.merged(np.flatnonzero(~by_hand & ~past)),
-        bucket.opened(play),
-    ]
+    rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
+    past = _past(rows, new)
+    gone, rows = rows.filter(pa.array(past)), rows.filter(pa.array(~past))
+    bucket = _Bucket(spec, rows, _spans(spec, rows), new, advance)
+    by_hand = bucket.ordered()
+    play = bucket.play(np.flatnonzero(by_hand))
+    tables = [gone, bucket.merged(np.flatnonzero(~by_hand)), bucket.opened(play)]
     sessions = pa.concat_tables(tables).combine_chunks()
     fired = mask_of(column(sessions, FIRED))
     fires = ~fired & (numbers(sessions, DUE) <= advance.after_ms)
@@ -79,17 +74,32 @@ def fire_sessions(
         by_steps(sessions.filter(pa.array(fires)), advance, INSERT),
     ]
     state = living(_with_fired(sessions, fired | fires), advance.after_ms)
-    late = new.select(LATE.names).take(pa.array(np.sort(play.late).astype(np.int64) - old.num_rows))
-    return FiredSessions(emissions, state, late)
+    late = np.sort(play.late).astype(np.int64) - bucket.sessions
+    return FiredSessions(emissions, state, new.select(LATE.names).take(pa.array(late)))
+
+
+def _past(rows: pa.Table, new: pa.Table) -> Mask:
+    """Sessions that are gone before the first of the batch's rows comes."""
+    found = np.zeros(rows.num_rows, dtype=np.bool_)
+    if new.num_rows:
+        count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
+        found[:count] = numbers(rows, KEEP)[:count] <= first_ms
+    return found
+
+
+def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
+    """Rows of one key that may come to be in one session; those of others never meet them."""
+    keys = Groups.of([column(rows, name) for name in key_names(spec)], rows.num_rows)
+    return connected(keys.codes, numbers(rows, START), numbers(rows, END))
 
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """The rows of a bucket: sessions first, then the batch's parts; `keys` groups them by key."""
+    """The rows of a bucket: sessions first, then the batch's parts; `spans` are what may meet."""
 
     spec: WindowSpec
     rows: pa.Table
-    keys: Groups
+    spans: Groups
     new: pa.Table
     advance: Advance
 
@@ -98,57 +108,47 @@ class _Bucket:
         """How many rows are sessions."""
         return int(self.rows.num_rows - self.new.num_rows)
 
-    def past(self) -> Mask:
-        """Sessions that are gone before the first of the batch's rows comes."""
-        found = np.zeros(self.rows.num_rows, dtype=np.bool_)
-        if self.new.num_rows:
-            count, first_ms = self.sessions, numbers(self.new, WATERMARK).min()
-            found[:count] = numbers(self.rows, KEEP)[:count] <= first_ms
-        return found
-
-    def ordered(self, past: Mask) -> Mask:
-        """The rows of keys for which the order of what happens matters."""
-        count, codes = self.sessions, self.keys.codes
-        seen = np.full(self.keys.count, MIN_TIMESTAMP)
+    def ordered(self) -> Mask:
+        """The rows of spans for which the order of what happens matters."""
+        count, codes = self.sessions, self.spans.codes
+        seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
         found = numbers(self.rows, END) - 1 <= seen[codes]
         found |= mask_of(column(self.rows, FIRED))
         found[count:] |= mask_of(column(self.new, IS_LATE))
-        found &= ~past
-        keys, grows = (np.zeros(self.keys.count, dtype=np.bool_) for _ in range(2))
-        keys[codes[found]] = True
+        matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
+        matters[codes[found]] = True
         grows[codes[count:]] = True
-        of_rows: Mask = (keys & grows)[codes]
+        of_rows: Mask = (matters & grows)[codes]
         return of_rows
 
     def merged(self, rows: Rows) -> pa.Table:
-        """The sessions that `rows` are together: those that overlap or touch are one."""
-        starts, ends = numbers(self.rows, START)[rows], numbers(self.rows, END)[rows]
-        groups = connected(self.keys.codes[rows], starts, ends)
+        """The sessions that `rows`, all of their spans, are together."""
+        groups = Groups.of([self.spans.codes[rows]], len(rows))
         table = self.rows if len(rows) == self.rows.num_rows else self.rows.take(pa.array(rows))
         if groups.are_rows:
             return table
         low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
-        np.minimum.at(low, groups.codes, starts)
-        np.maximum.at(high, groups.codes, ends)
+        np.minimum.at(low, groups.codes, numbers(table, START))
+        np.maximum.at(high, groups.codes, numbers(table, END))
         return _with_bounds(self.spec, merged(self.spec, table, groups), low, high)
 
     def play(self, rows: Rows) -> Play:
-        """The keys of `rows`, which are all rows that these keys have, one after the other."""
-        codes = self.keys.codes[rows]
+        """The spans of `rows`, which are all rows of theirs, one after the other."""
+        codes = self.spans.codes[rows]
         order = np.argsort(codes, kind="stable")
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
         play = Play(self.spec)
         if len(rows):
-            spans = self._spans(rows[order])
+            spans = self._listed(rows[order])
             for low, high in zip([0, *cuts], [*cuts, len(spans)], strict=True):
-                of_key = spans[low:high]
-                sessions = [each for each in of_key if each.row < self.sessions]
-                play.key(sessions, of_key[len(sessions) :])
+                of_span = spans[low:high]
+                sessions = [each for each in of_span if each.row < self.sessions]
+                play.take(sessions, of_span[len(sessions) :])
         return play
 
     def opened(self, play: Play) -> pa.Table:
-        """The sessions that are left of keys that were played through."""
+        """The sessions that are left of spans that were played through."""
         sessions = play.sessions
         starts = np.array([each.start_ms for each in sessions], dtype=np.int64)
         ends = np.array([each.end_ms for each in sessions], dtype=np.int64)
@@ -157,7 +157,7 @@ class _Bucket:
         return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
 
     def emission(self, changes: Sequence[Change]) -> Emission:
-        """What keys that were played through have emitted on the way."""
+        """What spans that were played through have emitted on the way."""
         starts = np.array([each.start_ms for each in changes], dtype=np.int64)
         ends = np.array([each.end_ms for each in changes], dtype=np.int64)
         added = self._added([each.rows for each in changes])
@@ -173,7 +173,7 @@ class _Bucket:
             np.where(by_part, seen, self.advance.held(steps)),
         )
 
-    def _spans(self, rows: Rows) -> list[Span]:
+    def _listed(self, rows: Rows) -> list[Span]:
         watermarks = np.full(self.rows.num_rows, MIN_TIMESTAMP)
         watermarks[self.sessions :] = numbers(self.new, WATERMARK)
         columns = (

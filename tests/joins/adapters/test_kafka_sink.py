@@ -10,7 +10,7 @@ import pytest
 from joins.adapters.kafka_sink import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
 from joins.plan import KafkaFormat, KafkaOptions, KafkaSink
 from joins.probe_task import DEAD_LETTERS
-from joins.row_files import RowFiles
+from joins.row_files import ROWS, RowFiles
 from tests.support.probe import PIN, probe_task
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
 
@@ -67,7 +67,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     report = writer.run(frame, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert report.counts == {**joined, "records": 4, "bytes": 40}
-    assert list(report.files) == [DEAD_LETTERS]
+    assert [len(report.files[name]) for name in (ROWS, DEAD_LETTERS)] == [1, 1]
     assert consume(kafka.bootstrap_servers, topics[1]) == []
     writer.commit(report, PIN, 2)
     assert writer.committed_counts(PIN) == report.counts

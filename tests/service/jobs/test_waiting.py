@@ -206,8 +206,8 @@ WAITS = {
     "records_wait_for_a_table_in_event_time": (
         opened(event_time=event_time()),
         "rows-released",
-        "12,000 records wait for the watermark of dimension rates, partition 0, which is 40 s "
-        "behind; the partition is not idle, its newest came at 2023-11-14T22:14:10.000Z.",
+        '12,000 records wait for the watermark of dimension "rates", partition 0, which is 40 s '
+        "behind; the partition is not idle, quiet since 2023-11-14T22:14:10.000Z.",
     ),
     "a_partition_has_not_given_a_watermark": (
         opened(event_time=event_time(channels=[generator("probe/1", None)])),
@@ -218,7 +218,8 @@ WAITS = {
         opened(event_time=windows()),
         "windows-fired",
         "No window has fired yet: the next window ends at 2023-11-14T22:14:00.000Z, the "
-        "watermark is 2023-11-14T22:13:20.000Z.",
+        "watermark is 2023-11-14T22:13:20.000Z; open windows wait for the watermark of the "
+        "stream, partition 0, which is 40 s behind.",
     ),
     "all_records_are_late": (
         opened(event_time=released(), probe=joining(lag_records=7, joined_records=0)),

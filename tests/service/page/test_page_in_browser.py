@@ -9,9 +9,11 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.client import Client
+from service.credentials import Credentials
 from service.jobs.job import DesiredState, JobError, JobState
 from service.jobs.layout import JobLayout
 from service.jobs.store import Change
+from service.tokens import NewToken, Scope
 from tests.support.browser import open_browser
 from tests.support.control_plane import (
     HOOKS,
@@ -21,6 +23,7 @@ from tests.support.control_plane import (
     script,
     settings_in,
 )
+from tests.support.event_time import event_time, windows
 from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
 from tests.support.told_runner import COMMAND, tell
 from tests.support.wait import wait_until
@@ -254,6 +257,109 @@ def test_an_unknown_job_is_an_error_with_a_way_back(plane, shaken):
     browser.until("There is no such view")
 
 
+def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, browser):
+    job_id = plane.submit(script(), "as of")
+    now_ms = time.time_ns() // 1_000_000
+    plane.tell(job_id, **joining(now_ms), event_time=event_time(waiting_rows=11_999))
+    browser.open(job_url(plane, job_id))
+    panel = browser.until("11,999 (about 468.8 KiB)", "#event-time")
+    assert 'records wait for the watermark of dimension "rates", partition 0' in panel
+    assert "late records\n7" in panel
+    assert "open windows" not in panel
+    rows = browser.run(_CELLS, "#event-time tbody tr")
+    assert [row[:3] for row in rows][1] == ["probe/1", "IDLE", "none yet"]
+    assert rows[1][3] == DASH
+    assert [row[0] for row in rows] == ["probe/0", "probe/1", "rates/0"]
+    browser.until("which is 40 s behind; the partition is not idle", "#why")
+    plane.tell(job_id, **joining(now_ms), event_time=windows(watermark_ms=2**63 - 1))
+    panel = browser.until("300 rows of state", "#event-time")
+    assert "combined watermark\nMAX, the end of the stream" in panel
+    assert "next window ends" in panel
+    browser.screen(PHONE)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE
+
+
+# Orders
+# --------------------------------------------------------------------------------------------------
+
+
+def buttons(browser):
+    """The orders that can be chosen."""
+    script = "return [...document.querySelectorAll('[data-order]')].filter((e) => !e.disabled)"
+    return browser.run(f"{script}.map((e) => e.innerText)")
+
+
+def test_a_job_is_paused_resumed_and_stopped_each_after_a_question(plane, browser):
+    job_id = plane.submit(script(), "ordered")
+    plane.tell(job_id, **joining(time.time_ns() // 1_000_000))
+    browser.open(job_url(plane, job_id))
+    browser.until("JOINING", ".title")
+    assert buttons(browser) == ["Pause", "Stop"]
+    browser.find("[data-order=stop]").click()
+    assert "Its runner ends after the batch" in browser.until("Stop this job?", ".orders")
+    focused = "return document.activeElement.dataset.action"
+    browser.wait(lambda: browser.run(focused) == "order-no", "No has the focus")
+    browser.press(Keys.ESCAPE)
+    browser.wait(lambda: "Stop this job?" not in browser.text(".orders"), "no question any more")
+    assert plane.client.job(job_id)["desired_state"] == "RUNNING"
+    for order, state, then in (
+        ("pause", "PAUSED", ["Resume", "Stop"]),
+        ("resume", "JOINING", ["Pause", "Stop"]),
+        ("stop", "STOPPED", ["Resume"]),
+        ("resume", "JOINING", ["Pause", "Stop"]),
+    ):
+        browser.find(f"[data-order={order}]").click()
+        browser.until("Yes,", ".orders")
+        browser.find("[data-action=order-yes]").click()
+        browser.until(state, ".title .state")
+        browser.wait(lambda then=then: buttons(browser) == then, f"{then} can be chosen")
+        assert "?" not in browser.text(".orders")
+
+
+ALLOWED = {
+    ("JOINING", "RUNNING"): ["pause", "stop"],
+    ("STALLED", "RUNNING"): ["pause", "stop"],
+    ("JOINING", "PAUSED"): ["resume", "stop"],
+    ("PAUSED", "PAUSED"): ["resume", "stop"],
+    ("STOPPED", "STOPPED"): ["resume"],
+    ("FAILED", "STOPPED"): ["resume"],
+    ("FINISHED", "RUNNING"): [],
+    ("STOPPED", "REMOVED"): [],
+}
+
+
+def test_only_what_a_state_allows_can_be_ordered(plane, browser):
+    browser.open(plane.url)
+    jobs = [{"state": state, "desired_state": wanted} for state, wanted in ALLOWED]
+    body = """
+      const names = (may) => Object.keys(may).filter((name) => may[name]);
+      return a[0].map((job) => names(m.allowed(job)));
+    """
+    assert browser.call("orders.js", body, jobs) == list(ALLOWED.values())
+
+
+def test_who_may_only_look_is_told_what_an_order_needs(tmp_path, shaken):
+    browser = shaken  # the refusal is in its console
+    with control_plane(tmp_path / "data", auth_required=True) as plane:
+        tokens = {
+            scope: plane.services.store.tokens.create(NewToken("night shift", scope))[1]
+            for scope in (Scope.VIEWER, Scope.OPERATOR)
+        }
+        with Client(plane.url, Credentials(tokens[Scope.OPERATOR])) as client:
+            job_id = client.submit(script(), "watched")["id"]
+        browser.open(f"{plane.url}/#/jobs/{job_id}")
+        browser.until("This control plane asks for a token", "main")
+        browser.find("#token").send_keys(tokens[Scope.VIEWER], Keys.ENTER)
+        browser.until("watched", ".title")
+        browser.find("[data-order=stop]").click()
+        browser.until("Yes,", ".orders")
+        browser.find("[data-action=order-yes]").click()
+        told = browser.until("The order was not carried out", ".orders")
+        assert 'has scope "viewer", expected "operator"' in told
+        assert "Use a token with scope operator" in told
+        browser.find("[data-action=forget]").click()
+
+
 # How it can be read and used
 # --------------------------------------------------------------------------------------------------
 
@@ -328,10 +434,9 @@ def test_a_control_plane_that_goes_and_comes_back_is_told_as_it_is(plane, shaken
 
 
 def test_a_token_is_asked_for_kept_in_the_tab_and_sent_as_a_header(tmp_path, shaken):
-    tokens = pytest.importorskip("service.tokens")
     browser = shaken  # each 401 is in its console
     with control_plane(tmp_path / "data", auth_required=True) as plane:
-        wanted = tokens.NewToken("night shift", tokens.Scope.VIEWER)
+        wanted = NewToken("night shift", Scope.VIEWER)
         token = plane.services.store.tokens.create(wanted)[1]
         browser.open(plane.url)
         browser.until("This control plane asks for a token", "main")
@@ -493,6 +598,10 @@ def test_the_pace_of_a_copy_is_told_once_it_is_known(plane, browser):
     assert browser.call("pace.js", body, [[0, 0], [1000, 5000]]) == {}
 
 
+_CELLS = """
+  return [...document.querySelectorAll(arguments[0])].map((row) =>
+    [...row.children].map((cell) => cell.innerText.trim()));
+"""
 _LUMINANCE = """
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgb = (colour) => {

@@ -63,6 +63,12 @@ def test_planned_expression_evaluates_to_its_type(text, row):
     roots = [item.expression for item in (*made.probe.computed_fields, *made.output)]
     roots += [key.probe for join in made.joins for key in join.keys]
     roots += [join.condition for join in made.joins if join.condition is not None]
+    watermarks = (made.probe.watermark, *(d.watermark for d in made.dimensions))
+    roots += [watermark.expression for watermark in watermarks if watermark is not None]
+    if made.window is not None:
+        roots += [key.expression for key in made.window.keys]
+        parts = [part for a in made.window.aggregates for part in (a.argument, a.where)]
+        roots += [part for part in (*parts, made.window.having) if part is not None]
     for root in roots:
         result = evaluate_rows(root, Scope(column_of(row), 1, 1_700_000_000_123))
         assert result.values.type == arrow_type(root.type)

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,9 @@ TOKENS = re.findall(r"'[^']*'|\w+|\s+|\S", GOOD)
 EXTRA = (
     "WITH FOR NOT NULL ( ) BETWEEN IN LIKE IS DISTINCT EXTRACT TRIM 1e5 .5 x'0a' ` ' -- /* */ "
     "${env:X} DATE INTERVAL * CREATE DROP VIEW LATERAL /*+ OPTIONS */ EXPLAIN DESCRIBE SHOW LIMIT "
-    "7 EXECUTE STATEMENT SET BEGIN END; RESET STOP JOB INCLUDING ALL"
+    "7 EXECUTE STATEMENT SET BEGIN END; RESET STOP JOB INCLUDING ALL WATERMARK SECOND MINUTE TO "
+    "TABLE TUMBLE HOP SESSION DESCRIPTOR => GROUP BY HAVING window_start window_end COUNT SUM "
+    "DISTINCT LISTAGG FILTER PARTITION '1:30' p"
 )
 WORDS = sorted({token for token in TOKENS if not token.isspace()} | set(EXTRA.split()))
 
@@ -68,3 +71,18 @@ def test_a_damaged_script_is_planned_or_refused(data):
 
 def test_the_undamaged_script_is_planned():
     assert plan(GOOD).name == "o"
+
+
+WINDOWED = (Path(__file__).parent / "cases" / "window_of_a_join.sql").read_text().partition("\n")[2]
+PARTS = re.findall(r"'[^']*'|\w+|\s+|\S", WINDOWED)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_damaged_window_is_planned_or_refused(data):
+    tokens = list(PARTS)
+    start = tokens.index("VIEW")
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(start, len(tokens) - 1))
+        tokens[at] = data.draw(st.sampled_from([*WORDS, "", tokens[at] * 2]))
+    plans_or_refuses("".join(tokens))

@@ -111,6 +111,9 @@ def check_allowed(plan):
     assert all(isinstance(source, OUTSIDE) for source in ends)
     assert isinstance(plan.sink, SINKS)
     assert {key for key, _ in plan.settings} <= set(SETTINGS)
+    late = plan.probe.late_records_path
+    assert late is None or re.fullmatch(r"(file:///)?[\w=+,@./-]+", late, re.ASCII)
+    assert late is None or ".." not in late.split("/")
     for part in parts_of(plan):
         if isinstance(part, Call):
             assert part.function in CALLS

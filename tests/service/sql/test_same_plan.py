@@ -15,6 +15,11 @@ CHAIN = (
     f"INSERT INTO o SELECT b.name, s.k FROM s JOIN d {TIMED} AS a ON s.k = a.id "
     f"LEFT JOIN d {TIMED} AS b ON a.name = b.name AND b.id > s.k WHERE s.ok AND a.price > 1"
 )
+TUMBLED = "TABLE(TUMBLE(TABLE s, DESCRIPTOR(p), INTERVAL '1' MINUTE))"
+WINDOWED = (
+    f"INSERT INTO o SELECT t, COUNT(*) FROM {TUMBLED} GROUP BY window_start, window_end, t "
+    "HAVING t > 'a'"
+)
 SAME = {
     "table_function": (INNER, INNER.replace(f"d {TIMED}", "LATERAL TABLE(d(s.p))")),
     "table_function_left": (LEFT, LEFT.replace(f"d {TIMED}", "LATERAL TABLE(d(p)) AS d")),
@@ -51,6 +56,27 @@ SAME = {
         f"{LEFT} AND d.price > 1",
         "CREATE VIEW v (key, label) AS SELECT id, name FROM d WHERE price > 1; "
         f"INSERT INTO o SELECT v.label, s.k FROM s LEFT JOIN v {TIMED} ON s.k = v.key",
+    ),
+    "window_in_a_view": (
+        WINDOWED,
+        f"CREATE VIEW v AS SELECT window_start AS a, window_end AS b, t AS x FROM {TUMBLED}; "
+        "INSERT INTO o SELECT x, COUNT(*) FROM v GROUP BY a, b, x HAVING x > 'a'",
+    ),
+    "window_aggregated_in_a_view": (
+        WINDOWED,
+        f"CREATE VIEW v AS SELECT t AS x, COUNT(*) AS y FROM {TUMBLED} "
+        "GROUP BY window_start, window_end, t; INSERT INTO o SELECT x, y FROM v WHERE x > 'a'",
+    ),
+    "window_of_a_view": (
+        WINDOWED.replace("GROUP", "WHERE ok GROUP"),
+        "CREATE VIEW v AS SELECT p AS at, t FROM s WHERE ok; "
+        + WINDOWED.replace("TABLE s", "TABLE v").replace("(p)", "(at)").replace("AS s", "AS v"),
+    ),
+    "window_with_named_arguments": (
+        WINDOWED,
+        WINDOWED.replace("TABLE s", "DATA => TABLE s")
+        .replace("DESCRIPTOR", "TIMECOL => DESCRIPTOR")
+        .replace("INTERVAL", "SIZE => INTERVAL"),
     ),
     "statement_set": (INNER, f"EXECUTE STATEMENT SET BEGIN {INNER}; END"),
     "questions_before": (INNER, f"SHOW TABLES; DESCRIBE d; EXPLAIN {LEFT}; SET; {INNER}"),

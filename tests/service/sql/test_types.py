@@ -40,6 +40,14 @@ def roots_of(made: JoinPlan):
         yield from (key.probe for key in join.keys)
         yield join.condition
     yield made.where
+    for watermark in (made.probe.watermark, *(d.watermark for d in made.dimensions)):
+        if watermark is not None:
+            yield watermark.expression
+    if made.window is not None:
+        yield from (key.expression for key in made.window.keys)
+        for item in made.window.aggregates:
+            yield from (item.argument, item.where)
+        yield made.window.having
     yield from (column.expression for column in made.output)
 
 

@@ -1,4 +1,4 @@
--- error: option "format" is "debezium-json", expected json
+-- error: table "s" has format debezium-json, which cannot be read
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

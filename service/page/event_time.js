@@ -1,0 +1,81 @@
+// Event time: each partition's watermark, the combined one, and what waits for it.
+
+import { h } from "./dom.js";
+import { bytes, count, duration, isBound, many, plain } from "./format.js";
+import { cell, facts, panel, said, shape, table, time } from "./parts.js";
+
+const HEADS = ["Channel", "Status", "Watermark", "Behind the clock", "Active at"];
+
+/** The panel; nothing for a job whose records wait for no watermark. */
+export function eventTime({ job, nowMs }) {
+  const { event_time: found } = job;
+  if (!found) return null;
+  const cause = found.waits_for;
+  return panel(
+    "event-time",
+    "Event time",
+    cause && h("p", { class: "sentence" }, shape("…"), said(cause.text)),
+    facts([
+      ["combined watermark", combined(found)],
+      ["waiting records", waiting(found)],
+      ["oldest of them", found.oldest_waiting_ms === null ? null : instant(found.oldest_waiting_ms)],
+      ...windows(found),
+      ["late records", late(found.late_records)],
+    ]),
+    found.inputs?.length > 0 && h("p", { class: "quiet" }, inputs(found.inputs)),
+    found.channels?.length > 0 &&
+      table("Watermarks of the channels", HEADS, found.channels.map((channel) => row(channel, nowMs))),
+  );
+}
+
+function combined({ watermark_ms: at, use_processing_time: isClock }) {
+  return [instant(at), isClock ? ", and processing time" : null];
+}
+
+function waiting({ waiting_rows: rows, waiting_bytes: size }) {
+  return [h("strong", { class: "big" }, count(rows)), size ? ` (about ${bytes(size)})` : null];
+}
+
+function windows({ window_watermark_ms: at, window_rows: rows, next_window_ms: next, fired_rows: fired }) {
+  if (at === null && !rows) return [];
+  return [
+    ["open windows", `${many(rows, "row")} of state`],
+    ["next window ends", next === null ? "none is open" : instant(next)],
+    ["rows out of windows", count(fired)],
+  ];
+}
+
+function late(records) {
+  return records ? h("strong", { class: "warn" }, count(records)) : count(records ?? 0);
+}
+
+function inputs(found) {
+  return found.map(({ input, status, watermark_ms: at, use_processing_time: isClock }, place) => [
+    place > 0 && " · ",
+    said(input),
+    ` is ${plain(status)} at `,
+    isClock ? "processing time" : instant(at),
+  ]);
+}
+
+function row(channel, nowMs) {
+  const { status, aligned, watermark_ms: at, active_at_ms: active } = channel;
+  const isIdle = status === "IDLE";
+  const isHolding = !isIdle && at === null;
+  return h(
+    "tr",
+    { "data-key": channel.channel },
+    cell("Channel", said(channel.channel)),
+    cell("Status", plain(status), aligned === false ? ", not aligned" : null),
+    cell("Watermark", h("span", { class: isHolding ? "warn" : null }, instant(at))),
+    cell("Behind the clock", at === null || isBound(at) ? "–" : duration(nowMs - at)),
+    cell("Active at", Number.isFinite(active) ? time(active) : "–"),
+  );
+}
+
+/** An instant of event time, which may be a bound or none. */
+function instant(at) {
+  if (at === null || at === undefined) return "none yet";
+  if (isBound(at)) return at < 0 ? "MIN" : "MAX, the end of the stream";
+  return time(at);
+}

@@ -1,0 +1,229 @@
+"""`sluice sql` over a real control plane: from a script, from -e, and at a prompt."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+
+from service.cli_output import show_json
+from service.cli_prompt import Prompt, completions, is_whole
+from service.cli_sql import Conversation
+from service.client import Client, RefusedError
+from service.sql.errors import SqlError
+from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.wait import wait_until
+
+DECLARED, _, INSERT = script().rpartition("INSERT")
+INSERT = f"INSERT{INSERT}"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            yield running
+
+
+@pytest.fixture
+def client(plane):
+    with Client(plane.url) as found:
+        yield found
+
+
+@pytest.fixture
+def talk(client):
+    """A conversation, and what it was told."""
+    told = []
+    return Conversation(client, told.append, 60.0), told
+
+
+def test_each_statement_sees_what_those_before_it_have_declared(talk, client):
+    carry, told = talk[0].carry_out, talk[1]
+    carry(f"{DECLARED} SHOW TABLES; DESCRIBE users; EXPLAIN {INSERT}")
+    tables, described, explained = told
+    assert [row[0] for row in tables["rows"]] == list(talk[0].names)
+    assert described["rows"][0][:2] == ["user_id", "BIGINT"]
+    assert ["INTO enriched blackhole()"] in explained["rows"]
+    carry("DROP TABLE users;")
+    assert "users" not in talk[0].names
+    with pytest.raises(RefusedError, match='unknown table "users"'):
+        carry("DESCRIBE users;")
+    assert client.jobs() == []
+    assert len(told) == 3
+
+
+def test_an_insert_is_submitted_and_a_job_is_stopped(talk, client):
+    carry, told = talk[0].carry_out, talk[1]
+    carry(f"SET 'pipeline.name'='typed'; {DECLARED}")
+    carry(INSERT)
+    ((job_id,),) = told[-1]["rows"]
+    assert client.job(job_id)["name"] == "typed"
+    carry(f"SHOW JOBS; STOP JOB '{job_id}';")
+    assert [row[:2] for row in told[-2]["rows"]] == [[job_id, "typed"]]
+    wait_until(lambda: client.job(job_id)["state"] == "STOPPED", deadline_s=60)
+    client.remove(job_id)
+
+
+def test_a_fault_in_the_grammar_keeps_all_from_being_done(talk, client):
+    with pytest.raises(SqlError) as told:
+        talk[0].carry_out(f"{DECLARED}\n{INSERT};\nSHOW TABELS;")
+    assert told.value.line == script().count("\n") + 3
+    assert (client.jobs(), talk[1], talk[0].names) == ([], [], ())
+
+
+def test_a_refusal_keeps_what_was_declared_before_it(talk):
+    carry, told = talk[0].carry_out, talk[1]
+    with pytest.raises(RefusedError, match="nowhere"):
+        carry(f"{DECLARED} SHOW VIEWS; DESCRIBE nowhere; SHOW TABLES")
+    assert [found["statement"] for found in told] == ["SHOW VIEWS"]
+    carry("DESC users")
+    assert told[-1]["statement"] == "DESCRIBE"
+
+
+def test_a_preview_shows_its_rows_and_is_removed(talk, client):
+    carry, told = talk[0].carry_out, talk[1]
+    query = INSERT.removeprefix("INSERT INTO enriched")
+    carry(f"SET 'pipeline.name'='looks'; {DECLARED} {query}")
+    assert told[-1]["rows"] == [["+I[1, \u202e2]"], ["-U[1, null]"]]
+    assert client.jobs() == []
+
+
+def sluice(plane, *arguments, text=""):
+    return subprocess.run(
+        [sys.executable, "-m", "service.cli", "sql", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env={**os.environ, "SLUICE_SERVER": plane.url},
+    )
+
+
+def test_a_pipe_gets_tables_or_a_document_a_statement(plane, tmp_path):
+    shown = sluice(plane, text=f"{DECLARED} SHOW TABLES;")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines()[1:] == ["clicks", "enriched", "users"]
+    file = tmp_path / "ask.sql"
+    file.write_text(f"{DECLARED} SHOW TABLES;")
+    document = json.loads(sluice(plane, str(file), "-o", "json").stdout)
+    assert document["rows"] == [["clicks"], ["enriched"], ["users"]]
+    empty = sluice(plane, "-e", "SHOW JOBS")
+    assert "job id" in empty.stdout
+    assert empty.stderr == "(no rows)\n"
+    wrong = sluice(plane, "-e", "SHOW TABELS")
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("error: ")
+    assert "hint: " in wrong.stderr
+    assert sluice(plane, str(file), "-e", "SET").returncode == 2
+
+
+# The prompt
+# --------------------------------------------------------------------------------------------------
+
+
+def typed(*lines):
+    """A terminal at which these lines are typed; an exception is a key such as Ctrl-C."""
+    left = list(lines)
+
+    def read(prompt):
+        if not left:
+            raise EOFError
+        line = left.pop(0)
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+    return read
+
+
+def test_a_prompt_takes_lines_until_a_semicolon_and_survives_refusals(talk, capsys):
+    lines = ("help", "SHOW", "TABELS;", "SHOW 'half", KeyboardInterrupt(), "SHOW", "JOBS;", "quit")
+    Prompt(talk[0], typed(*lines, "SHOW VIEWS;")).run()
+    said = capsys.readouterr().err
+    assert "INSERT INTO …     submits a job" in said
+    assert 'error: expected what to show, found "TABELS"\n  TABELS;\n  ^\nhint: ' in said
+    assert [found["statement"] for found in talk[1]] == ["SHOW JOBS"]
+
+
+WHOLE = {
+    "closed": ("SHOW JOBS;", True),
+    "closed_behind_a_comment": ("SHOW JOBS -- now\n;", True),
+    "open": ("SHOW JOBS", False),
+    "half_a_string": ("SET 'a;", False),
+    "half_a_comment": ("SHOW JOBS /* ;", False),
+    "in_a_statement_set": ("BEGIN STATEMENT SET; INSERT INTO a SELECT 1;", False),
+    "nothing": (" ; ", False),
+}
+
+
+@pytest.mark.parametrize(("text", "whole"), WHOLE.values(), ids=WHOLE)
+def test_a_statement_ends_with_its_semicolon(text, whole):
+    assert is_whole(text) is whole
+
+
+def test_keywords_and_names_are_completed_in_the_case_that_is_typed():
+    names = ("describe_me", "users")
+    assert completions("desc", names) == ["describe", "describe_me"]
+    assert completions("DESC", names) == ["DESCRIBE", "describe_me"]
+    assert completions("us", names) == ["users"]
+    assert completions("zz", names) == []
+
+
+def test_a_terminal_has_history_without_passwords_and_completion(plane, tmp_path):
+    lines = ["SHOW FUN\t;", "SET 'x.password' = 'open sesame';", "quit"]
+    leader, follower = pty.openpty()
+    environment = {
+        **os.environ,
+        "SLUICE_SERVER": plane.url,
+        "XDG_STATE_HOME": str(tmp_path),
+        "TERM": "xterm",
+    }
+    program = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "sql"],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=ROOT,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(follower)
+    seen = b""
+    try:
+        for line in lines:
+            seen = until(leader, b"sluice> ")
+            os.write(leader, line.encode() + b"\n")
+        assert program.wait(60) == 0
+    finally:
+        program.kill()
+        os.close(leader)
+    history = tmp_path / "sluice/sql_history"
+    kept = history.read_text()
+    assert "SHOW FUNCTIONS;" in kept
+    assert "password" in kept
+    assert "sesame" not in kept
+    assert history.stat().st_mode & 0o077 == 0
+    assert b"error: " in seen
+
+
+def until(leader, wanted):
+    """What a terminal shows up to `wanted`."""
+    seen, deadline = b"", time.monotonic() + 60
+    while wanted not in seen:
+        assert time.monotonic() < deadline, seen
+        seen += os.read(leader, 4096)
+    return seen
+
+
+def test_json_is_one_document_a_statement(client, capsys):
+    Conversation(client, show_json, 60.0).carry_out("SHOW JOBS; SHOW VIEWS")
+    found = capsys.readouterr().out
+    first, end = json.JSONDecoder().raw_decode(found)
+    second = json.loads(found[end:])
+    assert [first["statement"], second["statement"]] == ["SHOW JOBS", "SHOW VIEWS"]
