@@ -33,6 +33,10 @@ from joins.requests import Request
 from watermark.errors import SluiceError
 
 MOST_LETTERS = 10_000
+_GOES_THROUGH_STATE = (
+    "records of a job with event time or windows go through its state: send the record to the "
+    "topic again"
+)
 
 _log = structlog.get_logger(__name__)
 _RECORDS = pa.schema(
@@ -266,6 +270,9 @@ class _Run:
             indexes = self._indexes.of(pin.versions)
         except (UnknownBatchError, PinnedVersionExpiredError) as exc:
             self._fail(chosen, exc.message)
+            return None
+        if pin.event is not None:
+            self._fail(chosen, _GOES_THROUGH_STATE)
             return None
         known = [c for c in chosen if self._is_usable(c, found)]
         if not known:

@@ -10,7 +10,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joins.adapters.delta_log import OWN_TABLE_PROPERTIES, DeltaLog, create_table
+from joins.adapters.delta_log import INTERNAL_TABLE_PROPERTIES, DeltaLog, create_table
 from joins.build_side import (
     BuildHooks,
     BuildSettings,
@@ -105,7 +105,7 @@ class DimensionRuntime:
     def open(self) -> None:
         """Create the tables, fence older runners and read the committed state back."""
         schema = changelog_schema(self._task.columns)
-        create_table(self.places.changelog, schema, properties=OWN_TABLE_PROPERTIES)
+        create_table(self.places.changelog, schema, properties=INTERNAL_TABLE_PROPERTIES)
         Fold.create(self.places.current, schema)
         self.changelog.commit_epoch(self._task.epoch)
         self._read_back()

@@ -15,6 +15,7 @@ commit.
 
 import json
 import shutil
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -100,7 +101,8 @@ class EventBatchParts:
     """What event batches are run with.
 
     Attributes:
-        session: Spark's, with a configuration of its own.
+        session: Spark's, for everything but reading.
+        reader: the session that reads Kafka, from `reading_session`.
         writer: of the output.
         lookups: bring the rows of dimensions without an index.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
@@ -109,6 +111,7 @@ class EventBatchParts:
     """
 
     session: SparkSession
+    reader: SparkSession
     spec: EventSpec
     task: EventTask
     kafka: KafkaOptions
@@ -134,12 +137,28 @@ class EventOutcome:
     state: EventState
 
 
+def reading_session(spark: SparkSession) -> SparkSession:
+    """A session whose batch reads of Kafka are those that Spark's streaming uses.
+
+    By default Spark reads batches with its older source, which makes an external row and back again
+    of each record.
+    """
+    session = spark.newSession()
+    session.conf.set("spark.sql.sources.useV1SourceList", "")
+    return session
+
+
 class EventBatches:
-    """Runs batches of one job; one at a time."""
+    """Runs batches of one job; one at a time.
+
+    All of them read under one consumer group, which nobody joins, so that executors keep their
+    consumers from batch to batch.
+    """
 
     def __init__(self, parts: EventBatchParts) -> None:
         self._parts = parts
         self._tables = parts.tables
+        self._group = f"spark-kafka-source-{uuid.uuid4()}"
 
     def committed(self, pin: Pin) -> EventOutcome | None:
         """What the batch of `pin` has done, if its output is complete.
@@ -237,8 +256,9 @@ class EventBatches:
             return None
         topic, start = pin.topic, {p: pin.start_offsets.get(p, 0) for p in wanted}
         reader = (
-            self._parts.session.read.format("kafka")
+            self._parts.reader.read.format("kafka")
             .options(**reader_options(self._parts.kafka))
+            .option("kafka.group.id", self._group)
             .option("assign", json.dumps({topic: sorted(wanted)}))
             .option("startingOffsets", json.dumps({topic: offsets_text(start)}))
             .option("endingOffsets", json.dumps({topic: offsets_text(wanted)}))

@@ -7,8 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from joins.dimension import DimensionRuntime
-from joins.event_batch import EventBatches, EventBatchParts, EventTables
-from joins.event_loop import EventLoop, EventParts
+from joins.event_batch import EventBatches, EventBatchParts, EventTables, reading_session
+from joins.event_loop import EventLoop
+from joins.event_plan import EventParts
 from joins.event_state import EventSpec
 from joins.event_task import EventTask
 from joins.event_view import EventView
@@ -55,6 +56,7 @@ class EventSide:
         batches = EventBatches(
             EventBatchParts(
                 session=spark.newSession(),
+                reader=reading_session(spark),
                 spec=job.spec,
                 task=job.task,
                 kafka=settings.kafka,

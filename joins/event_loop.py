@@ -12,8 +12,7 @@ again under its pin before anything else, also by a later runner.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -21,69 +20,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.bounds import cut, is_reached
-from joins.errors import OffsetsWentBackError, StoppingError
-from joins.event_batch import EventBatches, EventOutcome, EventTables, dimensions_heard
-from joins.event_channels import BatchInput
-from joins.event_state import Advance, EventSpec, EventState, advance
+from joins.bounds import is_reached
+from joins.errors import StoppingError
+from joins.event_batch import EventBatches, EventOutcome
+from joins.event_plan import BatchPlanner, EventParts
+from joins.event_state import Advance, EventState
 from joins.event_view import EventView
-from joins.guards import partitions_missing
 from joins.pins import Pin
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings
 
 _JOIN_S = 10.0
 _SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files
-_RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class EventParts:
-    """What the loop asks and tells beside `ProbeHooks`.
-
-    Attributes:
-        heard: versions of dimensions → name → partition → (watermark, newest change), JSON values.
-        seen: how the time stands; the newest of them is for the status.
-        trim: no row will ask for a version of a dimension before this time any more.
-        pool: Spark's scheduler pool.
-    """
-
-    spec: EventSpec
-    epoch: int
-    tables: EventTables
-    heard: Callable[[Mapping[str, int]], Mapping[str, Mapping[str, Any]]]
-    seen: Callable[[EventView], None]
-    trim: Callable[[int], None]
-    pool: str = "probe"
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What the next batch would be."""
-
-    start: Mapping[int, int]
-    end: Mapping[int, int]
-    versions: Mapping[str, int]
-    event: Mapping[str, Any]
-    now_ms: int
-
-    def has_records(self) -> bool:
-        return any(end > self.start.get(p, 0) for p, end in self.end.items())
-
-
-def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:
-    """Where a batch of about `limit` records ends: each partition has its share of what there is.
-
-    So all partitions are read up to their ends together, and none holds the watermark back for
-    long. A partition with records has at least one.
-    """
-    there = {p: max(0, offset - start.get(p, 0)) for p, offset in end.items()}
-    total = sum(there.values())
-    if total <= limit:
-        return dict(end)
-    shares = {p: max(1, count * limit // total) if count else 0 for p, count in there.items()}
-    return {p: start.get(p, 0) + min(shares[p], there[p]) for p in end}
 
 
 class EventLoop:
@@ -102,7 +50,7 @@ class EventLoop:
         self._settings = settings
         self._hooks = hooks
         self._parts = parts
-        self._cluster = KafkaCluster(settings.kafka, keep_open=True)
+        self._planner = BatchPlanner(settings, hooks, parts)
         self._stopping = threading.Event()
         self._ended = False
         self._error: Exception | None = None
@@ -166,7 +114,7 @@ class EventLoop:
         except Exception as exc:  # whatever it is, the query has ended by it
             self._error = None if self._stopping.is_set() else exc
         finally:
-            self._cluster.close()
+            self._planner.close()
 
     def _guarded_recovery(self) -> None:
         self._hooks.guards.guarded(lambda _, __: self._recover())(None, self._next)
@@ -203,11 +151,11 @@ class EventLoop:
             if self._retry is not None:
                 self._run(self._retry, is_retry=True)
                 return
-            plan = self._plan()
-            move = self._moved(plan)
+            plan = self._planner.next(number, self._start, self._state)
+            move = self._planner.moved(plan, self._state)
             if plan.has_records() or self._is_due(move):
                 self._hooks.guards.failpoints.hit("C2", number)
-                self._run(self._pinned(plan, number), is_retry=False)
+                self._run(self._planner.pinned(plan, number), is_retry=False)
             else:
                 self._show(move)
             self._progress = self._progress or {"batch": None}
@@ -225,79 +173,10 @@ class EventLoop:
         self._progress = {"batch": pin.batch, **done.counts}
         self._parts.trim(done.state.release_ms)
         if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
-            self._show(self._moved(self._planned(pin.end_offsets, pin.end_offsets)))
-
-    # Planning
-
-    def _plan(self) -> _Plan:
-        """The next batch, as things are now.
-
-        Raises:
-            GuardError: the topic lacks what it had.
-            SourceUnavailableError: no broker answers.
-        """
-        life, topic = self._settings.life, self._settings.kafka.topic
-        there = cut(self._cluster.end_offsets(topic), life.end_offsets)
-        missing = sorted(set(self._start) - set(there))
-        if missing:
-            raise partitions_missing(topic, missing)
-        start = {p: self._start.get(p, life.start_offsets.get(p, 0)) for p in there}
-        back = [p for p, end in there.items() if end < start[p]]
-        if back:
-            raise OffsetsWentBackError(
-                f'topic "{topic}" partition {back[0]} ends at offset {there[back[0]]}, '
-                f"expected {start[back[0]]} or more",
-                hint="The broker has lost records. Acknowledge it to go on from where it ended.",
-            )
-        limit = self._settings.max_records_per_batch
-        if self._parts.spec.on_event:
-            limit = min(limit, _RECORDS_ON_EVENT)
-        return self._planned(start, spread(start, there, limit))
-
-    def _planned(self, start: Mapping[int, int], end: Mapping[int, int]) -> _Plan:
-        life = self._settings.life
-        first = life.versions if self._next == life.first_batch else None
-        versions = dict(self._hooks.versions() if first is None else first)
-        bounds = life.end_offsets
-        now_ms = max(time.time_ns() // 1_000_000, self._state.clock_ms)
-        event = {
-            **self._state.as_json(),
-            "clock_ms": now_ms,
-            "at_end": [p for p in sorted(start) if bounds and start[p] >= bounds[p]],
-            "dimensions": self._parts.heard(versions),
-            "state_versions": self._parts.tables.versions(),
-        }
-        return _Plan(start, end, versions, event, now_ms)
-
-    def _pinned(self, plan: _Plan, number: int) -> Pin:
-        """The pin of the next batch, durable when this returns."""
-        self._hooks.dead_letters.check_epoch(self._parts.epoch)  # it binds newer runners, too
-        return self._hooks.pins.create(
-            Pin(
-                batch=number,
-                topic=self._settings.kafka.topic,
-                start_offsets=plan.start,
-                end_offsets=plan.end,
-                versions=plan.versions,
-                batch_timestamp_ms=plan.now_ms,
-                epoch=self._parts.epoch,
-                source_ts_ms=dict(self._hooks.source_times(plan.versions)),
-                event=plan.event,
-            )
-        )
+            plan = self._planner.quiet(self._next, self._start, self._state)
+            self._show(self._planner.moved(plan, self._state))
 
     # Without records
-
-    def _moved(self, plan: _Plan) -> Advance:
-        """Where a batch without records would take the time."""
-        quiet = BatchInput(
-            now_ms=plan.now_ms,
-            partitions=plan.start,
-            ended=plan.event["at_end"],
-            dimensions=dimensions_heard(plan.event),
-            steps={} if self._parts.spec.on_event else None,
-        )
-        return advance(self._parts.spec, self._state, quiet)
 
     def _is_due(self, move: Advance) -> bool:
         """Whether something waits for where `move` goes, or the stream ends by it."""

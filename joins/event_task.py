@@ -68,7 +68,6 @@ from watermark.model import MAX_TIMESTAMP
 
 LATE = "late"
 WAITING = "waiting/"
-ITEM_DDL = "item string"
 WINDOW_BUCKETS = 8
 """Of a job's windows, for good: tasks that may fire at the same time, and files a batch."""
 
@@ -126,12 +125,15 @@ class EventTask:
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: TaskCounts
     ) -> Iterator[JoinedBatch]:
         """The rows of the work items of one task, in their order."""
-        self.probe.failpoints.hit("C5", pin.batch)
+        hit = self.probe.failpoints.hit
         if self.windows is None:
-            for rows in _Acting(self, pin, counts).rows_of(batches):
+            acting = _Acting(self, pin, counts)
+            hit("C5", pin.batch)
+            for rows in acting.rows_of(batches):
                 counts.add("joined", rows.rows.num_rows)
                 yield rows
             return
+        hit("C5", pin.batch)
         origin = current_origin(self.epoch, pin.batch)
         for item in work_items(batches):
             yield from self.firing.fired(item, pin, counts, origin)

@@ -51,7 +51,7 @@ class UpkeepSettings:
         grace_s: age of an uncommitted file of this runner in an output before it is removed.
     """
 
-    checkpoint_every: int = 100
+    checkpoint_every: int = 20
     min_files: int = 8
     max_rows: int = 8_000_000
     current_retention_hours: float = 168.0

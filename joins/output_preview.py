@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog, added_files
-from joins.errors import NotReadableError, SinkError
+from joins.errors import SinkError
 from joins.history import user_metadata
 
 _BATCH_COLUMN = "_batch"
@@ -46,27 +46,18 @@ class OutputPreview:
     Args:
         log: the output under the job's app id.
         schema: of the rows, as the job writes them.
-        merges: rows replace others by key: a commit's files have rows of older batches, too.
     """
 
-    def __init__(self, log: DeltaLog, schema: pa.Schema, *, merges: bool = False) -> None:
+    def __init__(self, log: DeltaLog, schema: pa.Schema) -> None:
         self._log = log
-        self._merges = merges
         self._schema = pa.schema([item.with_nullable(True) for item in schema])
 
     def newest(self, rows: int) -> list[WrittenRows]:
         """The newest `rows` rows, by commit, the newest commit first; none before the first batch.
 
         Raises:
-            NotReadableError: the rows do not tell their batch, and their commits do not either.
             SinkError: the table cannot be read without Spark.
         """
-        if self._merges and _BATCH_COLUMN not in self._schema.names:
-            raise NotReadableError(
-                f'delta table "{self._log.path}" has the newest row of each key and does not tell '
-                "which batch wrote it",
-                hint="Read the table itself; a job with 'sink.row-metadata' = 'true' can show it.",
-            )
         if not (self._log.path / "_delta_log").is_dir():
             return []
         newest = self._log.version()
@@ -107,7 +98,7 @@ class OutputPreview:
         """What the table still has of a commit."""
         table = self._log.table_rows()
         left = [action for action in added if action["path"].rpartition("/")[2] in active]
-        untouched = len(left) == len(added) and not (table.has_deletion_vectors or self._merges)
+        untouched = len(left) == len(added) and not table.has_deletion_vectors
         if not untouched and batch is not None and _BATCH_COLUMN in self._schema.names:
             return table.where({_BATCH_COLUMN: batch}, self._schema)
         try:

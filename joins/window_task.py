@@ -29,6 +29,7 @@ from joins.kernels.probe import (
     DEAD_LETTERS,
     JoinedBatch,
     ProbeKernelSpec,
+    pin_columns,
 )
 from joins.kernels.windows import (
     Advance,
@@ -44,7 +45,7 @@ from joins.kernels.windows import (
 )
 from joins.pins import Pin
 from joins.plan import WINDOW
-from joins.probe_task import TaskCounts
+from joins.probe_task import TaskCounts, pinned_context
 
 FILES = "windows/"
 _BUCKET = "_bucket"
@@ -177,18 +178,20 @@ class WindowTask:
         staging.put_late(self.kernel.topic, found.late)
         staging.counts.add("fired", found.rows.num_rows)
         projected = project(self.spec, found, pin.batch_timestamp_ms)
-        answer = self._answer(projected, int(part["bucket"]))
+        answer = self._answer(projected, int(part["bucket"]), pin)
         staging.counts.add("joined", answer.rows.num_rows)
         staging.counts.add("dead_letters", answer.dead_letters.num_rows)
         return answer
 
-    @staticmethod
-    def _answer(projected: Projected, bucket: int) -> JoinedBatch:
+    def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
         """The rows as the sink gets them; no record of the topic has made them alone."""
         rows = projected.rows
+        columns = list(rows.columns)
+        if self.kernel.row_metadata:
+            columns += pin_columns(pinned_context(pin), rows.num_rows)
         empty = [pa.nulls(rows.num_rows, item.type) for item in COORDINATES]
         return JoinedBatch(
-            rows=rows,
+            rows=pa.RecordBatch.from_arrays(columns, schema=self.kernel.output_schema),
             coordinates=pa.RecordBatch.from_arrays(empty, schema=COORDINATES),
             dead_letters=_dead_letters(projected.dead, bucket),
             matched=0,

@@ -18,6 +18,7 @@ LOADED = (
     "joins.adapters.merge_sink",
     "joins.adapters.spark_delta_sink",
     "joins.build_side",
+    "joins.event_task",
     "joins.shuffle",
     "joins.snapshot",
 )

@@ -41,6 +41,11 @@ from joins.errors import FencedError, SinkError
 from joins.kernels.files import StagedFile
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
+# Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.
+INTERNAL_TABLE_PROPERTIES = {
+    **OWN_TABLE_PROPERTIES,
+    "delta.deletedFileRetentionDuration": "interval 0 seconds",
+}
 EPOCH_KEY = "sluice.epoch"
 _PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
 _MAPPED_COLUMNS_READER = 2  # of readers before table features

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.adapters.delta_log import OWN_TABLE_PROPERTIES, Change, DeltaLog, create_table
+from joins.adapters.delta_log import INTERNAL_TABLE_PROPERTIES, Change, DeltaLog, create_table
 from joins.errors import CheckpointError
 from joins.kernels.files import StagedFile
 
 AFTER = "sluice.after"
-_PROPERTIES = {**OWN_TABLE_PROPERTIES, "delta.deletedFileRetentionDuration": "interval 1 hours"}
 _LOOK_BACK = 1_000  # entries; between two batches there are one or two
 
 
@@ -95,7 +94,7 @@ class StateLog:
         Raises:
             SinkError: the place cannot be written.
         """
-        create_table(path, schema, properties=_PROPERTIES)
+        create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
 
     def version(self) -> int:
         """The newest version; what a pin names."""

@@ -24,6 +24,7 @@ from joins.kernels.files import FileOrigin
 Rows = npt.NDArray[np.int64]
 
 SLICE_ROWS = 65_536
+SLICE_BYTES = 64 << 20  # far below the 2 GiB that a column may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +186,36 @@ def in_order(
         return
     offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in found])
     ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in found])
+    limit = _slice_rows([each for each, _ in found])
     falls = (ranks[1:] == ranks[:-1]) & (offsets[1:] < offsets[:-1])
     if not (falls | (ranks[1:] < ranks[:-1])).any():
-        yield from _in_slices(found)
+        yield from _in_slices(found, limit)
         return
     starts = np.cumsum([0, *(each.num_rows for each, _ in found)])
     numbers = np.concatenate([rows + at for (_, rows), at in zip(found, starts, strict=False)])
     numbers = numbers[np.lexsort((offsets, ranks))]
     batches = [each for each, _ in found]
-    for first in range(0, len(numbers), SLICE_ROWS):
-        yield _picked(batches, starts, numbers[first : first + SLICE_ROWS])
+    for first in range(0, len(numbers), limit):
+        yield _picked(batches, starts, numbers[first : first + limit])
 
 
-def _in_slices(found: Sequence[tuple[pa.RecordBatch, Rows]]) -> Iterator[pa.RecordBatch]:
-    """These rows as they come; whole batches stay what they are."""
+def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
+    """How many rows of `batches` a slice may have."""
+    largest: int = max(each.nbytes // each.num_rows for each in batches)
+    return max(1, min(SLICE_ROWS, SLICE_BYTES // max(1, largest)))
+
+
+def _in_slices(
+    found: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
+) -> Iterator[pa.RecordBatch]:
+    """These rows as they come, about `limit` at a time; whole batches stay what they are."""
     pending: list[pa.RecordBatch] = []
     for each, rows in found:
         if len(rows) == each.num_rows and not pending:
             yield each
             continue
         pending.append(each if len(rows) == each.num_rows else each.take(pa.array(rows)))
-        if sum(part.num_rows for part in pending) >= SLICE_ROWS:
+        if sum(part.num_rows for part in pending) >= limit:
             yield _whole(pending)
             pending = []
     if pending:

@@ -77,6 +77,8 @@ ROW_METADATA = pa.schema(
         ("_dimension_versions", pa.string()),
     ]
 )
+WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.names[3:]])
+"""The row metadata of windows, which come from many records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,7 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
-        row_metadata: append `ROW_METADATA` to the rows; not to those of windows, which come from
-            many records.
+        row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
         watermark: of a plan with event time.
         carried: the probe's columns that are read behind the parsing.
         window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
@@ -111,7 +112,8 @@ class ProbeKernelSpec:
     @property
     def output_schema(self) -> pa.Schema:
         """The schema of the sink's rows."""
-        return pa.schema([*_schema(self.output), *(ROW_METADATA if self.row_metadata else ())])
+        metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA
+        return pa.schema([*_schema(self.output), *(metadata if self.row_metadata else ())])
 
     @property
     def joined_schema(self) -> pa.Schema:
@@ -189,7 +191,7 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         joins=plan.joins,
         where=plan.where,
         output=plan.output,
-        row_metadata=_has_row_metadata(plan),
+        row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
         watermark=watermark,
     )
     if not plan.needs_event_batches:
@@ -199,10 +201,6 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         return spec
     columns = window_input_columns(plan.window)
     return replace(spec, window_input=columns, window_records=_window_records(plan))
-
-
-def _has_row_metadata(plan: JoinPlan) -> bool:
-    return isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata and plan.window is None
 
 
 def _has_event_time(plan: JoinPlan) -> bool:
@@ -443,7 +441,7 @@ class ParsedRecords:
         if self.spec.window_input is not None:
             columns = [*columns, *self._record_columns(probe_rows[keep])]
         elif self.spec.row_metadata:
-            columns = [*columns, *coordinates.columns, *self._pin_columns(len(origin))]
+            columns = [*columns, *coordinates.columns, *pin_columns(self.context, len(origin))]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
         return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
@@ -452,13 +450,6 @@ class ParsedRecords:
         assert self.arrivals is not None, "windows read arrivals"
         found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
         return list(found.columns)
-
-    def _pin_columns(self, num_rows: int) -> list[pa.Array]:
-        versions = ",".join(f"{name}={version}" for name, version in self.context.versions)
-        return [
-            pa.repeat(pa.scalar(self.context.batch_id, pa.int64()), num_rows),
-            pa.repeat(pa.scalar(versions, pa.string()), num_rows),
-        ]
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
@@ -470,6 +461,15 @@ class ParsedRecords:
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+
+def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
+    """`WINDOW_METADATA`, which is the same for all rows of a batch."""
+    versions = ",".join(f"{name}={version}" for name, version in context.versions)
+    return [
+        pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
+        pa.repeat(pa.scalar(versions, pa.string()), num_rows),
+    ]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from joins.checkpoint import Checkpoint
 from joins.errors import NotReadableError
 from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
-from joins.kernels.probe import ROW_METADATA, kernel_spec
+from joins.kernels.probe import kernel_spec
 from joins.output_preview import OutputPreview, WrittenRows
 from joins.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
@@ -29,7 +29,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     """The newest rows, the newest batch first, the rows of each in the order of the stream.
 
     Raises:
-        NotReadableError: the sink is no Delta table, or its rows do not tell their batch.
+        NotReadableError: the sink is no Delta table, or rows of later batches replace others.
         SinkError: the table cannot be read without Spark.
     """
     sink = _readable(plan.sink)
@@ -39,9 +39,8 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     if meta is not None:
         path = output_path(sink, Settings.of_runner(layout.job_dir))
         log = DeltaLog(path, f"sluice:{layout.job_dir.name}:{meta.incarnation}")
-        preview = OutputPreview(log, schema, merges=bool(sink.merge_key))
-        found = preview.newest(question["limit"])
-    told: Answer = {"table": plan.sink_table, "columns": _columns(plan, sink)}
+        found = OutputPreview(log, schema).newest(question["limit"])
+    told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()
         rows = pa.concat_tables([nothing, *(written.rows for written in found)])
@@ -60,15 +59,20 @@ def _readable(sink: Sink) -> DeltaSink:
             f'sink "{sink.kind}" keeps no table, only rows of a delta sink can be shown',
             hint=_HINTS[sink.kind],
         )
+    if sink.merge_key:
+        raise NotReadableError(
+            "the output has the newest row of each key, which do not tell their batches",
+            hint="Read the table itself, with Spark or another reader of Delta tables.",
+        )
     return sink
 
 
-def _columns(plan: JoinPlan, sink: DeltaSink) -> list[Answer]:
+def _columns(plan: JoinPlan) -> list[Answer]:
     shown: list[Answer] = [
         {"name": c.name, "type": str(c.expression.type), "nullable": c.nullable}
         for c in plan.output
     ]
-    more = ROW_METADATA if sink.row_metadata else ()
+    more = list(kernel_spec(plan).output_schema)[len(plan.output) :]
     return shown + [
         {"name": item.name, "type": _KINDS[item.type], "nullable": item.nullable} for item in more
     ]

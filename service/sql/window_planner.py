@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from joins.expressions import Column
 from joins.plan import WINDOW, WindowKind
 from joins.types import SqlType, TypeName
-from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.option_values import duration_ms
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
@@ -149,28 +148,21 @@ def _milliseconds(script: Script, name: str, node: Node) -> int:
 def _check_sizes(script: Script, window: OpenWindow) -> None:
     slide_ms = window.slide_ms or window.size_ms
     if window.size_ms % slide_ms:
-        raise _unfit(
-            script,
-            window,
+        raise script.error(
+            window.at,
             f"the size of HOP, {window.size_ms} ms, is no multiple of its slide, {slide_ms} ms",
-            "HOP takes the slide first, then the size.",
+            hint="HOP takes the slide first, then the size.",
         )
     if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
-        raise _unfit(
-            script,
-            window,
+        raise script.error(
+            window.at,
             f"each row is in {window.size_ms // slide_ms:,} windows of HOP, more than "
             f"{MAX_WINDOWS_OF_A_ROW:,}",
-            "Use a longer slide.",
+            hint="Use a longer slide.",
         )
     if abs(window.offset_ms) >= slide_ms and window.kind is not WindowKind.SESSION:
-        raise _unfit(
-            script,
-            window,
+        raise script.error(
+            window.at,
             f"the offset of {window.kind}, {window.offset_ms} ms, is not below {slide_ms} ms",
-            "Give the rest of its division by the size, of HOP by the slide.",
+            hint="Give the rest of its division by the size, of HOP by the slide.",
         )
-
-
-def _unfit(script: Script, window: OpenWindow, message: str, hint: str) -> SqlError:
-    return script.error(window.at, message, hint=hint)

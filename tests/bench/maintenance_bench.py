@@ -17,7 +17,12 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.delta_log import OWN_TABLE_PROPERTIES, DeltaLog, create_table
+from joins.adapters.delta_log import (
+    INTERNAL_TABLE_PROPERTIES,
+    OWN_TABLE_PROPERTIES,
+    DeltaLog,
+    create_table,
+)
 from joins.expressions import Column
 from joins.index_keeper import IndexKeeper
 from joins.kernels.files import FileOrigin, ParquetStage
@@ -92,7 +97,9 @@ class Tables:
             "dead_letters": LETTER_SCHEMA,
         }
         for name, schema in schemas.items():
-            create_table(home / name, schema, properties=OWN_TABLE_PROPERTIES)
+            ours = name == "changelog"
+            properties = INTERNAL_TABLE_PROPERTIES if ours else OWN_TABLE_PROPERTIES
+            create_table(home / name, schema, properties=properties)
         self._logs = {name: DeltaLog(home / name, f"{_APP}:{name}") for name in schemas}
         self._keeper = IndexKeeper(home / "index", (self._spec,), self._logs["changelog"])
         settings = UpkeepSettings()

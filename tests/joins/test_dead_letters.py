@@ -274,6 +274,15 @@ def test_letters_of_a_batch_whose_index_is_gone_are_joined_with_its_version(job)
     assert job.rows() == ALL_ROWS
 
 
+def test_a_letter_of_a_batch_with_event_time_says_what_to_do_instead(job):
+    path = job.checkpoint.pins_directory / "0000000007.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "event": {"watermark": 5}}))
+    result = job.replay().handle(request({"records": CORRECTED}))
+    assert [(b["batch"], b["offset"]) for b in result["still_bad"]] == [(7, 101), (7, 102)]
+    assert "send the record to the topic again" in result["still_bad"][0]["reason"]
+    assert job.rows() == sorted([*GOOD_ROWS, CORRECTED_ROWS[2]])
+
+
 REFUSED = {
     "nothing": {},
     "no_records": {"records": []},

@@ -3,7 +3,7 @@
 import pytest
 
 from joins.event_channels import BatchInput, EventInput, Heard
-from joins.event_loop import spread
+from joins.event_plan import spread
 from joins.event_state import EventSpec, EventState, advance
 from joins.event_view import EventView
 from joins.expressions import Column

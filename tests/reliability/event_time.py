@@ -42,16 +42,10 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 
 JOIN, WINDOWS = "as-of", "windows"
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9")
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C13", "C7", "C8", "C9")
 _SMALL = (
-    "C2=raise",
-    "C3=raise",
-    "C4=raise",
-    "C5=kill",
-    "C6=kill",
-    "C7=raise",
-    "C8=kill",
-    "C9=raise",
+    *("C2=raise", "C3=raise", "C4=raise", "C5=kill", "C6=kill"),
+    *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
 _PARTITIONS = 2
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
@@ -60,6 +54,7 @@ _BASE = datetime(2024, 1, 1, tzinfo=UTC)
 _BASE_MS = round(_BASE.timestamp() * 1_000)
 _ENDS_WITHIN_S = 900.0
 _GAP_S = 4.0
+_SLICES, _BEHIND = 8, 2
 _USERS = "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(64), updated_at DATETIME(3))"
 _USERS_DDL = (
     "user_id BIGINT, name STRING, updated_at TIMESTAMP(3), PRIMARY KEY (user_id) NOT ENFORCED, "
@@ -96,11 +91,16 @@ class World:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job."""
+    """What became of a job.
+
+    Attributes:
+        waited: records that left in another batch than that of their arrival, or in a window.
+    """
 
     name: str
     met: int
     planned: int
+    waited: int
     verdict: Verdict
     seconds: float
 
@@ -116,6 +116,7 @@ def run(lab: Lab) -> dict[str, Any]:
         sum(o.met for o in outcomes if o.verdict.ok),
         [o.verdict for o in outcomes],
         runs={f"{number} {o.name}": o.seconds for number, o in enumerate(outcomes)},
+        waited=sum(o.waited for o in outcomes),
     )
 
 
@@ -125,7 +126,7 @@ def _runs(lab: Lab) -> list[tuple[list[str], int]]:
         return [([f"{fault}#{batch}" for batch, fault in enumerate(_SMALL, start=1)], 0)]
     matrix = [
         [f"{point}={action}#{first + n}" for n, point in enumerate(POINTS)]
-        for first in (0, 9, 18)
+        for first in (0, 10, 20)
         for action in ("kill", "raise", "enospc")
     ]
     storm: tuple[list[str], int] = ([], lab.cases(0, 60))
@@ -161,7 +162,7 @@ def _one_run(lab: Lab, faults: list[str], kills: int) -> list[Outcome]:
             for job in jobs:
                 stack.enter_context(job.running())
             jobs[0].wait_open()
-            _change(rig, world)
+            _change(rig, world, jobs[0], sizes)
             for number in range(kills):
                 time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
                 jobs[number % len(jobs)].kill_something(number)
@@ -229,20 +230,29 @@ def _planned_changes(lab: Lab, sizes: Sizes) -> list[Change]:
     return [*changes, *last]
 
 
-def _change(rig: Rig, world: World) -> None:
-    """Make the changes, each in a transaction; a deleted row had the time of its deletion."""
-    update = (
-        "INSERT INTO users (user_id, name, updated_at) VALUES (%s, %s, %s) "
-        "ON DUPLICATE KEY UPDATE name = VALUES(name), updated_at = VALUES(updated_at)"
-    )
+def _change(rig: Rig, world: World, job: "Job", sizes: Sizes) -> None:
+    """Make the changes, some batches behind the records that wait for them."""
+    last_batch = -(-sizes.records // sizes.records_a_batch) - 1
+    slices = min(last_batch, _SLICES)
+    size = -(-len(world.changes) // slices)
     with rig.mariadb.connect(world.schema) as link, link.cursor() as cursor:
-        for change in world.changes:
-            link.begin()
-            name = change.name or "going"
-            cursor.execute(update, (change.user_id, name, _text(change.at_ms)))
-            if change.name is None:
-                cursor.execute("DELETE FROM users WHERE user_id = %s", (change.user_id,))
-            link.commit()
+        for number in range(slices):
+            job.wait_batch(min(last_batch, (number + 1) * last_batch // slices + _BEHIND))
+            for change in world.changes[number * size : (number + 1) * size]:
+                link.begin()
+                _make(cursor, change)
+                link.commit()
+
+
+def _make(cursor: Any, change: Change) -> None:
+    """One change; a row that is deleted had the time of its deletion."""
+    cursor.execute(
+        "INSERT INTO users (user_id, name, updated_at) VALUES (%s, %s, %s) "
+        "ON DUPLICATE KEY UPDATE name = VALUES(name), updated_at = VALUES(updated_at)",
+        (change.user_id, change.name or "going", _text(change.at_ms)),
+    )
+    if change.name is None:
+        cursor.execute("DELETE FROM users WHERE user_id = %s", (change.user_id,))
 
 
 def _text(at_ms: int) -> str:
@@ -269,7 +279,7 @@ class Job:
         self._name = name
         self._out, self._late = unique_name("out"), unique_name("late")
         self._begun = time.monotonic()
-        self._killed = 0
+        self._killed = self._waited = 0
         self._job: RunningJob
 
     @contextmanager
@@ -311,6 +321,12 @@ class Job:
         """The first rows of the table are copied."""
         self._job.wait_joining()
 
+    def wait_batch(self, number: int) -> None:
+        """Batch `number` has a pin."""
+        pin = self._job.directory / "checkpoint" / "pins" / f"{number:010d}.json"
+        what = f"batch {number} is planned"
+        self._job.wait_for(lambda _: pin.exists(), what, deadline_s=_ENDS_WITHIN_S)
+
     def kill_something(self, number: int) -> None:
         """SIGKILL to the runner, a worker or the daemon of workers, whichever lives."""
         rng = self._lab.random("kill", number)
@@ -332,8 +348,10 @@ class Job:
         met = [fault for fault in faults if fault in self._markers()]
         seconds = round(time.monotonic() - self._begun, 1)
         self._lab.say(f"{self._name}: met {met}, {verdict.faults() or 'ok'} {verdict.examples[:3]}")
-        planned = len(faults) + (kills > 0)
-        return Outcome(self._name, len(met) + (self._killed > 0), planned, verdict, seconds)
+        self._lab.say(f"{self._name}: {self._waited} records waited")
+        cases = [*(fault in met for fault in faults), self._waited > 0]
+        cases += [self._killed > 0] if kills else []
+        return Outcome(self._name, sum(cases), len(cases), self._waited, verdict, seconds)
 
     def _markers(self) -> list[str]:
         return os_names(self._job.directory / "checkpoint" / "failpoints")
@@ -349,10 +367,16 @@ class Job:
                 JoinedRow((r["_partition"], r["_offset"]), r["_batch"], r["id"], r["name"])
                 for r in rows
             ]
+            self._waited = sum(
+                row.batch != stream.words.batches[stream.batch_of[row.where]].number
+                for row in found
+                if row.where in stream.batch_of
+            )
             return audit_join(stream, [*self._world.first, *self._world.changes], found)
         counted = [
             CountedRow(r["user_id"], _millis(r["start_at"]), r["found"], r["ids"]) for r in rows
         ]
+        self._waited = sum(row.count for row in counted)
         return audit_windows(stream, counted, size_ms=_WINDOW_MS, lateness_ms=_LATENESS_MS)
 
     def _words(self) -> Words:

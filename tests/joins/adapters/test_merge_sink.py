@@ -12,9 +12,8 @@ from joins.adapters.delta_features import Appends
 from joins.adapters.delta_log import create_table
 from joins.adapters.delta_merge import Changes, MergedOutput, change_schema
 from joins.adapters.merge_sink import MergeSinkWriter
-from joins.errors import ConstraintViolatedError, FencedError, NotReadableError, SinkError
+from joins.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.kernels.files import FileOrigin, ParquetStage
-from joins.output_preview import OutputPreview
 from joins.plan import DeltaSink, SinkWriter
 from joins.row_files import RowFiles
 from tests.support.probe import PIN, clicks, probe_task
@@ -257,19 +256,3 @@ def test_an_attempt_that_was_given_up_commits_nothing(tmp_path, spark):
     assert next_one.committed_counts(pin) is None
     next_one.commit(report, pin, 2)
     assert job.names() == [(3, None, 0)]
-
-
-# The preview
-# ----------------------------------------------------------------------------------------------
-
-
-def test_the_preview_shows_what_is_left_of_each_batch(output):
-    log = output.log()
-    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1), (0, NOON, "b", 1), (0, ONE, "c", 1)]))
-    log.merge(1, 1, output.stage(1, [(2, NOON, "a", 2)]))
-    preview = OutputPreview(log, ROWS, merges=True)
-    shown = [(w.batch, sorted(w.rows["item"].to_pylist())) for w in preview.newest(10)]
-    assert shown == [(1, ["a"]), (0, ["b", "c"])]
-    bare = pa.schema([item for item in ROWS if item.name != "_batch"])
-    with pytest.raises(NotReadableError, match="does not tell which batch"):
-        OutputPreview(log, bare, merges=True).newest(10)

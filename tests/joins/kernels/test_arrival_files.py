@@ -104,6 +104,16 @@ def test_what_leaves_parquet_files_comes_first_and_leaves_nothing_behind(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_slices_of_large_records_have_few_of_them(monkeypatch):
+    monkeypatch.setattr(arrival_files, "SLICE_BYTES", 8_000)
+    large = rows(*((number, 99 - number) for number in range(50)))
+    values = pa.array([b"x" * 1_000] * 50)
+    large = large.set_column(3, large.schema.field(3), values)
+    found = list(in_order([large], lambda times: times > 9, lambda times: times))
+    assert offsets_of(found) == list(range(49, -1, -1))
+    assert max(each.num_rows for each in found) == 7
+
+
 PLACES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=8)
 
 

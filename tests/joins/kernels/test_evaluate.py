@@ -194,6 +194,24 @@ CALLS = {
     "week_of_iso_8601": ("WEEK", BIGINT, [LEAP], 9),
     "a_thursday": ("DAYOFWEEK", BIGINT, [LEAP], 5),
     "day_of_the_year": ("DAYOFYEAR", BIGINT, [LEAP], 60),
+    "milliseconds_later": (
+        "+",
+        TIMESTAMP_3,
+        [(TIMESTAMP_3, datetime(2024, 2, 29)), big(1_500)],
+        datetime(2024, 2, 29, 0, 0, 1, 500_000),
+    ),
+    "a_year_later": (
+        "ADD_MONTHS",
+        TIMESTAMP_3,
+        [(TIMESTAMP_3, datetime(2024, 2, 29)), (INT, 12)],
+        datetime(2025, 2, 28),
+    ),
+    "of_milliseconds": (
+        "TO_TIMESTAMP_LTZ",
+        INSTANT,
+        [big(-1)],
+        datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC),
+    ),
 }
 
 

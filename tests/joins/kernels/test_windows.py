@@ -6,22 +6,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.kernels.windows import Advance, fire, partials
 from joins.plan import WindowKind
-from tests.support.windows import ENDLESS, KernelWindows, OperatorWindows, by_key, window_spec
+from tests.support.windows import (
+    ENDLESS,
+    KernelWindows,
+    OperatorWindows,
+    by_key,
+    input_rows,
+    window_spec,
+)
 from tests.watermark.seed import VECTORS, clock, elements, millis
 from watermark.model import Watermark
 
 START = -40
-STEPS = st.lists(
-    st.one_of(
-        *[st.tuples(st.just("row"), st.sampled_from("abc"), st.integers(-25, 30))] * 5,
-        *[st.tuples(st.just("watermark"), st.integers(0, 12))] * 2,
-        st.tuples(st.just("batch"), st.integers(1, 3)),
-        st.tuples(st.just("compact")),
-    ),
-    min_size=8,
-    max_size=50,
-)
+
+
+def steps(keys, near, far):
+    """Rows up to `near` before the watermark and up to `far` behind it, and what else happens."""
+    return st.lists(
+        st.one_of(
+            *[st.tuples(st.just("row"), st.sampled_from(keys), st.integers(-near, far))] * 5,
+            *[st.tuples(st.just("watermark"), st.integers(0, near // 2))] * 2,
+            st.tuples(st.just("batch"), st.integers(1, 3)),
+            st.tuples(st.just("compact")),
+        ),
+        min_size=20,
+        max_size=60,
+    )
+
+
 LATENESS = st.sampled_from([0, 0, 3, 15])
 FIXED = st.one_of(
     st.builds(
@@ -70,7 +84,12 @@ def play(spec, steps, *, per_batch):
 
 
 @settings(max_examples=40, deadline=None)
-@given(spec=FIXED, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
+@given(
+    spec=FIXED,
+    steps=steps("abc", 25, 30),
+    per_batch=st.booleans(),
+    buckets=st.integers(1, 3),
+)
 def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets):
     kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
     assert by_key(kernels.changes()) == by_key(operator.changed)
@@ -80,13 +99,18 @@ def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buck
 
 SESSIONS = st.builds(
     lambda gap, lateness: window_spec(WindowKind.SESSION, gap, lateness_ms=lateness),
-    st.integers(1, 20),
-    LATENESS,
+    st.integers(1, 6),
+    st.sampled_from([0, 2, 4, 8]),
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(spec=SESSIONS, steps=STEPS, per_batch=st.booleans(), buckets=st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+@given(
+    spec=SESSIONS,
+    steps=steps("aab", 10, 12),
+    per_batch=st.booleans(),
+    buckets=st.integers(1, 2),
+)
 def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets):
     kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
     assert by_key(map(unlisted, kernels.changes())) == by_key(map(unlisted, operator.changed))
@@ -100,11 +124,67 @@ def unlisted(change):
     return (*head, sorted(listed.split(",")), watermark_ms)
 
 
+CUTS = pytest.mark.parametrize("per_batch", [False, True], ids=["on_event", "on_periodic"])
+SESSIONS_OF_TEN = {
+    "spans_that_touch_are_one": ([0, 10], [], [("+I", 0, 20, 2)]),
+    "spans_with_a_gap_are_two": ([0, 11], [], [("+I", 0, 10, 1), ("+I", 11, 21, 1)]),
+    "a_row_between_two_merges_them": ([0, 20, 10], [], [("+I", 0, 30, 3)]),
+    "a_late_row_inside_fires_again": (
+        [0, 4], [(15, 2)], [("+I", 0, 14, 2), ("-U", 0, 14, 2), ("+U", 0, 14, 3)],
+    ),
+    "a_fired_session_that_grows_is_taken_back": (
+        [0], [(15, 5)], [("+I", 0, 10, 1), ("-D", 0, 10, 1), ("+I", 0, 15, 2)],
+    ),
+    "one_that_grows_beyond_the_watermark_waits_again": (
+        [0], [(15, 10)], [("+I", 0, 10, 1), ("-D", 0, 10, 1), ("+I", 0, 20, 2)],
+    ),
+    "a_late_row_that_bridges_two_takes_both_back": (
+        [0, 14],
+        [(25, 8)],
+        [
+            ("+I", 0, 10, 1), ("+I", 14, 24, 1),
+            ("-D", 0, 10, 1), ("-D", 14, 24, 1), ("+I", 0, 24, 3),
+        ],
+    ),
+    "a_row_too_late_for_itself_is_taken_by_an_open_session": (
+        [4, 14], [(24, -6)], [("+I", 4, 24, 2), ("-D", 4, 24, 2), ("+I", -6, 24, 3)],
+    ),
+    "a_row_too_late_for_its_session_is_late": ([0], [(29, 0)], [("+I", 0, 10, 1)]),
+}  # fmt: skip
+
+
+@CUTS
+@pytest.mark.parametrize(
+    ("rows", "then", "expected"), SESSIONS_OF_TEN.values(), ids=SESSIONS_OF_TEN
+)
+def test_sessions_grow_merge_and_are_taken_back(rows, then, expected, per_batch):
+    windows = KernelWindows(window_spec(WindowKind.SESSION, 10, lateness_ms=20))
+    for number, time in enumerate(rows):
+        windows.row(("a",), (1, str(number)), time)
+    for watermark_ms, time in then:
+        windows.watermark(watermark_ms)
+        if per_batch:
+            windows.end_batch()
+        windows.row(("a",), (1, "late"), time)
+    windows.watermark(ENDLESS)
+    windows.end_batch()
+    assert [change[:1] + change[2:5] for change in windows.changes()] == expected
+    assert windows.late == [1] * (then == [(29, 0)])
+
+
+def test_a_part_of_a_batch_may_come_in_any_order():
+    spec = window_spec(WindowKind.TUMBLE, 1_000)
+    early = [(("a",), (1, "x"), 5, -1, 0, 7), (("a",), (1, "y"), 5, 3, 0, 8)]
+    later = [(("a",), (1, "z"), 5, 3, 1, 2)]
+    parts = [partials(spec, input_rows(spec, rows)).table for rows in (later, early)]
+    (row,) = fire(spec, [], parts, Advance.of(-1, ENDLESS)).rows.to_pylist()
+    assert row["a2"] == "x,y,z"
+
+
 # The numeric examples of the sources
 # --------------------------------------------------------------------------------------------------
 
 MINUTE = 60_000
-CUTS = pytest.mark.parametrize("per_batch", [False, True], ids=["on_event", "on_periodic"])
 
 
 def tumbling(size_ms, lateness_ms=0):

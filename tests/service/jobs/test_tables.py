@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -223,3 +224,12 @@ def test_a_sink_without_a_table_cannot_be_shown_and_says_where_rows_are(tmp_path
     with pytest.raises(NotReadableError, match="sink") as told:
         JobTables(job.directory).answer({"what": "preview", "limit": 1})
     assert hint in told.value.hint
+
+
+def test_rows_that_replace_others_are_not_shown_by_batch(tmp_path):
+    plan = plan_script(script("'connector'='delta','path'='o'")).plan
+    merges = replace(plan, sink=replace(plan.sink, merge_key=("user_id",)))
+    job = TableJob(tmp_path, "job-4", merges).write(tmp_path)
+    with pytest.raises(NotReadableError, match="newest row of each key") as told:
+        JobTables(job.directory).answer({"what": "preview", "limit": 1})
+    assert "Read the table" in told.value.hint

@@ -37,6 +37,32 @@ def test_warns_of_null_for_a_not_null_column():
     assert plan_script(selecting("COALESCE(t, '')", "STRING NOT NULL")).warnings == ()
 
 
+WINDOW = """
+CREATE TABLE o (t STRING, n BIGINT, PRIMARY KEY (t) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO o SELECT t, COUNT(*) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(p), INTERVAL '1' DAY))
+GROUP BY window_start, window_end, t;
+"""
+
+
+def test_warns_of_null_in_the_key_of_a_result():
+    (warning,) = plan_script(TABLES + WINDOW).warnings
+    assert 'Column "t" of "o" is NOT NULL: a result that gives it NULL' in warning
+
+
+def test_warns_of_lateness_without_a_window():
+    script = "SET 'table.exec.emit.allow-lateness' = '1 s';\n" + selecting("t")
+    (warning,) = plan_script(script).warnings
+    assert warning.endswith("has no effect without a window.")
+
+
+def test_a_window_needs_no_dimension():
+    made = plan(TABLES + WINDOW)
+    assert (made.joins, made.dimensions, made.probe.watermark) == ((), (), None)
+    assert made.window is not None
+    assert made.window.time is None
+    assert made.needs_event_batches
+
+
 def test_one_dimension_in_two_roles_is_read_once():
     script = f"""{TABLES}
     CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');

@@ -1,0 +1,158 @@
+"""Windows from SQL to rows: planned, then run by the kernels of a batch, without Spark."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from joins.kernels.row_kinds import UPDATE_AFTER
+from service.sql.planner import plan
+from tests.support.event_batches import EventJob
+
+STREAM = """
+CREATE TABLE s (k STRING, n INT, amount DECIMAL(8, 2), ts {time}, p AS PROCTIME(),
+    WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'kafka', 'topic' = 's',
+    'properties.bootstrap.servers' = 'b:9092', 'format' = 'json');
+"""
+BOUNDS = "GROUP BY window_start, window_end"
+TUMBLE = "TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
+HOP = "HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)"
+SESSION = "SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), INTERVAL '4' SECOND)"
+
+
+def at(second: float) -> dt.datetime:
+    return dt.datetime(1970, 1, 1) + dt.timedelta(seconds=second)  # noqa: DTZ001 - TIMESTAMP
+
+
+def clicks(*rows: tuple[str | None, int | None, float]) -> list[dict[str, object]]:
+    return [{"k": k, "n": n, "amount": n, "ts": at(second).isoformat(" ")} for k, n, second in rows]
+
+
+CLICKS = clicks(("a", 1, 1), ("b", 2, 3), ("a", 4, 6), ("a", None, 12), (None, 8, 13))
+RESULTS = {
+    "count_per_key": (
+        "k STRING, x BIGINT",
+        f"INSERT INTO o SELECT k, COUNT(*) FROM TABLE({TUMBLE}) {BOUNDS}, k",
+        {("a", 2), ("b", 1), ("a", 1), (None, 1)},
+    ),
+    "bounds_and_expressions": (
+        "a TIMESTAMP(3), b TIMESTAMP(3), c TIMESTAMP(3), d BIGINT",
+        "INSERT INTO o SELECT window_start, window_end, window_time + INTERVAL '1' MINUTE, "
+        f"SUM(n) / COUNT(n) FROM TABLE({TUMBLE}) {BOUNDS}",
+        {(at(0), at(10), at(69.999), 2), (at(10), at(20), at(79.999), 8)},
+    ),
+    "aggregates": (
+        "a BIGINT, b INT, c DECIMAL(38, 6), d INT, e INT, f STRING, g BIGINT",
+        "INSERT INTO o SELECT COUNT(n), AVG(n), AVG(amount), MIN(n), MAX(n), LISTAGG(k, '-'), "
+        f"COUNT(DISTINCT k) FROM TABLE({TUMBLE}) {BOUNDS}",
+        {
+            (3, 2, Decimal("2.333333"), 1, 4, "a-b-a", 2),
+            (1, 8, Decimal("8.000000"), 8, 8, "a", 1),
+        },
+    ),
+    "filter_and_having": (
+        "k STRING, x INT",
+        f"INSERT INTO o SELECT k, SUM(n) FILTER (WHERE n > 1) FROM TABLE({TUMBLE}) "
+        f"{BOUNDS}, k HAVING COUNT(*) > 1",
+        {("a", 4)},
+    ),
+    "where_of_rows_and_view_of_results": (
+        "k STRING, x BIGINT",
+        "INSERT INTO o SELECT UPPER(k), found FROM results WHERE found < 2",
+        {("B", 1)},
+    ),
+    "hop": (
+        "a TIMESTAMP(3), x BIGINT",
+        f"INSERT INTO o SELECT window_start, COUNT(*) FROM TABLE({HOP}) {BOUNDS}",
+        {(at(-5), 2), (at(0), 3), (at(5), 3), (at(10), 2)},
+    ),
+    "sessions_per_key": (
+        "k STRING, a TIMESTAMP(3), b TIMESTAMP(3), x BIGINT",
+        f"INSERT INTO o SELECT k, window_start, window_end, COUNT(*) FROM TABLE({SESSION}) "
+        f"{BOUNDS}, k",
+        {
+            ("a", at(1), at(5), 1),
+            ("a", at(6), at(10), 1),
+            ("a", at(12), at(16), 1),
+            ("b", at(3), at(7), 1),
+            (None, at(13), at(17), 1),
+        },
+    ),
+}
+RESULT_VIEW = (
+    f"CREATE VIEW results AS SELECT k, COUNT(*) AS found FROM TABLE({TUMBLE}) WHERE n > 0 "
+    f"{BOUNDS}, k HAVING k IS NOT NULL;"
+)
+
+
+def job(columns, query, root, *, time="TIMESTAMP(3)", sink="'connector' = 'blackhole'"):
+    """The job of a query, ready to run."""
+    out = f"CREATE TABLE o ({columns}) WITH ({sink});"
+    return EventJob(plan(f"{STREAM.format(time=time)}{RESULT_VIEW}{out}{query};"), root)
+
+
+@pytest.mark.parametrize("time", ["TIMESTAMP(3)", "TIMESTAMP(0)"])
+@pytest.mark.parametrize(("columns", "query", "expected"), RESULTS.values(), ids=RESULTS)
+def test_windows_have_the_results_of_their_query(columns, query, expected, time, tmp_path):
+    running = job(columns, query, tmp_path, time=time)
+    rows = running.run({0: CLICKS[:3], 1: CLICKS[3:]}).rows
+    rows += running.run({}, upto=60_000).rows
+    assert set(rows) == expected
+    assert len(rows) == len(expected)
+
+
+def test_a_window_follows_the_watermark_and_late_rows_are_told(tmp_path):
+    running = job(*RESULTS["count_per_key"][:2], tmp_path)
+    both = clicks(("a", 1, 11))
+    assert running.run({0: both, 1: both}).rows == []
+    assert running.watermark_ms == 10_000
+    late = running.run({0: clicks(("a", 1, 2)), 1: clicks(("b", 1, 10))})
+    assert [row["offset"] for row in late.late] == [1]
+    assert sorted(running.run({}, upto=20_000).rows) == [("a", 2), ("b", 1)]
+
+
+def test_an_instant_has_bounds_without_a_zone(tmp_path):
+    query = f"INSERT INTO o SELECT window_start, window_time FROM TABLE({TUMBLE}) {BOUNDS}"
+    columns = "a TIMESTAMP(3), b TIMESTAMP_LTZ(3)"
+    running = job(columns, query, tmp_path, time="TIMESTAMP_LTZ(3)")
+    stamped = [{**row, "ts": f"{row['ts']}Z"} for row in CLICKS[:1]]
+    running.run({0: stamped})
+    expected = [(at(0), at(9.999).replace(tzinfo=dt.UTC))]
+    assert running.run({}, upto=60_000).rows == expected
+
+
+def test_processing_time_is_the_clock_of_the_batch(tmp_path):
+    query = (
+        f"INSERT INTO o SELECT window_start, COUNT(*) FROM TABLE({TUMBLE.replace('(ts)', '(p)')}) "
+        f"{BOUNDS}"
+    )
+    running = job("a TIMESTAMP(3), x BIGINT", query, tmp_path)
+    rows = [running.run({0: CLICKS[:2]}).rows, running.run({1: CLICKS[2:]}).rows]
+    for _ in range(10):
+        rows.append(running.run({}).rows)
+    (found,) = [row for each in rows for row in each]
+    assert found == (at(1_000), 5)
+
+
+UPSERT = (
+    "'connector' = 'upsert-kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'b:9092', "
+    "'key.format' = 'json', 'value.format' = 'json'"
+)
+
+
+def test_a_late_row_gives_an_update_within_the_lateness(tmp_path):
+    running = job(
+        "k STRING, at TIMESTAMP(3), x BIGINT, PRIMARY KEY (k, at) NOT ENFORCED",
+        "SET 'table.exec.emit.allow-lateness' = '5 s'; INSERT INTO o SELECT k, window_start, "
+        f"COUNT(*) FROM TABLE({TUMBLE}) {BOUNDS}, k",
+        tmp_path,
+        sink=UPSERT,
+    )
+    fired = running.run({0: clicks(("a", 1, 1), ("a", 1, 12)), 1: clicks(("c", 1, 12))})
+    assert fired.rows == [("a", at(0), 1)]
+    again = running.run({0: clicks(("a", 1, 2))})
+    assert again.rows == [("a", at(0), 2)]
+    assert again.kinds == [UPDATE_AFTER]
+    gone = running.run({0: clicks(("a", 1, 2))}, upto=15_000)
+    assert gone.rows == [("a", at(0), 3)]
+    assert len(running.run({0: clicks(("a", 1, 2))}).late) == 1
