@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli_output import clean, facts_table, instant, number, one_line, ranges, table
+from service.jobs.event_waiting import shown_time
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
@@ -133,6 +134,8 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
         yield "watermark", watermark(job["combined_watermark"])
     if job["probe"]:
         yield from _probe(job["probe"])
+    if job.get("event_time"):  # (older control planes have none)
+        yield "event time", _event_time(job["event_time"])
     for warning in job["warnings"]:
         yield "warning", f"{clean(warning['message'])} {clean(warning['hint'])}"
     for found in job["acknowledgements"]:
@@ -154,6 +157,11 @@ def _probe(probe: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     joined, matched = number(probe["joined_records"]), number(probe["matched"])
     yield "joined", f"{joined} ({matched} matched, {number(probe['unmatched'])} unmatched)"
     yield "dead letters", number(probe["dead_letters"])
+
+
+def _event_time(time: Mapping[str, Any]) -> str:
+    waiting, late = number(time["waiting_rows"]), number(time["late_records"])
+    return f"watermark {shown_time(time['watermark_ms'])}, {waiting} records wait, {late} were late"
 
 
 def _how_to_acknowledge(job: Mapping[str, Any], stall: Mapping[str, Any]) -> str:

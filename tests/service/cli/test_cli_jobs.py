@@ -167,6 +167,8 @@ def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice,
     assert report["event_time"]["channels"][1]["idle_timeout_ms"] == 5_000
     explained = sluice("jobs", "get", timed)[1]
     assert "rows-released rates/0" in explained
+    told = "watermark 2023-11-14T22:13:20.000Z, 12,000 records wait, 7 were late"
+    assert told in explained
 
 
 def test_a_job_is_shown_with_what_it_waits_for(sluice):
