@@ -20,7 +20,7 @@ from tests.bench.event_shop import (
     versioned_users,
     wrong_rows,
 )
-from tests.bench.event_subject import EventSubject, event_subject, memory_measure
+from tests.bench.event_subject import EventSubject, event_subject
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import Stream
@@ -44,12 +44,10 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         _job(place, rig, (schema, stream, unique_name("newest")), as_of=False) as newest,
     ):
         _add_versions(place, (as_of, newest), schema, (dim, span))
-        memory = []
         for _ in range(sizes.runs):
             stream.append(records, timed_clicks(dim, step_ms(records)))
             rates["newest"].append(records_per_second(newest.timed_drain()) / 1e6)
             rates["as of"].append(records_per_second(as_of.timed_drain()) / 1e6)
-            memory.append(as_of.memory)
             place.say(f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items()}) }")
         _check(str(rig.output(path)), dim, span)
     size = f"{records:,} records, {dim:,} keys with {VERSIONS} versions, batches of {limit:,}"
@@ -63,7 +61,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         rates["newest"],
         Bar(Sense.RATIO_AT_LEAST, 0.7),
     )
-    return [speed, memory_measure(memory, size, full=full)]
+    return [speed, *as_of.memory_measure(size, full=full)]
 
 
 @contextmanager

@@ -69,13 +69,14 @@ def pinned_times(pins: Path, *, behind: int = -1) -> list[BatchTime]:
     busy = [pin for pin in found if pin is not None and pin.batch > behind and pin.records()]
     return [
         BatchTime(
-            pin.batch, pin.records(), _written(pins, pin.batch + 1) - _written(pins, pin.batch)
+            pin.batch, pin.records(), planned_at(pins, pin.batch + 1) - planned_at(pins, pin.batch)
         )
         for pin in busy[WARM_UP:-1]
     ]
 
 
-def _written(pins: Path, batch: int) -> float:
+def planned_at(pins: Path, batch: int) -> float:
+    """When the pin of a batch was written, in Unix time."""
     return (pins / f"{batch:010d}.json").stat().st_mtime_ns / 1e9
 
 

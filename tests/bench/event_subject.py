@@ -1,7 +1,8 @@
 """The candidate of the benchmarks of event time: drained like the others, timed by its pins."""
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import psutil
 
 from joins.pins import PinStore
 from service.jobs.layout import living_runner
-from tests.bench.batches import BatchTime, pinned_times
+from tests.bench.batches import WARM_UP, BatchTime, pinned_times, planned_at
 from tests.bench.measure import Bar, Measure, Sense
 from tests.bench.place import Place
 from tests.bench.shop import Stream
@@ -26,8 +27,16 @@ _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied)
 
 @dataclass(frozen=True)
 class Used:
-    """PSS in MiB at one moment, of Python (the runner, its workers, sources) and of the JVM."""
+    """Memory in MiB at one moment.
 
+    Attributes:
+        at_s: Unix time.
+        python: PSS of the runner, its workers and sources, without the files that they map: an
+            index is in the page cache.
+        jvm: PSS of the JVM.
+    """
+
+    at_s: float
     python: float
     jvm: float
 
@@ -59,25 +68,31 @@ class Memory:
             with suppress(*_GONE):
                 runner = living_runner(self.job_directory)
                 if runner is not None:
-                    self.seen.append(_used([runner, *runner.children(recursive=True)]))
+                    self.seen.append(used_by([runner, *runner.children(recursive=True)]))
 
-    def halves(self) -> tuple[float, float]:
-        """The most that Python had in the first half of the time, and in the second."""
-        half = len(self.seen) // 2
-        first, second = self.seen[: half or 1], self.seen[half:]
-        return max(u.python for u in first), max(u.python for u in second)
+    def halves(self, since_s: float) -> tuple[float, float] | None:
+        """The most that Python had in the first half of the time since then, and in the second."""
+        seen = [used.python for used in self.seen if used.at_s >= since_s]
+        half = len(seen) // 2
+        return (max(seen[:half]), max(seen[half:])) if half else None
 
 
-def _used(processes: list[psutil.Process]) -> Used:
+def used_by(processes: list[psutil.Process]) -> Used:
+    """What these need together now; those that are gone need nothing."""
     python = jvm = 0
     for process in processes:
-        with suppress(*_GONE):
-            pss = process.memory_full_info().pss
+        with suppress(*_GONE, FileNotFoundError, ProcessLookupError):
             if process.name() == "java":
-                jvm += pss
+                jvm += _rollup_kb(process.pid, "Pss")
             else:
-                python += pss
-    return Used(python / 2**20, jvm / 2**20)
+                python += _rollup_kb(process.pid, "Pss_Anon")
+    return Used(time.time(), python / 1024, jvm / 1024)
+
+
+def _rollup_kb(pid: int, name: str) -> int:
+    """A line of what the kernel knows of a process's memory."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 @dataclass
@@ -85,10 +100,10 @@ class EventSubject(Subject):
     """A job whose batches keep state.
 
     Attributes:
-        memory: of the newest drain.
+        memory: of each drain: what its second half needed, its first half, and the JVM.
     """
 
-    memory: Memory | None = None
+    memory: list[tuple[float, float, float]] = field(default_factory=list)
 
     @property
     def pins(self) -> Path:
@@ -107,11 +122,37 @@ class EventSubject(Subject):
         """Start the stopped job on what is in the stream, and stop it again."""
         newest = PinStore(self.pins).newest()
         before = -1 if newest is None else newest.batch
-        with Memory(self.job.directory) as self.memory:
+        with Memory(self.job.directory) as memory:
             self.job.start()
             self.wait_drained()
         self.job.stop()
+        halves = memory.halves(planned_at(self.pins, before + 1 + WARM_UP))
+        if halves is not None:
+            first, second = halves
+            self.memory.append((second, first, max(used.jvm for used in memory.seen)))
         return pinned_times(self.pins, behind=before)
+
+    def memory_measure(self, size: str, *, full: bool) -> list[Measure]:
+        """Whether Python needs more in the second half of a drain than in the first.
+
+        What waits and is open does not grow meanwhile; what was joined and counted does.
+        Nothing is told where the drains were too short to look twice.
+        """
+        if not self.memory:
+            return []
+        second, first, jvm = (list(column) for column in zip(*self.memory, strict=True))
+        return [
+            Measure(
+                "memory of runner and workers, second half of a drain against the first",
+                "MiB",
+                size,
+                full,
+                second,
+                first,
+                Bar(Sense.RATIO_AT_MOST, 1.3),
+                {"jvm_pss_mib": [round(one) for one in jvm]},
+            )
+        ]
 
     def wait_changed(self, changes: int) -> None:
         """So many changes of the table are committed, and the index has them; as `wait_for`."""
@@ -132,22 +173,3 @@ def event_subject(place: Place, rig: Rig, script: str, stream: Stream) -> Iterat
     """A job of its own that runs `script`; it is removed at the end."""
     with rig.job(script) as job:
         yield EventSubject(place, rig, job, "", stream, 0)
-
-
-def memory_measure(rounds: Sequence[Memory | None], size: str, *, full: bool) -> Measure:
-    """Whether Python needs more in the second half of a drain than in the first.
-
-    What waits and is open does not grow meanwhile; what was joined and counted does.
-    """
-    seen = [one for one in rounds if one is not None and one.seen]
-    halves = [one.halves() for one in seen]
-    return Measure(
-        "PSS of runner and workers, second half of a drain against the first",
-        "MiB",
-        size,
-        full,
-        [second for _, second in halves],
-        [first for first, _ in halves],
-        Bar(Sense.RATIO_AT_MOST, 1.3),
-        {"jvm_pss_mib": [round(max(used.jvm for used in one.seen)) for one in seen]},
-    )

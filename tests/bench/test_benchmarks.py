@@ -8,6 +8,7 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -26,6 +27,7 @@ from tests.bench.batches import (
     records_per_second,
 )
 from tests.bench.event_shop import clicks_counted, timed_clicks, wrong_rows
+from tests.bench.event_subject import Memory, Used, used_by
 from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
 from tests.bench.place import Place
 from tests.bench.report import line, lines, save
@@ -297,6 +299,15 @@ def test_a_version_or_a_count_that_is_wrong_is_found() -> None:
     )
     assert clicks_counted(counts, 300_000, 900_000) == 320
     assert clicks_counted(counts, 0, 899_999) == 21
+
+
+def test_memory_of_a_drain_is_compared_behind_its_warm_up() -> None:
+    me = used_by([psutil.Process()])
+    assert me.python > 1
+    assert me.jvm == 0
+    memory = Memory(Path(), [Used(1.0, 900, 0), Used(2.0, 10, 0), Used(3.0, 20, 0)])
+    assert memory.halves(2.0) == (10, 20)
+    assert memory.halves(3.0) is None
 
 
 def test_requests_are_sent_when_they_are_due_and_counted_by_kind(tmp_path: Path) -> None:

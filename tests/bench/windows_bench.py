@@ -18,7 +18,7 @@ from tests.bench.event_shop import (
     timed_clicks,
     window_script,
 )
-from tests.bench.event_subject import event_subject, memory_measure
+from tests.bench.event_subject import event_subject
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import Stream
@@ -36,7 +36,6 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     records, keys = sizes.records or RECORDS, sizes.dim or KEYS
     limit, stream, path = batch_limit(records), Stream(place.kafka), unique_name("counts")
     rates: dict[str, list[float]] = {"spark": [], "ours": []}
-    memory = []
     with (
         place.rig(max_records_per_batch=limit) as rig,
         event_subject(
@@ -52,7 +51,6 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             work = _work(stream, starting, spark, limit)
             rates["spark"].append(records_per_second(Reference(place, work).run()) / 1e6)
             rates["ours"].append(records_per_second(subject.timed_drain()) / 1e6)
-            memory.append(subject.memory)
             for found in (spark, str(rig.output(path))):
                 _check(found, number * SPAN_MS, records, limit)
             place.say(f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items()}) }")
@@ -67,7 +65,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         rates["spark"],
         Bar(Sense.RATIO_AT_LEAST, 1.0),
     )
-    return [speed, memory_measure(memory, size, full=full)]
+    return [speed, *subject.memory_measure(size, full=full)]
 
 
 def _work(stream: Stream, starting: Mapping[int, int], path: str, limit: int) -> Work:
