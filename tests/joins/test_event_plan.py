@@ -1,0 +1,135 @@
+"""Plans of event batches on a real topic: what is read, how far, and what the pin keeps."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions
+
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
+from joins.event_batch import EventTables
+from joins.event_channels import EventInput
+from joins.event_plan import BatchPlanner, EventParts
+from joins.event_state import EventSpec, EventState
+from joins.failpoints import Failpoints
+from joins.kernels.probe import DEAD_LETTERS
+from joins.lookups import Lookups
+from joins.pins import PinStore
+from joins.plan import KafkaOptions
+from joins.probe_lives import Life
+from joins.probe_side import ProbeHooks, ProbeSettings
+from joins.staging import BatchTurns, QueryGuards
+from tests.support.topics import create_topic, produce
+
+VERSIONS = {"rates": 7}
+
+
+class Topic:
+    """Two partitions with 60 and 30 records, and a planner over them."""
+
+    def __init__(self, root, kafka):
+        self.servers = kafka.bootstrap_servers
+        self.name = create_topic(self.servers, partitions=2)
+        for partition, count in ((0, 60), (1, 30)):
+            produce(self.servers, self.name, [{"n": n} for n in range(count)], partition=partition)
+        for name in ("dead", "late"):
+            create_table(root / name, DEAD_LETTERS)
+        self.dead = DeltaLog(root / "dead", "app")
+        (root / "pins").mkdir()
+        self.hooks = ProbeHooks(
+            pins=PinStore(root / "pins"),
+            dead_letters=self.dead,
+            versions=lambda: VERSIONS,
+            source_times=dict,
+            lookups=Lookups(),
+            small_records=lambda: True,
+            restore=lambda _: None,
+            on_pin=lambda _: None,
+            check=lambda _: None,
+            on_finish=lambda _: None,
+            guards=QueryGuards(Failpoints(), BatchTurns(), lambda _: None),
+            turn=threading.Lock(),
+        )
+        self.parts = EventParts(
+            spec=EventSpec((EventInput("probe"), EventInput("rates")), True, None, False),
+            epoch=1,
+            tables=EventTables(self.dead, DeltaLog(root / "late", "app"), None, None),
+            heard=lambda versions: {"rates": {"0": [versions["rates"], None]}},
+            seen=lambda _: None,
+            trim=lambda _: None,
+        )
+        self.planners = []
+
+    def planner(self, *, limit=1_000, on_event=False, **life):
+        kafka = KafkaOptions(self.servers, self.name)
+        found = Life("probe", 0, "id", **{"start_offsets": {0: 0, 1: 0}, **life})
+        settings = ProbeSettings(kafka, None, found, {}, max_records_per_batch=limit)
+        parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))
+        self.planners.append(BatchPlanner(settings, self.hooks, parts))
+        return self.planners[-1]
+
+
+@pytest.fixture
+def topic(tmp_path, kafka):
+    found = Topic(tmp_path, kafka)
+    yield found
+    for planner in found.planners:
+        planner.close()
+
+
+def test_a_batch_reads_what_is_there_with_what_dimensions_have_said(topic):
+    plan = topic.planner().next(3, {0: 10, 1: 30}, EventState(watermark=5, clock_ms=2**42))
+    assert (plan.start, plan.end, plan.has_records()) == ({0: 10, 1: 30}, {0: 60, 1: 30}, True)
+    assert plan.event["dimensions"] == {"rates": {"0": [7, None]}}
+    assert (plan.event["watermark"], plan.event["at_end"]) == (5, [])
+    assert plan.now_ms == plan.event["clock_ms"] == 2**42, "the clock never goes back"
+
+
+def test_a_limited_batch_has_a_share_of_each_partition(topic):
+    assert topic.planner(limit=30).next(0, {0: 0, 1: 0}, EventState()).end == {0: 20, 1: 10}
+
+
+def test_a_bounded_stream_is_read_to_its_end_and_says_so(topic):
+    planner = topic.planner(end_offsets={0: 40, 1: 30})
+    plan = planner.next(0, {0: 0, 1: 30}, EventState())
+    assert (plan.end, plan.event["at_end"]) == ({0: 40, 1: 30}, [1])
+    done = planner.quiet(1, {0: 40, 1: 30}, EventState())
+    assert (done.has_records(), done.event["at_end"]) == (False, [0, 1])
+
+
+def test_a_partition_that_comes_later_is_read_from_its_beginning(topic):
+    admin = KafkaAdminClient(bootstrap_servers=topic.servers)
+    try:
+        admin.create_partitions({topic.name: NewPartitions(3)})
+    finally:
+        admin.close()
+    produce(topic.servers, topic.name, [{"n": 1}], partition=2)
+    plan = topic.planner().next(5, {0: 60, 1: 30}, EventState())
+    assert (plan.start[2], plan.end[2]) == (0, 1)
+
+
+def test_partitions_that_are_gone_and_offsets_that_went_back_are_faults(topic):
+    planner = topic.planner()
+    with pytest.raises(PartitionsMissingError, match="partition 7"):
+        planner.next(1, {0: 0, 7: 3}, EventState())
+    with pytest.raises(OffsetsWentBackError, match="ends at offset 30, expected 31"):
+        planner.next(1, {0: 0, 1: 31}, EventState())
+
+
+def test_the_first_batch_of_a_life_has_its_versions_and_no_later_one(topic):
+    planner = topic.planner(versions={"rates": 3})
+    assert planner.next(0, {}, EventState()).versions == {"rates": 3}
+    assert planner.next(1, {}, EventState()).versions == VERSIONS
+
+
+def test_a_pin_is_not_written_by_a_runner_that_was_taken_over(topic):
+    planner = topic.planner()
+    plan = planner.next(0, {}, EventState())
+    pin = planner.pinned(plan, 0)
+    assert (pin.end_offsets, pin.event) == ({0: 60, 1: 30}, plan.event)
+    topic.dead.commit_epoch(2)
+    with pytest.raises(FencedError):
+        planner.pinned(plan, 1)
+    assert topic.hooks.pins.read(1) is None
