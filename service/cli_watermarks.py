@@ -78,7 +78,7 @@ def _event_time(time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def _windows(time: Mapping[str, Any]) -> str:
     next_ms = time["next_window_ms"]
-    ends = "none is open" if next_ms is None else f"the next one ends at {shown_time(next_ms)}"
+    ends = "none is open" if next_ms is None else f"the next one is due at {shown_time(next_ms)}"
     fired, rows = number(time["fired_rows"]), number(time["window_rows"])
     return f"{ends}; {fired} rows have come out, {rows} rows of state"
 

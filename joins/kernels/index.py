@@ -331,7 +331,7 @@ def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
     position = segment.positions(rows)
     if spec.versioned is None:
         return position
-    deleted = segment.deleted()[rows].astype(np.int64)
+    deleted = segment.deleted_at(rows).astype(np.int64)
     return [segment.packed["_generation"].at(rows), deleted, *position]
 
 

@@ -185,7 +185,7 @@ class EventTimeView(_Model):
     waiting_rows: int = 0
     waiting_bytes: int = 0
     oldest_waiting_ms: int | None = None
-    next_window_ms: Annotated[int | None, Field(description="When the next window ends.")] = None
+    next_window_ms: Annotated[int | None, Field(description="When the next window is due.")] = None
     window_rows: Annotated[int, Field(description="Rows of the state of open windows.")] = 0
     late_records: int = 0
     fired_rows: Annotated[int, Field(description="Rows that came out of windows.")] = 0

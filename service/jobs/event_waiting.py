@@ -79,7 +79,7 @@ def _windows(time: Document) -> Condition:
         told = f"{fired:,} rows have come out of windows, none is open"
         return Condition(name, None, True if fired else None, told)
     at = time["window_watermark_ms"]
-    told = f"the next window ends at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
+    told = f"the next window is due at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
     if fired:
         return Condition(name, None, True, f"{fired:,} rows have come out of windows; {told}")
     why = "" if time["waits_for"] is None else f"; {time['waits_for']['text'].rstrip('.')}"

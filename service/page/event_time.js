@@ -40,7 +40,7 @@ function windows({ window_watermark_ms: at, window_rows: rows, next_window_ms: n
   if (at === null && !rows) return [];
   return [
     ["open windows", `${many(rows, "row")} of state`],
-    ["next window ends", next === null ? "none is open" : instant(next)],
+    ["next window is due", next === null ? "none is open" : instant(next)],
     ["rows out of windows", count(fired)],
   ];
 }

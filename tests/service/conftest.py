@@ -1,4 +1,4 @@
-"""A control plane with a job whose tables are there, shared by all that look at tables."""
+"""Control planes: an empty one a module, and one with tables for all that look at tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import pytest
 
 from service.api.server import ControlPlane
 from service.client import Client
-from tests.support.control_plane import HOOKS, RUNNER, settings_in
+from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in
 from tests.support.table_job import TableJob, fill, script
 from tests.support.wait import wait_until
 
@@ -21,6 +21,15 @@ class TablesPlane:
     url: str
     enriched: str
     printed: str
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane without jobs; its runners are programs that report as they are named."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        with control_plane(tmp_path_factory.mktemp("data")) as running:
+            yield running
 
 
 @pytest.fixture(scope="session")

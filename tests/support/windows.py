@@ -113,7 +113,7 @@ class KernelWindows:
             ]
             found = partials(self.spec, input_rows(self.spec, rows))
             parts.append(found.table)
-            self.late += found.late.column("_offset").to_pylist()
+            self.late += [int(value) for value in found.late.column("_value").to_pylist()]
         advance = Advance.of(self.watermark_ms, self.now_ms, self.steps)
         for bucket in range(self.spec.buckets):
             self._fire(bucket, [p.filter(pc.equal(p["_bucket"], bucket)) for p in parts], advance)
@@ -131,7 +131,7 @@ class KernelWindows:
         self.read_tables += len(read)
         fired = fire(self.spec, read, parts, advance)
         self.on_fired(fired)
-        self.late += fired.late.column("_offset").to_pylist()
+        self.late += [int(value) for value in fired.late.column("_value").to_pylist()]
         for row, kind, watermark_ms in zip(
             fired.rows.to_pylist(),
             fired.kinds.to_pylist(),

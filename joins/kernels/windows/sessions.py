@@ -6,7 +6,8 @@ does not matter, and they are merged all at once. The others, with rows that may
 session that has fired, are played through one by one (`session_play`); what their sessions hold is
 added up after that, again for all at once.
 
-A fired session that a later row merges into another one goes away: -D with what it had.
+A fired session that a later row merges into another one goes away: -D with what it had. LISTAGG and
+DISTINCT list by session, then by arrival: sessions that merge do not mix their lists.
 """
 
 from collections.abc import Sequence
@@ -114,7 +115,6 @@ class _Bucket:
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
         found = numbers(self.rows, END) - 1 <= seen[codes]
-        found |= mask_of(column(self.rows, FIRED))
         found[count:] |= mask_of(column(self.new, IS_LATE))
         matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
         matters[codes[found]] = True

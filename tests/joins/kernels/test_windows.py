@@ -135,6 +135,9 @@ SESSIONS_OF_TEN = {
     "a_fired_session_that_grows_is_taken_back": (
         [0], [(15, 5)], [("+I", 0, 10, 1), ("-D", 0, 10, 1), ("+I", 0, 15, 2)],
     ),
+    "a_session_fires_before_a_row_that_comes_at_its_end": (
+        [0], [(9, 10)], [("+I", 0, 10, 1), ("-D", 0, 10, 1), ("+I", 0, 20, 2)],
+    ),
     "one_that_grows_beyond_the_watermark_waits_again": (
         [0], [(15, 10)], [("+I", 0, 10, 1), ("-D", 0, 10, 1), ("+I", 0, 20, 2)],
     ),
@@ -174,8 +177,8 @@ def test_sessions_grow_merge_and_are_taken_back(rows, then, expected, per_batch)
 
 def test_a_part_of_a_batch_may_come_in_any_order():
     spec = window_spec(WindowKind.TUMBLE, 1_000)
-    early = [(("a",), (1, "x"), 5, -1, 0, 7), (("a",), (1, "y"), 5, 3, 0, 8)]
-    later = [(("a",), (1, "z"), 5, 3, 1, 2)]
+    early = [(("a",), (1, "x"), 5, -1, 0, 7), (("a",), (1, "y"), 5, -1, 0, 8)]
+    later = [(("a",), (1, "z"), 5, -1, 1, 2)]
     parts = [partials(spec, input_rows(spec, rows)).table for rows in (later, early)]
     (row,) = fire(spec, [], parts, Advance.of(-1, ENDLESS)).rows.to_pylist()
     assert row["a2"] == "x,y,z"
@@ -290,6 +293,15 @@ def test_state_is_kept_through_the_lateness_and_then_forgotten():
         windows.watermark(watermark_ms)
         windows.end_batch()
         assert len(windows.state[0]) == tables
+
+
+@pytest.mark.parametrize("kind", WindowKind)
+def test_nothing_is_kept_of_a_window_once_its_lateness_is_over(kind):
+    spec = window_spec(kind, 1_000, lateness_ms=500)
+    rows = [(("a",), (1, "x"), 0, -1, 0, 0)]
+    for watermark_ms, kept in ((1_498, 1), (1_499, 0)):
+        parts = [partials(spec, input_rows(spec, rows)).table]
+        assert fire(spec, [], parts, Advance.of(-1, watermark_ms)).state.num_rows == kept
 
 
 def test_windows_by_the_clock_fire_when_it_has_passed_their_end():

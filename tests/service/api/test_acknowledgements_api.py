@@ -11,18 +11,10 @@ from service.api import runner_requests
 from service.client import Client
 from service.jobs.layout import JobLayout
 from service.jobs.requests import CHOICES
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import script
 from tests.support.wait import wait_until
 
 DECISION = {"cause": "records-lost", "reason": "old clicks do not matter", "by": "ann"}
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture

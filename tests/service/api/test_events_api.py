@@ -15,14 +15,6 @@ STREAM = {"Accept": "text/event-stream"}
 ABSENT = "01234567-89ab-7def-8123-456789abcdef"
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
-
-
 @pytest.fixture
 def client(plane):
     with Client(plane.url) as client:

@@ -8,17 +8,9 @@ import pytest
 
 from service.api import inspection
 from service.client import Client
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import script
 from tests.support.inspect_program import HOSTILE
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from joins.event_channels import BatchInput, EventInput, Heard
+from joins.event_state import EventSpec, EventState, advance
+from joins.event_view import EventView
 from joins.plan import Windowing, WindowKind
 from joins.types import SqlType, TypeName
 from service.api.app import create_app
@@ -22,7 +25,7 @@ from service.api.job_metrics import (
 )
 from service.api.negotiation import accepts
 from service.api.problems import problem
-from service.api.schemas import JobDetail
+from service.api.schemas import EventTimeView, JobDetail
 from service.jobs.job import JobState
 from service.jobs.submission import Request, Submissions
 from service.sql.explain import explain
@@ -246,6 +249,19 @@ def timed(services):
     yield store
     for job_id in stored:
         services.store.delete(job_id)
+
+
+def test_what_a_runner_reports_is_shown_whole():
+    stream, rates = EventInput("probe", idle_timeout_ms=1_000), EventInput("rates")
+    spec = EventSpec((stream, rates), waits=True, window=None, on_event=False)
+    heard = {0: Heard(60_000, 1)}
+    batch = BatchInput(90_000, (0, 1), heard, dimensions={"rates": {2: Heard(20_000, 1)}})
+    move = advance(spec, EventState(), batch)
+    state = move.after.counted({"waited": 12_000, "late": 3})
+    report = EventView(spec, state, move.channels, 55_000, None, (), (), False).as_json()
+    assert EventTimeView.model_validate(report).model_dump(mode="json") == report
+    assert report.keys() == event_time().keys()
+    assert report["channels"][0].keys() == event_time()["channels"][0].keys()
 
 
 ON_USERS = [

@@ -4,16 +4,8 @@ import httpx
 import pytest
 
 from service.client import Client
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import script
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture
@@ -28,7 +20,7 @@ def test_questions_are_answered_and_nothing_is_started(plane, post):
     assert answer.status_code == 200
     described, explained = answer.json()["answers"]
     assert described["statement"] == "DESCRIBE"
-    assert described["rows"][0] == ["user_id", "BIGINT", "FALSE", "PRI(user_id)", None]
+    assert described["rows"][0] == ["user_id", "BIGINT", "FALSE", "PRI(user_id)", None, None]
     assert explained["columns"] == ["result"]
     assert ["INTO enriched blackhole()"] in explained["rows"]
     assert plane.services.store.page(before=None, limit=10) == []

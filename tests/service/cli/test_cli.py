@@ -12,16 +12,8 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta_log import create_table
 from service.client import Client
-from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.control_plane import ROOT, script
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture

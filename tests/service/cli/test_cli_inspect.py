@@ -10,25 +10,18 @@ import sys
 import pytest
 
 from service.client import Client
-from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.control_plane import ROOT, script
 from tests.support.inspect_program import HOSTILE
 from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            with Client(running.url) as client:
-                names = ("good", "sick", "expired", "near")
-                for name in names:
-                    client.submit(script(), name)
-                wait_until(
-                    lambda: all(job["state"] == "JOINING" for job in client.jobs()),
-                    deadline_s=60,
-                )
-            yield running
+def plane(plane):
+    with Client(plane.url) as client:
+        for name in ("good", "sick", "expired", "near"):
+            client.submit(script(), name)
+        wait_until(lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60)
+    return plane
 
 
 @pytest.fixture

@@ -14,19 +14,11 @@ from service.cli_prompt import Prompt, completions, is_whole
 from service.cli_sql import Conversation
 from service.client import Client, RefusedError
 from service.sql.errors import SqlError
-from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.control_plane import ROOT, script
 from tests.support.wait import wait_until
 
 DECLARED, _, INSERT = script().rpartition("INSERT")
 INSERT = f"INSERT{INSERT}"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture

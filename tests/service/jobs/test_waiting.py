@@ -217,7 +217,7 @@ WAITS = {
     "no_window_has_ended": (
         opened(event_time=windows()),
         "windows-fired",
-        "No window has fired yet: the next window ends at 2023-11-14T22:14:00.000Z, the "
+        "No window has fired yet: the next window is due at 2023-11-14T22:14:00.000Z, the "
         "watermark is 2023-11-14T22:13:20.000Z; open windows wait for the watermark of the "
         "stream, partition 0, which is 40 s behind.",
     ),

@@ -274,7 +274,7 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
     plane.tell(job_id, **joining(now_ms), event_time=windows(watermark_ms=2**63 - 1))
     panel = browser.until("300 rows of state", "#event-time")
     assert "combined watermark\nMAX, the end of the stream" in panel
-    assert "next window ends" in panel
+    assert "next window is due" in panel
     browser.screen(PHONE)
     assert browser.run("return document.documentElement.scrollWidth") <= PHONE
 
