@@ -7,6 +7,7 @@ calls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as Tag
 
@@ -81,3 +82,25 @@ class Call:
 
 
 Expression = Column | Constant | ProcTime | Cast | Case | Call
+
+
+def nodes(expression: Expression) -> Iterator[Expression]:
+    """An expression and all that it is made of, each before its parts."""
+    pending: list[Expression | None] = [expression]
+    while pending:
+        current = pending.pop()
+        if current is None:
+            continue
+        yield current
+        if isinstance(current, Cast):
+            pending.append(current.operand)
+        elif isinstance(current, Call):
+            pending.extend(reversed(current.arguments))
+        elif isinstance(current, Case):
+            pending.append(current.otherwise)
+            pending.extend(part for branch in reversed(current.branches) for part in branch[::-1])
+
+
+def columns_of(expression: Expression) -> Iterator[Column]:
+    """All columns in an expression."""
+    return (node for node in nodes(expression) if isinstance(node, Column))

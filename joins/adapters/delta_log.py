@@ -105,8 +105,8 @@ def _batch_of_spark(version: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
-    """Files in place of others with the same meaning: no row of any later version changes.
+class Change:
+    """What a batch does to a table: files that it adds, and files that are gone with it.
 
     Attributes:
         added: complete files below the table's root.
@@ -120,18 +120,8 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a batch does to a table: files that it adds, and files that are gone with it.
-
-    Attributes:
-        added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root.
-        counters: name → value that `counter` gives from this commit on.
-    """
-
-    added: Sequence[StagedFile] = ()
-    removed: Sequence[str] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
+class Rewrite(Change):
+    """Files in place of others with the same meaning: no row of any later version changes."""
 
 
 @dataclass(frozen=True, slots=True)

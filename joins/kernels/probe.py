@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.expressions import Column, Expression, columns_of
 from joins.kernels.arrivals import (
     OFFSET,
     PARTITION,
@@ -175,12 +175,12 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
     watermark = probe.watermark if _has_event_time(plan) else None
     needed = set(read)
     if watermark is not None:
-        needed |= {watermark.rowtime, *(each.name for each in _columns(watermark.expression))}
+        needed |= {watermark.rowtime, *(each.name for each in columns_of(watermark.expression))}
     computed: list[ComputedField] = []
     for item in reversed(probe.computed_fields):
         if item.name in needed:
             computed.insert(0, item)
-            needed |= {column.name for column in _columns(item.expression)}
+            needed |= {column.name for column in columns_of(item.expression)}
     source = probe.source
     spec = ProbeKernelSpec(
         alias=probe.alias,
@@ -336,7 +336,7 @@ def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJ
     needed, found = {alias}, []
     for join in reversed(joins):
         if join.alias in needed:
-            needed |= {column.relation for pair in join.keys for column in _columns(pair.probe)}
+            needed |= {column.relation for pair in join.keys for column in columns_of(pair.probe)}
             found.append(join)
     return tuple(join for join in reversed(found) if join.alias != alias)
 
@@ -679,21 +679,5 @@ def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
         expressions += [join.condition] if join.condition is not None else []
     expressions += [plan.where] if plan.where is not None else []
     for expression in expressions:
-        for column in _columns(expression):
+        for column in columns_of(expression):
             yield column.relation, column.name
-
-
-def _columns(node: Expression) -> Iterator[Column]:
-    if isinstance(node, Column):
-        yield node
-    elif isinstance(node, Cast):
-        yield from _columns(node.operand)
-    elif isinstance(node, Call):
-        for argument in node.arguments:
-            yield from _columns(argument)
-    elif isinstance(node, Case):
-        for condition, value in node.branches:
-            yield from _columns(condition)
-            yield from _columns(value)
-        if node.otherwise is not None:
-            yield from _columns(node.otherwise)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from joins.expressions import Call, Case, Cast, Column, Expression
+from joins.expressions import Column, Expression, columns_of
 from joins.plan import DimensionJoin, KeyPair
 from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
@@ -237,19 +237,3 @@ def conjuncts(node: Node) -> Iterator[Node]:
 def relations_of(expression: Expression) -> Iterator[str]:
     """The aliases of all columns in an expression."""
     return (column.relation for column in columns_of(expression))
-
-
-def columns_of(expression: Expression) -> Iterator[Column]:
-    """All columns in an expression."""
-    pending: list[Expression | None] = [expression]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, Column):
-            yield current
-        elif isinstance(current, Cast):
-            pending.append(current.operand)
-        elif isinstance(current, Call):
-            pending.extend(current.arguments)
-        elif isinstance(current, Case):
-            pending.extend(part for branch in current.branches for part in branch)
-            pending.append(current.otherwise)

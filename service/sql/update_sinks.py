@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.expressions import Cast, Column, Expression
+from joins.expressions import Cast, Column, Expression, columns_of
 from joins.plan import WINDOW, DeltaSink, KafkaFormat, KafkaSink, OutputColumn, Sink, Windowing
 from service.sql.catalog import Table
-from service.sql.join_planner import columns_of
 from service.sql.script import Script
 from service.sql.settings import ALLOW_LATENESS
 from service.sql.type_rules import INSTANTS, is_lossless

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from joins.expressions import Call, Case, Cast, Expression, ProcTime
+from joins.expressions import Expression, ProcTime, nodes
 from joins.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
 from service.sql.errors import SqlError, suggestion
 from service.sql.expression_planner import ExpressionPlanner
@@ -145,16 +145,4 @@ def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlErr
 
 
 def _reads_clock(expression: Expression) -> bool:
-    pending: list[Expression | None] = [expression]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, ProcTime):
-            return True
-        if isinstance(current, Cast):
-            pending.append(current.operand)
-        elif isinstance(current, Call):
-            pending.extend(current.arguments)
-        elif isinstance(current, Case):
-            pending.extend(part for branch in current.branches for part in branch)
-            pending.append(current.otherwise)
-    return False
+    return any(isinstance(node, ProcTime) for node in nodes(expression))
