@@ -34,7 +34,7 @@ from watermark.model import PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
 
-_TIMES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
+_STATES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,8 @@ class DimensionRuntime:
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
         self._head = (0, ChangelogState())  # one value: other threads read version and state
-        self._source_times: tuple[tuple[int, int], ...] = ()  # (version, time), oldest first
-        self._events: tuple[tuple[int, EventState], ...] = ()  # the same of event time
+        self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
         self._active_at_ms: dict[int, int] = {}
-        self.needed_from_ms: int | None = None
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
@@ -117,8 +115,7 @@ class DimensionRuntime:
         self._advance(version, read_changelog_state(self.changelog, version))
 
     def _advance(self, version: int, state: ChangelogState) -> None:
-        self._source_times = (*self._source_times[-_TIMES_KEPT:], (version, state.source_ts_ms))
-        self._events = (*self._events[-_TIMES_KEPT:], (version, state.events))
+        self._past = (*self._past[-_STATES_KEPT:], (version, state))
         self._head = (version, state)
 
     def event_watermarks(self, version: int) -> Mapping[int, tuple[int | None, int | None]]:
@@ -131,9 +128,11 @@ class DimensionRuntime:
         Raises:
             SinkError: the version cannot be read any more.
         """
-        known = [events for found, events in self._events if found <= version]
-        partitions = range(self.places.partitions)
-        events = known[-1] if known else read_event_state(self.changelog, version, partitions)
+        known, partitions = self._state_of(version), range(self.places.partitions)
+        if known is not None:
+            events = known.events
+        else:
+            events = read_event_state(self.changelog, version, partitions)
         active = self._active_at_ms
         return {at: (events.watermarks.get(at), active.get(at)) for at in partitions}
 
@@ -144,16 +143,24 @@ class DimensionRuntime:
         leased keep theirs.
         """
         known = self.needed_from_ms
-        self.needed_from_ms = ms if known is None else max(known, ms)
-        self.keeper.needed_from_ms = self.needed_from_ms
+        self.keeper.needed_from_ms = ms if known is None else max(known, ms)
+
+    @property
+    def needed_from_ms(self) -> int | None:
+        """What `trim_to` was last told, None before."""
+        return self.keeper.needed_from_ms
+
+    def _state_of(self, version: int) -> ChangelogState | None:
+        """What the changelog says as of `version`; None if it is older than what is kept."""
+        return next((state for found, state in reversed(self._past) if found <= version), None)
 
     def source_time_ms(self, version: int) -> int | None:
         """When the source made the newest change that is in `version`.
 
         None if no change of the binlog is in it, or if it is older than what this runner knows.
         """
-        known = [at_ms for found, at_ms in self._source_times if found <= version]
-        return known[-1] or None if known else None
+        known = self._state_of(version)
+        return None if known is None else known.source_ts_ms or None
 
     def replay_watermarks(self) -> None:
         """Give the committed watermarks to the valve again, after a restart."""

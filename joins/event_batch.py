@@ -28,10 +28,10 @@ from pyspark.sql import functions as f
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.adapters.state_log import StateChange, StateFile, StateLog
-from joins.event_channels import BatchInput, Heard, Steps
+from joins.event_channels import Heard, Steps
 from joins.event_items import StagePlan, act_stage, window_stage
-from joins.event_state import Advance, EventSpec, EventState, advance
-from joins.event_task import LATE, EventTask, act, scan, steps
+from joins.event_state import Advance, EventSpec, EventState, advance, batch_input
+from joins.event_task import EventTask, act, scan, steps
 from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
 from joins.lookups import Lookups
@@ -47,6 +47,7 @@ from joins.staging import (
     limit_arrow_batches,
     no_room,
 )
+from joins.window_task import LATE
 
 _NOTHING = BatchReport({}, {}, ())
 
@@ -251,17 +252,17 @@ class EventBatches:
 
     def _records(self, pin: Pin, *, is_retry: bool) -> DataFrame | None:
         """The records of the batch, None if it has none."""
-        wanted = {p: end for p, end in pin.end_offsets.items() if end > pin.start_offsets.get(p, 0)}
+        wanted = pin.ranges()
         if not wanted:
             return None
-        topic, start = pin.topic, {p: pin.start_offsets.get(p, 0) for p in wanted}
+        start, end = ({p: found[at] for p, found in wanted.items()} for at in (0, 1))
         reader = (
             self._parts.reader.read.format("kafka")
             .options(**reader_options(self._parts.kafka))
             .option("kafka.group.id", self._group)
-            .option("assign", json.dumps({topic: sorted(wanted)}))
-            .option("startingOffsets", json.dumps({topic: offsets_text(start)}))
-            .option("endingOffsets", json.dumps({topic: offsets_text(wanted)}))
+            .option("assign", json.dumps({pin.topic: sorted(wanted)}))
+            .option("startingOffsets", json.dumps({pin.topic: offsets_text(start)}))
+            .option("endingOffsets", json.dumps({pin.topic: offsets_text(end)}))
             .option("failOnDataLoss", "true")
         )
         frame = reader.load().select("value", "partition", "offset", "timestamp")
@@ -305,14 +306,7 @@ class EventBatches:
 
     def _advance(self, pin: Pin, heard: Mapping[int, Heard], told: Steps | None) -> Advance:
         event = pin.event or {}
-        batch = BatchInput(
-            now_ms=pin.batch_timestamp_ms,
-            partitions=pin.end_offsets,
-            heard=heard,
-            ended=event["at_end"],
-            dimensions=dimensions_heard(event),
-            steps=told,
-        )
+        batch = batch_input(event, pin.end_offsets, told, heard)
         return advance(self._parts.spec, EventState.of(event), batch)
 
     def _act(self, plan: StagePlan, task: EventTask, pin: Pin) -> BatchReport:
@@ -361,21 +355,9 @@ class EventBatches:
         hit("C8", pin.batch)
 
 
-def dimensions_heard(event: Mapping[str, Any]) -> dict[str, dict[int, Heard]]:
-    """What a pin says of the dimensions' partitions."""
-    return {
-        name: {int(p): Heard(*found) for p, found in partitions.items()}
-        for name, partitions in event["dimensions"].items()
-    }
-
-
 def _read(pin: Pin) -> dict[int, Heard]:
     """The partitions with records in the batch."""
-    return {
-        p: Heard(None, pin.batch)
-        for p, end in pin.end_offsets.items()
-        if end > pin.start_offsets.get(p, 0)
-    }
+    return {partition: Heard(None, pin.batch) for partition in pin.ranges()}
 
 
 def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:

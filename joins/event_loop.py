@@ -31,6 +31,7 @@ from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings
 
 _JOIN_S = 10.0
 _SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files
+_NextTimes = tuple[int | None, int | None]  # of rows that wait, of windows
 _log = structlog.get_logger(__name__)
 
 
@@ -152,13 +153,14 @@ class EventLoop:
                 self._run(self._retry, is_retry=True)
                 return
             plan = self._planner.next(number, self._start, self._state)
-            move = self._planner.moved(plan, self._state)
-            if plan.has_records() or self._is_due(move):
-                self._hooks.guards.failpoints.hit("C2", number)
-                self._run(self._planner.pinned(plan, number), is_retry=False)
-            else:
-                self._show(move)
-            self._progress = self._progress or {"batch": None}
+            if not plan.has_records():
+                move, times = self._planner.moved(plan, self._state), self._next_times()
+                if not self._is_due(move, times):
+                    self._show(move, times)
+                    self._progress = self._progress or {"batch": None}
+                    return
+            self._hooks.guards.failpoints.hit("C2", number)
+            self._run(self._planner.pinned(plan, number), is_retry=False)
 
     def _run(self, pin: Pin, *, is_retry: bool) -> None:
         hit = self._hooks.guards.failpoints.hit
@@ -174,20 +176,20 @@ class EventLoop:
         self._parts.trim(done.state.release_ms)
         if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
             plan = self._planner.quiet(self._next, self._start, self._state)
-            self._show(self._planner.moved(plan, self._state))
+            self._show(self._planner.moved(plan, self._state), self._next_times())
 
     # Without records
 
-    def _is_due(self, move: Advance) -> bool:
+    def _is_due(self, move: Advance, times: _NextTimes) -> bool:
         """Whether something waits for where `move` goes, or the stream ends by it."""
         if move.after.has_ended and not self._state.has_ended:
             return True
-        waiting, windows = self._next_times()
+        waiting, windows = times
         return (waiting is not None and waiting <= move.after.release_ms) or (
             windows is not None and windows <= move.after.window_watermark
         )
 
-    def _next_times(self) -> tuple[int | None, int | None]:
+    def _next_times(self) -> _NextTimes:
         """When the next row that waits, and the next window, is due."""
         tables, state = self._parts.tables, self._state
         waiting, windows = tables.waiting, tables.windows
@@ -196,10 +198,10 @@ class EventLoop:
             None if windows is None else windows.next_due(state.window_watermark),
         )
 
-    def _show(self, move: Advance) -> None:
+    def _show(self, move: Advance, times: _NextTimes) -> None:
         """Tell how the time stands."""
         self._shown_at = time.monotonic()
-        waiting, windows = self._next_times()
+        waiting, windows = times
         tables = self._parts.tables
         at_end = is_reached(self._start, self._settings.life.end_offsets)
         view = EventView(

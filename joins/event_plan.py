@@ -7,12 +7,11 @@ from typing import Any
 
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.bounds import cut
-from joins.errors import OffsetsWentBackError
-from joins.event_batch import EventTables, dimensions_heard
-from joins.event_channels import BatchInput
-from joins.event_state import Advance, EventSpec, EventState, advance
+from joins.event_batch import EventTables
+from joins.event_channels import Steps
+from joins.event_state import Advance, EventSpec, EventState, advance, batch_input
 from joins.event_view import EventView
-from joins.guards import partitions_missing
+from joins.guards import first_offsets
 from joins.pins import Pin
 from joins.probe_side import ProbeHooks, ProbeSettings
 
@@ -95,17 +94,7 @@ class BatchPlanner:
         """
         life, topic = self._settings.life, self._settings.kafka.topic
         there = cut(self._cluster.end_offsets(topic), life.end_offsets)
-        missing = sorted(set(behind) - set(there))
-        if missing:
-            raise partitions_missing(topic, missing)
-        start = {p: behind.get(p, life.start_offsets.get(p, 0)) for p in there}
-        back = [p for p, end in there.items() if end < start[p]]
-        if back:
-            raise OffsetsWentBackError(
-                f'topic "{topic}" partition {back[0]} ends at offset {there[back[0]]}, '
-                f"expected {start[back[0]]} or more",
-                hint="The broker has lost records. Acknowledge it to go on from where it ended.",
-            )
+        start = first_offsets(topic, behind, there, life)
         limit = self._settings.max_records_per_batch
         if self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
@@ -138,14 +127,8 @@ class BatchPlanner:
 
     def moved(self, plan: BatchPlan, state: EventState) -> Advance:
         """Where `plan` would take the time without its records."""
-        quiet = BatchInput(
-            now_ms=plan.now_ms,
-            partitions=plan.start,
-            ended=plan.event["at_end"],
-            dimensions=dimensions_heard(plan.event),
-            steps={} if self._parts.spec.on_event else None,
-        )
-        return advance(self._parts.spec, state, quiet)
+        steps: Steps | None = {} if self._parts.spec.on_event else None
+        return advance(self._parts.spec, state, batch_input(plan.event, plan.start, steps))
 
     def pinned(self, plan: BatchPlan, number: int) -> Pin:
         """The pin of `plan`, durable when this returns.

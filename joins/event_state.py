@@ -4,11 +4,19 @@ The state before a batch is in its pin, the state after it in its last commit to
 state: both are the same JSON values. Everything here is pure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joins.event_channels import PROBE, BatchInput, EventChannels, EventInput, Merged
+from joins.event_channels import (
+    PROBE,
+    BatchInput,
+    EventChannels,
+    EventInput,
+    Heard,
+    Merged,
+    Steps,
+)
 from joins.plan import JoinPlan, WatermarkSpec, Windowing
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -159,3 +167,30 @@ def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
         channels=channels.snapshot(),
     )
     return Advance(before, after, merged, channels)
+
+
+def batch_input(
+    event: Mapping[str, Any],
+    partitions: Iterable[int],
+    steps: Steps | None,
+    heard: Mapping[int, Heard] | None = None,
+) -> BatchInput:
+    """What a batch says about progress.
+
+    Args:
+        event: of its pin.
+        partitions: of the stream, all that are there.
+        steps: with a watermark for each record.
+        heard: of the partitions with records in the batch.
+    """
+    return BatchInput(
+        now_ms=event["clock_ms"],
+        partitions=partitions,
+        heard=heard or {},
+        ended=event["at_end"],
+        dimensions={
+            name: {int(p): Heard(*found) for p, found in told.items()}
+            for name, told in event["dimensions"].items()
+        },
+        steps=steps,
+    )

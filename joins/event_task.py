@@ -13,7 +13,7 @@ sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work it
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import pyarrow as pa
 from joins.kernels.arrival_files import (
     Released,
     Rows,
-    ScratchWriter,
+    ScratchFiles,
     WaitingFile,
     filtered,
     in_order,
@@ -63,10 +63,9 @@ from joins.probe_task import (
     pinned_indexes,
 )
 from joins.staging import TaskReport, current_origin
-from joins.window_task import WindowClock, WindowParts, WindowTask, once_a_record
+from joins.window_task import LATE, WindowClock, WindowParts, WindowTask, once_a_record
 from watermark.model import MAX_TIMESTAMP
 
-LATE = "late"
 WAITING = "waiting/"
 WINDOW_BUCKETS = 8
 """Of a job's windows, for good: tasks that may fire at the same time, and files a batch."""
@@ -242,7 +241,9 @@ class _Scan:
         self._watermarks = OperatorWatermarks.of(_start_ms(task, pin), merged)
         self._counts = TaskCounts()
         self._partitions: dict[int, dict[str, int | None]] = {}
-        self._arrivals = _ArrivalFiles(task, origin, stack)
+        self._arrivals = stack.enter_context(
+            ScratchFiles(task.places.scratch, task.kernel.arrivals.schema, origin, by="partition")
+        )
         self._windows = None if task.waits else _InWindows(task, pin, origin, stack)
         self._dead = stack.enter_context(
             ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin)
@@ -272,7 +273,7 @@ class _Scan:
         self._put_late(filtered(arrivals, late_rows), LATE_FOR_JOIN)
         for partition in np.unique(times.partitions[~late_rows]).tolist():
             here = ~late_rows & (times.partitions == partition)
-            self._arrivals.of(partition).write(filtered(arrivals, here))
+            self._arrivals.write(partition, filtered(arrivals, here))
 
     def _bury(self, letters: pa.RecordBatch) -> None:
         self._dead.write(letters)
@@ -318,29 +319,6 @@ def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
     if len(values):
         last, found = seen[name], int(values.max())
         seen[name] = found if last is None else max(last, found)
-
-
-class _ArrivalFiles:
-    """An arrivals file for each partition."""
-
-    def __init__(self, task: EventTask, origin: FileOrigin, stack: ExitStack) -> None:
-        self._task = task
-        self._origin = origin
-        self._stack = stack
-        self._writers: dict[int, ScratchWriter] = {}
-
-    def of(self, partition: int) -> ScratchWriter:
-        """The one of this partition."""
-        if partition not in self._writers:
-            schema = self._task.kernel.arrivals.schema
-            writer = ScratchWriter(self._task.places.scratch, schema, self._origin)
-            self._writers[partition] = self._stack.enter_context(writer)
-        return self._writers[partition]
-
-    def finish(self) -> list[dict[str, Any]]:
-        """The files, for the report."""
-        files = ((partition, each.finish()) for partition, each in self._writers.items())
-        return [{"partition": at, **asdict(file)} for at, file in files if file is not None]
 
 
 class _InWindows:

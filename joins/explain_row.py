@@ -25,7 +25,8 @@ from joins.letter_replays import LetterReplays
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin, pin_json
 from joins.plan import JoinType
-from joins.replay import PastRecords, batch_context, refuse_event_batch
+from joins.probe_task import pinned_context
+from joins.replay import PastRecords, refuse_event_batch
 from joins.row_matches import MAX_ROWS, RowMatches, json_rows
 
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
@@ -223,7 +224,7 @@ class RowExplainer:
     def _join(
         self, record: pa.RecordBatch, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> JoinedBatch:
-        return join_batch(self._places.kernel, record, indexes, batch_context(pin))
+        return join_batch(self._places.kernel, record, indexes, pinned_context(pin))
 
     def _committed_at_ms(self, pin: Pin) -> int | None:
         output = self._history.output or self._history.dead_letters

@@ -284,6 +284,36 @@ def partitions_missing(topic: str, partitions: list[int]) -> PartitionsMissingEr
     )
 
 
+def first_offsets(
+    topic: str, before: Mapping[int, int], ends: Mapping[int, int], life: Life, plan: str = ""
+) -> dict[int, int]:
+    """Where a batch begins in each partition that ends at `ends`.
+
+    Args:
+        topic: of the stream.
+        before: where the batch before it has ended, or the life begins.
+        ends: where the partitions end.
+        life: where those begin that have come since.
+        plan: who says so, for the error.
+
+    Raises:
+        PartitionsMissingError: a partition that was there is not.
+        OffsetsWentBackError: a partition ends before its beginning.
+    """
+    missing = sorted(set(before) - set(ends))
+    if missing:
+        raise partitions_missing(topic, missing)
+    start = {p: before.get(p, life.start_offsets.get(p, 0)) for p in ends}
+    back = [p for p, end in ends.items() if end < start[p]]
+    if back:
+        raise OffsetsWentBackError(
+            f'topic "{topic}" partition {back[0]} ends at offset {ends[back[0]]}{plan}, '
+            f"expected {start[back[0]]} or more",
+            hint="The broker has lost records. Acknowledge it to go on from where it ended.",
+        )
+    return start
+
+
 def check_batch(cluster: KafkaCluster, topic: str, life: Life, end: Mapping[int, int]) -> None:
     """See, after a batch has read, that what it read was the life's topic.
 

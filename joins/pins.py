@@ -49,6 +49,11 @@ class Pin:
             ages[name] = None if made is None else max(0, self.batch_timestamp_ms - made)
         return ages
 
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """Partition → first offset and the one behind the last, where there are records."""
+        found = {p: (self.start_offsets.get(p, 0), end) for p, end in self.end_offsets.items()}
+        return {p: (first, end) for p, (first, end) in found.items() if first < end}
+
     def records(self) -> int:
         """Offsets in the range."""
         return sum(end - self.start_offsets.get(p, 0) for p, end in self.end_offsets.items())

@@ -20,10 +20,9 @@ from joins.bounds import cut, is_reached
 from joins.errors import (
     CheckpointError,
     LogsDisagreeError,
-    OffsetsWentBackError,
     StoppingError,
 )
-from joins.guards import partitions_missing
+from joins.guards import first_offsets
 from joins.lookups import Lookups
 from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
@@ -198,18 +197,8 @@ class ProbeSide:
             pinned = self._hooks.pins.read(life.first_batch + spark_batch - 1)
             if pinned is None or dict(pinned.end_offsets) != before:
                 raise logs_disagree(life.first_batch + spark_batch - 1)
-        missing = sorted(set(before) - set(logged.end_offsets))
-        if missing:
-            raise partitions_missing(topic, missing)
-        start = {p: before.get(p, life.start_offsets.get(p, 0)) for p in logged.end_offsets}
-        back = [p for p, end in logged.end_offsets.items() if end < start[p]]
-        if back:
-            raise OffsetsWentBackError(
-                f'topic "{topic}" partition {back[0]} ends at offset '
-                f"{logged.end_offsets[back[0]]} in the plan of batch {spark_batch} of "
-                f'"{checkpoint}", expected {start[back[0]]} or more',
-                hint="The broker has lost records. Acknowledge it to go on from where it ended.",
-            )
+        plan = f' in the plan of batch {spark_batch} of "{checkpoint}"'
+        start = first_offsets(topic, before, logged.end_offsets, life, plan)
         if any(p not in before and offset > 0 for p, offset in start.items()):
             raise logs_disagree(life.first_batch + spark_batch)
         return start

@@ -24,11 +24,12 @@ from joins.errors import (
 )
 from joins.history import BatchCommit, BatchCommits, History
 from joins.kernels.canonical import CanonicalRows, Difference, differences
-from joins.kernels.probe import BatchContext, JoinedBatch, join_batch
+from joins.kernels.probe import JoinedBatch, join_batch
 from joins.kernels.render import with_text_times
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin, pin_json
 from joins.plan import DeltaSink, KafkaSink
+from joins.probe_task import pinned_context
 
 MAX_DIFFERENCES = 100
 MAX_SINK_RECORDS = 5_000_000
@@ -76,15 +77,6 @@ class Committed:
     dead: CanonicalRows | None
     source: str
     repeated: int = 0
-
-
-def batch_context(pin: Pin) -> BatchContext:
-    """What the kernel is told of `pin`, as in the running job."""
-    return BatchContext(
-        proctime_ms=pin.batch_timestamp_ms,
-        batch_id=pin.batch,
-        versions=tuple(sorted(pin.versions.items())),
-    )
 
 
 def refuse_event_batch(pin: Pin, what: str) -> None:
@@ -209,7 +201,7 @@ class Replayer:
                 f'topic "{pin.topic}" has no record of batch {pin.batch} any more',
                 hint="Its retention removed them; only younger batches can be replayed.",
             )
-        indexes, context = self._indexes.of(pin.versions), batch_context(pin)
+        indexes, context = self._indexes.of(pin.versions), pinned_context(pin)
         rows: list[CanonicalRows] = []
         dead: list[CanonicalRows] = []
         read: dict[int, list[pa.Array]] = {}

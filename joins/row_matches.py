@@ -24,7 +24,7 @@ from joins.kernels.probe import ProbeKernelSpec, join_batch
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin
 from joins.plan import DimensionJoin, JoinType, OutputColumn
-from joins.replay import batch_context
+from joins.probe_task import pinned_context
 
 MAX_ROWS = 1000
 _FOLDED = "sluice.changelog_version"
@@ -60,7 +60,7 @@ class RowMatches:
         rows: list[dict[str, Any]] = []
         if record is not None:
             spec = _role_spec(self._places.kernel, at, indexes[join.alias])
-            found = join_batch(spec, record, indexes, batch_context(pin)).rows
+            found = join_batch(spec, record, indexes, pinned_context(pin)).rows
             key, matched = _key_and_matches(found, join, indexes[join.alias])
             rows = self._dimension_rows(join.dimension, version, matched, indexes[join.alias].spec)
         folded = self._folded(join.dimension, version)

@@ -5,8 +5,7 @@ meet in one task. What is right, and in which order, is for `joins.kernels.windo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.kernels.arrival_files import ScratchWriter, mapped
+from joins.kernels.arrival_files import ScratchFiles, mapped
 from joins.kernels.arrivals import (
     EVENT_TIME,
     OFFSET,
@@ -48,6 +47,7 @@ from joins.plan import WINDOW
 from joins.probe_task import TaskCounts, pinned_context
 
 FILES = "windows/"
+LATE = "late"
 _BUCKET = "_bucket"
 
 
@@ -91,17 +91,13 @@ class WindowParts:
 
     def __init__(self, spec: WindowSpec, scratch: Path, origin: FileOrigin) -> None:
         self._spec = spec
-        self._scratch = scratch
-        self._origin = origin
-        self._schema = partial_schema(spec)
-        self._open = ExitStack()
-        self._writers: dict[int, ScratchWriter] = {}
+        self._files = ScratchFiles(scratch, partial_schema(spec), origin, by="bucket")
 
     def __enter__(self) -> "WindowParts":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._files.__exit__()
 
     def add(self, rows: pa.RecordBatch, clock: WindowClock) -> pa.Table:
         """Take joined rows in order of arrival; gives back those that no window took.
@@ -113,19 +109,12 @@ class WindowParts:
         starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
         for bucket in np.flatnonzero(np.diff(starts)).tolist():
             first, end = int(starts[bucket]), int(starts[bucket + 1])
-            self._writer(bucket).write(found.table.slice(first, end - first))
+            self._files.write(bucket, found.table.slice(first, end - first))
         return found.late
-
-    def _writer(self, bucket: int) -> ScratchWriter:
-        if bucket not in self._writers:
-            writer = ScratchWriter(self._scratch, self._schema, self._origin)
-            self._writers[bucket] = self._open.enter_context(writer)
-        return self._writers[bucket]
 
     def finish(self) -> list[dict[str, Any]]:
         """The files, for the report: `bucket`, `path`, `rows`, `bytes`."""
-        files = ((bucket, each.finish()) for bucket, each in self._writers.items())
-        return [{"bucket": at, **asdict(file)} for at, file in files if file is not None]
+        return self._files.finish()
 
 
 def once_a_record(late: pa.Table) -> pa.Table:
@@ -163,7 +152,7 @@ class WindowTask:
         with ParquetStage(self.late, LATE_RECORDS, origin) as late:
             for part in item["parts"]:
                 yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
-            counts.stage("late", late.finish())
+            counts.stage(LATE, late.finish())
 
     def _bucket(
         self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
@@ -253,7 +242,7 @@ class _Staging:
         """Stage records that came too late for every window."""
         records = late_records(once_a_record(late), topic, LATE_FOR_WINDOW)
         self.late.write(records)
-        self.counts.add("late", records.num_rows)
+        self.counts.add(LATE, records.num_rows)
 
 
 def _scratch_table(path: str) -> pa.Table:

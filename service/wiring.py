@@ -302,7 +302,6 @@ class _Assembly:
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
         sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         writer, outputs = self._writer(spark)
-        sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
         parts = JobParts(
             job_id=self.job_id,
             plan=self.plan,

@@ -7,10 +7,10 @@ has to put in order.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,43 @@ class ScratchWriter:
         self._writer.close()
         self._writer = None
         return ScratchFile(str(self._path), self._rows, self._path.stat().st_size)
+
+
+class ScratchFiles:
+    """New Arrow files of one schema, one for each number that comes; gone on failure.
+
+    Use as a context manager. `by` is what the numbers are.
+    """
+
+    def __init__(self, directory: Path, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
+        self._directory = directory
+        self._schema = schema
+        self._origin = origin
+        self._by = by
+        self._open = ExitStack()
+        self._writers: dict[int, ScratchWriter] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def write(self, number: int, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append `rows` to the file of `number`.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        if number not in self._writers:
+            writer = ScratchWriter(self._directory, self._schema, self._origin)
+            self._writers[number] = self._open.enter_context(writer)
+        self._writers[number].write(rows)
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The files, for a report: their number, `path`, `rows`, `bytes`."""
+        files = ((number, each.finish()) for number, each in self._writers.items())
+        return [{self._by: at, **asdict(file)} for at, file in files if file is not None]
 
 
 @dataclass(frozen=True, slots=True)
