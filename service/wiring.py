@@ -23,7 +23,6 @@ from joins.adapters.delta_source import captured_columns
 from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.merge_sink import MergeSinkWriter
-from joins.adapters.mysql_connection import MysqlConnectionConfig
 from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
 from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
@@ -34,7 +33,7 @@ from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import JoinError, NotReplayableError, SinkError, SourceError
+from joins.errors import JoinError, NotReplayableError, SinkError
 from joins.event_batch import EventTables
 from joins.event_job import EventJob
 from joins.event_state import EventSpec
@@ -60,7 +59,6 @@ from joins.node_directory import on_this_node
 from joins.opening import Opening, channel_name
 from joins.plan import (
     BlackholeSink,
-    BoundedMode,
     DatagenSource,
     DeltaSink,
     DeltaTableSource,
@@ -73,7 +71,6 @@ from joins.plan import (
     MysqlCdcSource,
     PrintSink,
     SinkWriter,
-    StartupMode,
 )
 from joins.ports import BatchWriter
 from joins.probe_task import IndexPlace, ProbeTask
@@ -84,13 +81,22 @@ from joins.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source_coordinator import SourceCoordinator
 from joins.stalls import Stalls
 from joins.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
-from service.allowed import check_allowed, confined_path
+from service.allowed import check_allowed
 from service.config import Settings
 from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.jobs.layout import JobLayout
+from service.resolution import (
+    connection_of,
+    index_directory,
+    internal_kafka,
+    output_path,
+    resolve_end_offsets,
+    resolve_secrets,
+    resolve_start_offsets,
+)
 from service.secrets import SecretResolver
 from service.sql.settings import trigger_interval_ms
 
@@ -103,134 +109,6 @@ _CHANGELOG_CONFIG = {
     "cleanup.policy": "delete",
     "max.message.bytes": str(64 << 20),
 }
-
-
-def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with every secret reference replaced by its value; never stored, never shown."""
-
-    def kafka(options: KafkaOptions) -> KafkaOptions:
-        properties = tuple((k, secrets.resolve(v)) for k, v in options.properties)
-        return replace(options, properties=properties)
-
-    def dimension(found: Dimension) -> Dimension:
-        source = found.source
-        if not isinstance(source, MysqlCdcSource):
-            return found
-        username, password = (secrets.resolve(v) for v in (source.username, source.password))
-        return replace(found, source=replace(source, username=username, password=password))
-
-    dimensions = tuple(dimension(d) for d in plan.dimensions)
-    probe = plan.probe
-    if isinstance(probe.source, KafkaSource):
-        probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
-    sink = plan.sink
-    if isinstance(sink, KafkaSink):
-        sink = replace(sink, kafka=kafka(sink.kafka))
-    return replace(plan, dimensions=dimensions, probe=probe, sink=sink)
-
-
-def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
-    """The cluster of our own topics: by setting, else the one of the probe or of the sink.
-
-    Raises:
-        SourceError: neither names one.
-    """
-    if settings.kafka_bootstrap_servers is not None:
-        return KafkaOptions(settings.kafka_bootstrap_servers, "")
-    for found in (plan.probe.source, plan.sink):
-        if isinstance(found, KafkaSource | KafkaSink):
-            return replace(found.kafka, topic="")
-    raise SourceError(
-        f'job "{plan.name}" has no kafka for its changelog topics',
-        hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
-    )
-
-
-def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
-    """How to reach the source's database; the plan's secrets are resolved."""
-    return MysqlConnectionConfig(
-        hostname=source.hostname,
-        port=source.port,
-        username=source.username,
-        password=source.password,
-        database=source.database,
-        table=source.table,
-    )
-
-
-def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is.
-
-    Raises:
-        NotAllowedError: the operator has not allowed tables there.
-    """
-    return confined_path(table, settings)
-
-
-def index_directory(layout: JobLayout, settings: Settings) -> Path:
-    """Where the job's indexes are on each node, with the placeholders of the setting."""
-    if settings.index_dir is None:
-        return layout.index
-    return settings.index_dir / layout.job_dir.name
-
-
-def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
-    """The first offset of each partition, as numbers, as `cluster` has them.
-
-    Raises:
-        SourceError: the topic is missing, or an offset was given for a partition that it does not
-            have.
-    """
-    topic = source.kafka.topic
-    if source.startup_mode is StartupMode.EARLIEST:
-        return cluster.beginning_offsets(topic)
-    if source.startup_mode is StartupMode.LATEST:
-        return cluster.end_offsets(topic)
-    if source.startup_mode is StartupMode.TIMESTAMP:
-        return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
-    given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
-    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
-    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
-
-
-def resolve_end_offsets(
-    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
-) -> dict[int, int] | None:
-    """The offset behind the last record of each partition, as numbers; None without an end.
-
-    Args:
-        source: the stream.
-        start: where it begins; partitions that come later are not in it.
-        cluster: the stream's.
-
-    Raises:
-        SourceError: as `resolve_start_offsets`.
-    """
-    topic = source.kafka.topic
-    if source.bounded_mode is BoundedMode.UNBOUNDED:
-        return None
-    if source.bounded_mode is BoundedMode.LATEST:
-        end = cluster.end_offsets(topic)
-    elif source.bounded_mode is BoundedMode.TIMESTAMP:
-        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
-    else:
-        end = dict(source.bounded_offsets)
-        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
-    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
-    if source.bounded_records is None:
-        return bounded
-    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
-
-
-def _check_partitions(
-    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
-) -> None:
-    unknown = sorted(set(given) - set(there))
-    if unknown:
-        raise SourceError(
-            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
-            hint=f"Correct '{option}'.",
-        )
 
 
 @dataclass(frozen=True, slots=True)

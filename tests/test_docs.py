@@ -290,7 +290,7 @@ def test_every_file_of_a_job_is_documented() -> None:
 
 def test_every_json_file_that_code_names_is_documented() -> None:
     sources = [p for name in ("joins", "service/jobs") for p in files(name)]
-    sources += [ROOT / "service/wiring.py", ROOT / "service/config.py"]
+    sources += [ROOT / f"service/{name}.py" for name in ("wiring", "resolution", "config")]
     texts = [path.read_text(encoding="utf-8") for path in sources]
     named = {name for text in texts for name in re.findall(r'"([a-z_]+\.jsonl?)"', text)}
     assert {"meta.json", "phase.json", "progress.json"} <= named

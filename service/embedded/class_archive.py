@@ -1,6 +1,7 @@
 """The archive of a JVM's classes in the cache: with it a runner starts in two thirds of the time.
 
-It fits one Java, one PySpark and one set of jars; a JVM to which it does not fit ignores it.
+It fits one Java, one PySpark and one set of jars, as they were when it was made: a JVM compares the
+size and time of each jar, and where one differs it ignores the archive and says nothing.
 """
 
 import hashlib
@@ -24,12 +25,26 @@ _MAKE_S = 600
 def archive_path(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path:
     """Where the archive for `java` and Spark with `jars` is, once it has been made."""
     release = java.home / "release"
-    told = release.read_bytes() if release.is_file() else str(java.version).encode()
-    spark = importlib.metadata.distribution("pyspark")
-    parts = [told, str(java.home.resolve()).encode(), str(spark.locate_file("")).encode()]
-    parts += [spark.version.encode(), *(str(jar).encode() for jar in jars)]
-    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-    return cache_dir / "classes" / f"spark-{digest}.jsa"
+    told = release.read_text() if release.is_file() else str(java.version)
+    spark = Path(str(importlib.metadata.distribution("pyspark").locate_file("pyspark")))
+    place = _digest([str(java.home.resolve()), str(spark), *map(str, jars)])
+    made_for = _digest(
+        [told, *map(_as_a_jvm_sees, [*sorted((spark / "jars").glob("*.jar")), *jars])]
+    )
+    return cache_dir / "classes" / f"spark-{place}-{made_for}.jsa"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _as_a_jvm_sees(jar: Path) -> str:
+    """What a JVM compares before it trusts an archive; a jar that is missing has no size."""
+    try:
+        found = jar.stat()
+    except FileNotFoundError:
+        return f"{jar.name} is missing"
+    return f"{jar.name} {found.st_size} {int(found.st_mtime)}"
 
 
 def class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path | None:
@@ -53,9 +68,18 @@ def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> 
             command = [*_MAKE, made, java.home, Path(scratch) / "work", *jars]
             told = _run([str(part) for part in command])
             if made.is_file() and made.stat().st_size > 0:
+                _remove_older(path)
                 return made.replace(path)
     _log.warning("classes are not archived, runners start more slowly", error=told)
     return None
+
+
+def _remove_older(path: Path) -> None:
+    """The archives of what was installed in the same place before; each has 200 MB."""
+    place = path.name.rpartition("-")[0]
+    for older in path.parent.glob(f"{place}-*"):
+        if older.stem != path.stem:  # the lock of this one is held
+            older.unlink(missing_ok=True)
 
 
 def _run(command: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ from service.jobs.doctor_runner import check_runner
 from service.jobs.doctor_tables import check_tables
 from service.jobs.layout import JobLayout, living_runner
 from service.jobs.plan_codec import load
+from service.resolution import resolve_secrets
 from service.secrets import SecretResolver
-from service.wiring import resolve_secrets
 
 
 def examine(job_dir: Path | None) -> dict[str, Any]:

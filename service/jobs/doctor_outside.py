@@ -16,7 +16,7 @@ from joins.probe_lives import read_lives
 from joins.source_state import SourceState
 from service.jobs.check import Check, bad, good, made, unknown
 from service.jobs.doctor_patient import Patient
-from service.wiring import connection_of, internal_kafka, output_path
+from service.resolution import connection_of, internal_kafka, output_path
 
 _CLOCK_S = 2.0
 _FUTURE_MS = 5_000

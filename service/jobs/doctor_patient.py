@@ -7,7 +7,7 @@ from joins.checkpoint import Checkpoint, JobMeta
 from joins.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.layout import JobLayout
-from service.wiring import output_path
+from service.resolution import output_path
 
 
 @dataclass(frozen=True, slots=True)

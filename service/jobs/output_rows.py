@@ -15,7 +15,7 @@ from joins.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.table_answers import Answer, Question, arrow_stream, fitting
-from service.wiring import output_path
+from service.resolution import output_path
 
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
 _HINTS = {

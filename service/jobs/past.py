@@ -17,8 +17,8 @@ from joins.replay import Replayer
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
+from service.resolution import index_directory, internal_kafka, output_path
 from service.secrets import SecretResolver
-from service.wiring import index_directory, internal_kafka, output_path
 
 
 @contextmanager

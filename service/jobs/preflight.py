@@ -24,8 +24,7 @@ from joins.plan import (
 )
 from service.allowed import check_allowed
 from service.config import Settings
-from service.secrets import SecretResolver
-from service.wiring import (
+from service.resolution import (
     connection_of,
     internal_kafka,
     output_path,
@@ -33,6 +32,7 @@ from service.wiring import (
     resolve_secrets,
     resolve_start_offsets,
 )
+from service.secrets import SecretResolver
 
 
 def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> JoinPlan:

@@ -12,8 +12,8 @@ from joins.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
+from service.resolution import index_directory, internal_kafka, output_path
 from service.secrets import SecretResolver
-from service.wiring import index_directory, internal_kafka, output_path
 
 
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:

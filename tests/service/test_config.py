@@ -5,7 +5,7 @@ import pytest
 from service.config import Settings, accepted, unknown_variables
 from service.errors import ConfigError
 from service.jobs.layout import JobLayout
-from service.wiring import index_directory
+from service.resolution import index_directory
 
 BAD = {
     "port_too_large": ("SLUICE_PORT", "99999"),

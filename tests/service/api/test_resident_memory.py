@@ -14,7 +14,8 @@ leave_out_pandas()
 from service.api.server import ControlPlane
 from service.jobs.hooks import default_hooks
 default_hooks()
-loaded = [name for name in ("pandas", "deltalake", "pymysql", "kafka") if sys.modules.get(name)]
+NAMES = ("pandas", "pyspark", "deltalake", "pymysql", "kafka")
+loaded = [name for name in NAMES if sys.modules.get(name)]
 print(json.dumps([loaded, psutil.Process().memory_info().rss]))
 """
 

@@ -1,5 +1,6 @@
 """Where the archive of a JVM's classes is, and what happens when it cannot be made."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,25 @@ def test_another_java_or_other_jars_have_an_archive_of_their_own(tmp_path, home)
     assert archive_path(tmp_path, java, JARS[:1]) != first
     (home / "release").write_text('JAVA_VERSION="17.0.2"')
     assert archive_path(tmp_path, java, JARS) != first
+
+
+def test_a_jar_that_is_installed_anew_needs_an_archive_made_anew(tmp_path, home):
+    java = Java(home, 17)
+    jar = tmp_path / "delta.jar"
+    jar.write_bytes(b"classes")
+    first = archive_path(tmp_path, java, [jar])
+    os.utime(jar, (1, 1))
+    assert archive_path(tmp_path, java, [jar]) != first, "a JVM does not take the one of before"
+
+
+@pytest.mark.integration
+def test_an_archive_that_is_made_replaces_the_one_of_what_was_there_before(
+    tmp_path, java, spark_jars, class_archive
+):
+    if class_archive is None:
+        pytest.skip(f"no archive can be made for Java {java.version} here")
+    place = class_archive.name.rpartition("-")[0]
+    assert [f.stem for f in class_archive.parent.glob(f"{place}-*.jsa")] == [class_archive.stem]
 
 
 def test_there_is_none_before_it_is_made(tmp_path, home):

@@ -11,8 +11,8 @@ from service.errors import SecretError
 from service.jobs import plan_codec
 from service.jobs.layout import JobLayout
 from service.jobs.remove import remove_job
+from service.resolution import output_path
 from service.sql.planner import plan_script
-from service.wiring import output_path
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 

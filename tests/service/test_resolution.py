@@ -7,7 +7,7 @@ import pytest
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.errors import SourceError
 from joins.plan import BoundedMode, KafkaOptions, KafkaSource, StartupMode
-from service.wiring import resolve_end_offsets, resolve_start_offsets
+from service.resolution import resolve_end_offsets, resolve_start_offsets
 from tests.support.topics import create_topic, produce
 
 LATEST = {"bounded_mode": BoundedMode.LATEST}

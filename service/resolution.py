@@ -1,0 +1,153 @@
+"""What a plan names outside, resolved: secrets, connections, places and offsets; needs no Spark."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.errors import SourceError
+from joins.plan import (
+    BoundedMode,
+    DeltaSink,
+    DeltaTableSource,
+    Dimension,
+    JoinPlan,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+    StartupMode,
+)
+from service.allowed import confined_path
+from service.config import Settings
+from service.jobs.layout import JobLayout
+from service.secrets import SecretResolver
+
+
+def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
+    """`plan` with every secret reference replaced by its value; never stored, never shown."""
+
+    def kafka(options: KafkaOptions) -> KafkaOptions:
+        properties = tuple((k, secrets.resolve(v)) for k, v in options.properties)
+        return replace(options, properties=properties)
+
+    def dimension(found: Dimension) -> Dimension:
+        source = found.source
+        if not isinstance(source, MysqlCdcSource):
+            return found
+        username, password = (secrets.resolve(v) for v in (source.username, source.password))
+        return replace(found, source=replace(source, username=username, password=password))
+
+    dimensions = tuple(dimension(d) for d in plan.dimensions)
+    probe = plan.probe
+    if isinstance(probe.source, KafkaSource):
+        probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
+    sink = plan.sink
+    if isinstance(sink, KafkaSink):
+        sink = replace(sink, kafka=kafka(sink.kafka))
+    return replace(plan, dimensions=dimensions, probe=probe, sink=sink)
+
+
+def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
+    """The cluster of our own topics: by setting, else the one of the probe or of the sink.
+
+    Raises:
+        SourceError: neither names one.
+    """
+    if settings.kafka_bootstrap_servers is not None:
+        return KafkaOptions(settings.kafka_bootstrap_servers, "")
+    for found in (plan.probe.source, plan.sink):
+        if isinstance(found, KafkaSource | KafkaSink):
+            return replace(found.kafka, topic="")
+    raise SourceError(
+        f'job "{plan.name}" has no kafka for its changelog topics',
+        hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
+    )
+
+
+def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+    """How to reach the source's database; the plan's secrets are resolved."""
+    return MysqlConnectionConfig(
+        hostname=source.hostname,
+        port=source.port,
+        username=source.username,
+        password=source.password,
+        database=source.database,
+        table=source.table,
+    )
+
+
+def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
+    """Where a table of the delta connector is.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+    """
+    return confined_path(table, settings)
+
+
+def index_directory(layout: JobLayout, settings: Settings) -> Path:
+    """Where the job's indexes are on each node, with the placeholders of the setting."""
+    if settings.index_dir is None:
+        return layout.index
+    return settings.index_dir / layout.job_dir.name
+
+
+def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
+    """The first offset of each partition, as numbers, as `cluster` has them.
+
+    Raises:
+        SourceError: the topic is missing, or an offset was given for a partition that it does not
+            have.
+    """
+    topic = source.kafka.topic
+    if source.startup_mode is StartupMode.EARLIEST:
+        return cluster.beginning_offsets(topic)
+    if source.startup_mode is StartupMode.LATEST:
+        return cluster.end_offsets(topic)
+    if source.startup_mode is StartupMode.TIMESTAMP:
+        return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
+    given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
+    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
+    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+
+
+def resolve_end_offsets(
+    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
+) -> dict[int, int] | None:
+    """The offset behind the last record of each partition, as numbers; None without an end.
+
+    Args:
+        source: the stream.
+        start: where it begins; partitions that come later are not in it.
+        cluster: the stream's.
+
+    Raises:
+        SourceError: as `resolve_start_offsets`.
+    """
+    topic = source.kafka.topic
+    if source.bounded_mode is BoundedMode.UNBOUNDED:
+        return None
+    if source.bounded_mode is BoundedMode.LATEST:
+        end = cluster.end_offsets(topic)
+    elif source.bounded_mode is BoundedMode.TIMESTAMP:
+        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
+    else:
+        end = dict(source.bounded_offsets)
+        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
+    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    if source.bounded_records is None:
+        return bounded
+    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
+
+
+def _check_partitions(
+    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
+) -> None:
+    unknown = sorted(set(given) - set(there))
+    if unknown:
+        raise SourceError(
+            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
+            hint=f"Correct '{option}'.",
+        )
