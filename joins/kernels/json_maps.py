@@ -7,6 +7,7 @@ which a value has not the kind that is asked for gets the reason that the reader
 
 import json
 from collections.abc import Sequence
+from math import isinf
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import mask_of
 
 _FOUND = {tuple: "object", list: "array", str: "string", bool: "boolean"}
+_SHORT = 300  # so many digits are below the greatest double
 _Pairs = tuple[tuple[str, Any], ...]
 
 
@@ -43,7 +45,7 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
         object_pairs_hook=_pairs,
         parse_int=_number,
         parse_float=_number,
-        parse_constant=_number,
+        parse_constant=orjson.Fragment,
     )
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
     changed: list[str | None] = []
@@ -71,6 +73,9 @@ def _pairs(members: Sequence[tuple[str, Any]]) -> _Pairs:
 
 
 def _number(digits: str) -> orjson.Fragment:
+    """The number as it is written; the reader takes none that no double can hold."""
+    if (len(digits) > _SHORT or "e" in digits or "E" in digits) and isinf(float(digits)):
+        raise ValueError("number too big to be stored in double")
     return orjson.Fragment(digits)
 
 
