@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from joins.expressions import Call, Case, Cast, Column, Constant
@@ -219,6 +219,7 @@ def text_of(value):
     return json.dumps({"v": value}).encode()
 
 
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_parsing_gives_what_a_reader_of_single_values_gives(data):
     kind = data.draw(KINDS)
@@ -246,6 +247,7 @@ def like(value, kind):
     return [(key, like(item, kind.members[1].type)) for key, item in value.items()]
 
 
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_written_as_json_is_read_back_the_same(data):
     kind = data.draw(KINDS)
