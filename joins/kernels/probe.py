@@ -37,6 +37,7 @@ from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.nested import missing_parts
 from joins.kernels.rowtime import millis
 from joins.kernels.segment import taken
 from joins.kernels.window_inputs import window_input_columns
@@ -385,6 +386,9 @@ class ParsedRecords:
             if not item.nullable and values.null_count:
                 missing = np.flatnonzero(mask_of(values.is_null()))
                 self.kill(missing, f'field "{item.name}" is missing or null and NOT NULL')
+            for path, rows in missing_parts(values, item.type, item.name):
+                reason = f'field "{path}" is missing or null and NOT NULL'
+                self.kill(np.flatnonzero(rows), reason)
         for meta in self.spec.metadata_fields:
             values = _metadata(self.records, meta.key).take(parsed.row_index)
             self.columns[meta.name] = values.cast(arrow_type(meta.type))
@@ -527,6 +531,9 @@ class _Joined:
             nulls = np.flatnonzero(mask_of(values.is_null()))
             reason = f'column "{column.name}" of the sink is NOT NULL and would be NULL'
             self.batch.kill(self.probe_rows[nulls], reason)
+        for path, rows in missing_parts(values, column.expression.type, column.name):
+            reason = f'column "{path}" of the sink is NOT NULL and would be NULL'
+            self.batch.kill(self.probe_rows[rows], reason)
         return values
 
 

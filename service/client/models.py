@@ -108,6 +108,7 @@ class JobStatus(_Model):
     desired_state: str
     phase: Literal["LOAD", "JOIN"] | None = None
     reason: str = ""
+    sql: str = ""
     error: JobFault | None = None
     versions: Mapping[str, int] = {}
     created_at_ms: int = 0
