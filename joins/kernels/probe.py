@@ -225,13 +225,15 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
     """What the windows need of a record: where and when it came, and all of it if it may be late.
 
-    What a temporal join in event time has released is not behind the watermark.
+    What a temporal join in event time has released is not behind the watermark; what it lets
+    through in processing time may be behind the clock.
     """
     if not _has_event_time(plan):
         return (PARTITION, OFFSET)
     names = (PARTITION, OFFSET, TIME, WATERMARK)
-    waits = any(join.time is not None for join in plan.joins)
-    return names if waits else (*names, TIMESTAMP, VALUE)
+    waits, watermark = any(join.time is not None for join in plan.joins), plan.probe.watermark
+    in_time = waits and not (watermark is not None and watermark.after_backlog)
+    return names if in_time else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
