@@ -17,6 +17,7 @@ from joins.plan import SinkWriter
 from service.jobs import plan_codec
 from service.sql.planner import plan
 from tests.support.changelog import batch_of, record, stage
+from tests.support.event_batches import EventJob
 
 SCRIPT = """
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
@@ -118,3 +119,29 @@ def test_a_table_with_other_parts_is_refused(joined, tmp_path):
     other = joined.rows.schema.set(5, pa.field("items", items))
     with pytest.raises(SinkError, match=r"items list<item: struct<what: string, n: int32>>"):
         DeltaLog(tmp_path / "o", "app").choose_writer(Appends(other))
+
+
+WINDOWS = """
+CREATE TABLE s (payload ROW<id BIGINT, ts TIMESTAMP(3)>, tags ARRAY<STRING>, ts AS payload.ts,
+    WATERMARK FOR ts AS ts) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:9092',
+    'format' = 'json'
+);
+CREATE TABLE o (a ROW<id BIGINT, found BIGINT>, b ARRAY<INT>) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT ROW(payload.id, COUNT(tags[2])), ARRAY[MAX(CARDINALITY(tags)), 7]
+FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECOND))
+GROUP BY window_start, window_end, payload.id;
+"""
+
+
+def test_windows_read_parts_of_nested_values_and_make_others(tmp_path):
+    def event(id_, second, *tags):
+        return {"payload": {"id": id_, "ts": f"1970-01-01 00:00:{second:02}"}, "tags": tags}
+
+    running = EventJob(plan(WINDOWS), tmp_path)
+    events = [event(1, 1, "a"), event(1, 2, "a", "b"), event(2, 3), event(9, 30)]
+    rows = running.run({0: events, 1: [event(9, 30)]}).rows
+    assert sorted(rows, key=str) == [
+        ({"id": 1, "found": 1}, [2, 7]),
+        ({"id": 2, "found": 0}, [0, 7]),
+    ]
