@@ -9,6 +9,7 @@ import pytest
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.errors import LogsDisagreeError
 from joins.failpoints import Failpoints
+from joins.inserts import Inserts, ProbeInsert
 from joins.kernels.probe import DEAD_LETTERS, kernel_spec
 from joins.lookups import Lookups
 from joins.pins import Pin, PinStore
@@ -83,7 +84,8 @@ class Side:
         settings = ProbeSettings(
             KafkaOptions("nowhere:9092", "clicks"), root / "spark", life, life.start_offsets
         )
-        self.side = ProbeSide(None, task, settings, self.writer, hooks)
+        inserts = Inserts([ProbeInsert(task, Lookups(), self.writer)])
+        self.side = ProbeSide(None, inserts, settings, hooks)
 
     def plan(self, batch, ends):
         path = self.root / "spark" / "offsets" / str(batch)
