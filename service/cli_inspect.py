@@ -80,7 +80,7 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     show(facts_table(shown))
 
 
-def replay(
+def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,

@@ -108,4 +108,4 @@ def assert_each_insert_can_be_asked(rig: Rig, job: RunningJob, topic: str) -> No
     preview = f"/v1/jobs/{job.id}/preview"
     assert (len(rig.get(preview)["items"]), len(rig.get(f"{preview}?sink=3")["items"])) == (9, 3)
     assert rig.client.get(f"{preview}?sink=sized").status_code == 409
-    assert rig.client.get(f"{preview}?sink=named").status_code == 422
+    assert rig.client.get(f"{preview}?sink=named").status_code == 400
