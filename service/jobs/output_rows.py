@@ -37,14 +37,14 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
         NotReadableError: the sink is no Delta table, or rows of later batches replace others.
         SinkError: the table cannot be read without Spark.
     """
-    number = insert_of(plan, question.get("sink"))
-    own_table, plan = has_own_table(plan, number), plan.inserts[number]
+    number, settings = insert_of(plan, question.get("sink")), Settings.of_runner(layout.job_dir)
+    own_table, plan = has_own_table(plan, number, settings), plan.inserts[number]
     sink = _readable(plan.sink)
     meta = Checkpoint(layout.checkpoint).read_meta()
     schema = kernel_spec(plan).output_schema
     found: list[WrittenRows] = []
     if meta is not None:
-        path = output_path(sink, Settings.of_runner(layout.job_dir))
+        path = output_path(sink, settings)
         app_id = output_app_id(f"sluice:{layout.job_dir.name}:{meta.incarnation}", number)
         preview = OutputPreview(DeltaLog(path, app_id), schema, has_own_table=own_table)
         found = preview.newest(question["limit"])

@@ -99,7 +99,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         probe_kafka=_with_login(_probe_kafka(plan, settings, meta.probe_topic), secrets),
         sink=_sink(insert.sink, secrets),
         insert=number,
-        has_own_table=has_own_table(plan, number),
+        has_own_table=has_own_table(plan, number, settings),
     )
 
 
@@ -111,15 +111,13 @@ def _kernel(plan: JoinPlan, number: int, topic: str) -> ProbeKernelSpec:
     return replace(found, member=replace(found.member, tells_unparsed=True))
 
 
-def has_own_table(plan: JoinPlan, number: int) -> bool:
+def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
     """Whether no other INSERT of the job writes to the same Delta table."""
-    sinks = [insert.sink for insert in plan.inserts]
-    mine = sinks[number]
-    others = [sink for at, sink in enumerate(sinks) if at != number]
-    return not any(
-        isinstance(mine, DeltaSink) and isinstance(other, DeltaSink) and mine.path == other.path
-        for other in others
-    )
+    paths = [
+        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
+        for insert in plan.inserts
+    ]
+    return paths[number] is None or paths.count(paths[number]) == 1
 
 
 def insert_of(plan: JoinPlan, sink: str | None) -> int:

@@ -13,6 +13,7 @@ from joins.plan import (
     Dimension,
     FurtherInsert,
     JoinPlan,
+    KafkaSink,
     ProbeSource,
 )
 from service.sql.dimension_planner import same_path
@@ -54,6 +55,7 @@ def one_job(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) -> JoinP
             )
     for node, plan in others:
         _check_stream(script, node, first, plan)
+    _check_topics(script, planned)
     dimensions = _all_dimensions(script, planned)
     _check_not_joined(script, planned, dimensions)
     return replace(
@@ -97,6 +99,24 @@ def _check_stream(script: Script, node: Insert, first: JoinPlan, plan: JoinPlan)
 
 def _source(probe: ProbeSource) -> ProbeSource:
     return replace(probe, alias="", computed_fields=())
+
+
+def _check_topics(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) -> None:
+    """See that each Kafka sink is alone in its topic: headers tell records apart, not INSERTs."""
+    taken: dict[tuple[str, str], str] = {}
+    for node, plan in planned:
+        if not isinstance(plan.sink, KafkaSink):
+            continue
+        place = (plan.sink.kafka.bootstrap_servers, plan.sink.kafka.topic)
+        if place in taken:
+            raise script.error(
+                node.table.at,
+                f'INSERT INTO "{plan.sink_table}" writes to topic "{place[1]}", as INSERT INTO '
+                f'"{taken[place]}" does',
+                hint="Give each INSERT of the set a topic of its own: after a crash, repeats of a "
+                "record could not be told from the rows of the other INSERT.",
+            )
+        taken[place] = plan.sink_table
 
 
 def _all_dimensions(

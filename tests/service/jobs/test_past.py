@@ -6,6 +6,7 @@ import pytest
 
 from joins.errors import QuestionError
 from joins.plan import DeltaSink, FurtherInsert, PrintSink
+from service.config import Settings
 from service.jobs.past import has_own_table, insert_of
 from service.sql.planner import plan
 from tests.service.sql.scripts import selecting
@@ -20,7 +21,7 @@ SET = replace(
     ONE,
     more_inserts=(
         into("a", DeltaSink("one")),
-        into("a", DeltaSink("one")),
+        into("a", DeltaSink("one/")),
         into("2", PrintSink()),
     ),
 )
@@ -53,5 +54,7 @@ def test_what_names_none_or_several_is_refused(job, sink, message):
         insert_of(job, sink)
 
 
-def test_two_inserts_may_share_a_table():
-    assert [has_own_table(SET, number) for number in range(4)] == [True, False, False, True]
+def test_two_inserts_may_share_a_table(tmp_path):
+    settings = Settings.load(data_dir=tmp_path)
+    found = [has_own_table(SET, number, settings) for number in range(4)]
+    assert found == [True, False, False, True]

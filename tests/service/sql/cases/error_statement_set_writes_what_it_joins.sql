@@ -4,7 +4,7 @@ CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(1
     'database-name' = 'shop', 'table-name' = 'd'
 );
 CREATE TABLE e (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH ('connector' = 'delta', 'path' = 'e');
-CREATE TABLE f (x BIGINT, y STRING) WITH ('connector' = 'delta', 'path' = 'file://e');
+CREATE TABLE f (x BIGINT, y STRING) WITH ('connector' = 'delta', 'path' = 'e/');
 CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
