@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from joins.dead_letters import DeadLetter, DeadLetters
 from joins.errors import (
+    NotReplayableError,
     RecordsExpiredError,
     SourceError,
     UnknownLetterError,
@@ -23,10 +24,10 @@ from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.probe import JoinedBatch, join_batch
 from joins.letter_replays import LetterReplays
 from joins.past_indexes import PastIndexes
+from joins.past_records import PastRecords
 from joins.pins import Pin, pin_json
 from joins.plan import JoinType
 from joins.probe_task import pinned_context
-from joins.replay import PastRecords, refuse_event_batch
 from joins.row_matches import MAX_ROWS, RowMatches, json_rows
 
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
@@ -94,7 +95,12 @@ class RowExplainer:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
-        refuse_event_batch(pin, f"the batch of {topic}/{place.partition}/{place.offset}")
+        if pin.event is not None:
+            raise NotReplayableError(
+                f"the batch of {topic}/{place.partition}/{place.offset} is of a job with event "
+                "time or windows, whose rows also come from its state",
+                hint="Replay the batch, or look at the late records and `event_time` of the job.",
+            )
         return self._with_batch(place, pin)
 
     # Records that no batch has

@@ -15,11 +15,24 @@ import pyarrow as pa
 from joins.adapters.delta_log import DeltaLog, added_files
 from joins.checkpoint import Checkpoint, read_json
 from joins.errors import CheckpointError, UnknownBatchError
+from joins.event_task import EventPlaces
 from joins.kernels.probe import ProbeKernelSpec
 from joins.pins import Pin, PinStore, offsets_value
-from joins.plan import Dimension, KafkaOptions, Sink
+from joins.plan import Dimension, JoinPlan, KafkaOptions, Sink
 from joins.probe_lives import Life, first_life, life_of, read_lives
 from joins.probe_task import IndexPlace
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """What looking back needs of a job with event time or windows.
+
+    Attributes:
+        places: of its state and its late records.
+    """
+
+    plan: JoinPlan
+    places: EventPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,7 @@ class HistoryPlaces:
         output: the Delta output; None for other sinks.
         probe_kafka: cluster and topic of the probe, its secrets resolved.
         sink: with its secrets resolved if it is a Kafka sink.
+        event: of a job with event time or windows.
     """
 
     app_id: str
@@ -47,6 +61,7 @@ class HistoryPlaces:
     output: Path | None
     probe_kafka: KafkaOptions
     sink: Sink
+    event: PastEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +119,10 @@ class BatchCommits:
             self._active = (version, frozenset(self._log.files_at(version)))
         return self._active[1]
 
+    def is_complete(self) -> bool:
+        """Whether the log still has all commits."""
+        return self._log.oldest_entry() == 0
+
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` added, one table a file."""
         yield from self._log.table_rows().of_files(commit.added)
@@ -130,6 +149,9 @@ class History:
         self.pins = PinStore(places.checkpoint.pins_directory)
         self.dead_letters = BatchCommits(places.dead_letters, places.app_id)
         self.output = None if places.output is None else BatchCommits(places.output, places.app_id)
+        self.late: BatchCommits | None = None
+        if places.event is not None:
+            self.late = BatchCommits(places.event.places.late, f"{places.app_id}:late")
         meta = places.checkpoint.read_meta()
         if meta is None:
             raise UnknownBatchError(

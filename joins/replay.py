@@ -6,7 +6,7 @@ rows are compared in a canonical form. Nothing of the job is changed.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,13 @@ from joins.errors import (
     RecordsExpiredError,
     SinkError,
 )
+from joins.event_replay import EventReplay, state_differences
+from joins.event_state import EventState
 from joins.history import BatchCommit, BatchCommits, History
 from joins.kernels.canonical import CanonicalRows, Difference, differences
 from joins.kernels.probe import JoinedBatch, join_batch
-from joins.kernels.render import with_text_times
 from joins.past_indexes import PastIndexes
+from joins.past_records import PastRecords, Range
 from joins.pins import Pin, pin_json
 from joins.plan import DeltaSink, KafkaSink
 from joins.probe_task import pinned_context
@@ -36,7 +38,6 @@ MAX_SINK_RECORDS = 5_000_000
 _CLOCK_SLACK_MS = 60_000
 _COORDINATES = ("partition", "offset")
 _SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offset")
-Range = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,43 @@ class Recomputed:
         dead: (partition, offset, value) of the dead letters, canonical.
         missing: (partition, first, end) of offsets that retention has removed.
         read: partition → offsets of the records that were read.
+        event: of a batch with event time or windows; None of others.
     """
 
     rows: CanonicalRows
     dead: CanonicalRows
     missing: tuple[Range, ...]
     read: Mapping[int, npt.NDArray[np.int64]]
+    event: "EventSide | None" = None
 
     def was_read(self, difference: Difference) -> bool:
         """Whether the record of `difference` was there; compaction removes single ones."""
         if difference.partition is None:
             return True
+        if self.event is not None and self.event.came_before(difference):
+            return True
         offsets = self.read.get(difference.partition)
         return offsets is not None and bool((offsets == difference.offset).any())
+
+
+@dataclass(frozen=True, slots=True)
+class EventSide:
+    """What a batch with event time or windows gives beside rows and dead letters.
+
+    Attributes:
+        start: partition → first offset of the batch; older records waited in the state.
+        late: (partition, offset, value) of the late records, canonical; None if unknown.
+        after: what the next batch begins with; None if unknown.
+    """
+
+    start: Mapping[int, int]
+    late: CanonicalRows | None
+    after: EventState | None
+
+    def came_before(self, difference: Difference) -> bool:
+        """Whether the record of `difference` is one of an earlier batch, or a window's row."""
+        partition, offset = difference.partition or 0, difference.offset or 0
+        return partition < 0 or offset < self.start.get(partition, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,78 +96,14 @@ class Committed:
         source: `commit` (the files that the batch added), `table` (the newest version's rows of the
             batch: somebody has rewritten those files) or `topic`.
         repeated: records that an at-least-once sink has more than once.
+        event: of a batch with event time or windows.
     """
 
     rows: CanonicalRows
     dead: CanonicalRows | None
     source: str
     repeated: int = 0
-
-
-def refuse_event_batch(pin: Pin, what: str) -> None:
-    """See that a batch is a function of its records, its versions and its clock alone.
-
-    Raises:
-        NotReplayableError: it also has rows that waited, or windows.
-    """
-    if pin.event is not None:
-        raise NotReplayableError(
-            f"{what} is of a job with event time or windows, whose rows also come from its state",
-            hint="Look at the output, the dead letters, the late records and `event_time` of the "
-            "job's status.",
-        )
-
-
-class PastRecords:
-    """The records of old batches, as far as Kafka still has them."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        kafka = history.places.probe_kafka
-        self._records = KafkaRecords(kafka)
-        self._cluster = KafkaCluster(kafka, keep_open=True)
-
-    def close(self) -> None:
-        """End both connections."""
-        self._records.close()
-        self._cluster.close()
-
-    def check_topic(self, pin: Pin) -> None:
-        """See that the topic is still the one that the batch has read.
-
-        Raises:
-            RecordsExpiredError: it is gone, or another one has its name.
-        """
-        found = self._cluster.describe(pin.topic)
-        wanted = self._history.life_of(pin.batch).topic_id
-        if found is None or found.topic_id != wanted:
-            told = "is gone" if found is None else f"has id {found.topic_id}, expected {wanted}"
-            raise RecordsExpiredError(
-                f'topic "{pin.topic}" of batch {pin.batch} {told}',
-                hint="The records of this batch cannot be read again.",
-            )
-
-    def ends(self, topic: str) -> tuple[dict[int, int], dict[int, int]]:
-        """(oldest offsets, offsets behind the newest record) by partition."""
-        return self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
-
-    def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
-        """(partition → range that is there, ranges that retention has removed) of a batch."""
-        self.check_topic(pin)
-        begin = self._cluster.beginning_offsets(pin.topic)
-        ranges: dict[int, tuple[int, int]] = {}
-        gone: list[Range] = []
-        for partition, end in sorted(pin.end_offsets.items()):
-            start = pin.start_offsets.get(partition, 0)
-            first = min(max(start, begin.get(partition, end)), end)
-            ranges[partition] = (first, end)
-            if start < first:
-                gone.append((partition, start, first))
-        return ranges, tuple(gone)
-
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        """The records of `ranges`, in the form that the kernel takes."""
-        return self._records.batches(topic, ranges)
+    event: EventSide | None = None
 
 
 class Replayer:
@@ -152,6 +113,8 @@ class Replayer:
         self._history = history
         self._places = history.places
         self._indexes = indexes
+        event = self._places.event
+        self._event = None if event is None else EventReplay(self._places, event)
         self.records = PastRecords(history)
 
     def close(self) -> None:
@@ -169,7 +132,8 @@ class Replayer:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
             NotReplayableError: the sink keeps nothing, or not what the batch gave it.
-            RecordsExpiredError: none of its records is in Kafka any more.
+            RecordsExpiredError: none of its records is in Kafka any more, or, with event time or
+                windows, not all of them are.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
         if not isinstance(self._places.sink, DeltaSink | KafkaSink):
@@ -183,7 +147,6 @@ class Replayer:
                 hint="Replay a batch of a job that only adds rows.",
             )
         pin = self._history.pin(batch)
-        refuse_event_batch(pin, f"batch {batch}")
         if not self._history.is_committed(batch):
             raise BatchNotCommittedError(
                 f"batch {batch} is pinned and not committed",
@@ -196,6 +159,8 @@ class Replayer:
     def recomputed(self, pin: Pin) -> Recomputed:
         """Join the records of `pin` again."""
         ranges, missing = self.records.kept(pin)
+        if self._event is not None:
+            return self._event_batch(self._event, pin, missing)
         if missing and not any(first < end for first, end in ranges.values()):
             raise RecordsExpiredError(
                 f'topic "{pin.topic}" has no record of batch {pin.batch} any more',
@@ -210,26 +175,62 @@ class Replayer:
                 records.column("offset")
             )
             joined = join_batch(self._places.kernel, records, indexes, context)
-            rows.append(self._canonical(joined))
+            rows.append(self._canonical(joined, pin))
             dead.append(_letters([joined.dead_letters]))
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
         return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
 
-    def _canonical(self, joined: JoinedBatch) -> CanonicalRows:
+    def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
+        """The same where the batch's records move the time and its rows may have waited."""
+        if missing:
+            partition, first, end = missing[0]
+            raise RecordsExpiredError(
+                f'topic "{pin.topic}" does not have the records {partition}/{first} to '
+                f"{partition}/{end - 1} of batch {pin.batch} any more",
+                hint="All records of such a batch move its time; only younger batches can be "
+                "replayed.",
+            )
+        read: dict[int, list[pa.Array]] = {}
+
+        def records() -> Iterator[pa.RecordBatch]:
+            read.clear()
+            for partition, found in sorted(pin.ranges().items()):
+                for batch in self.records.read(pin.topic, {partition: found}):
+                    read.setdefault(partition, []).append(batch.column("offset"))
+                    yield batch
+
+        again = replay.run(pin, records, self._indexes.of(pin.versions))
+        return Recomputed(
+            CanonicalRows.merged(self._canonical(each, pin) for each in again.answers),
+            _letters(again.dead_letters),
+            (),
+            {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
+            EventSide(pin.start_offsets, _letters(again.late), again.after),
+        )
+
+    def _canonical(self, joined: JoinedBatch, pin: Pin) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
         sink, output = self._places.sink, self._places.kernel.output
         if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
-        encoding = RecordEncoding.of(sink, output)
-        texts = encoding.values(with_text_times(joined.rows, output), joined.kinds).to_pylist()
-        columns = (places.column(name).to_pylist() for name in _COORDINATES)
-        return CanonicalRows.of_texts(zip(*columns, texts, strict=True))
+        records = RecordEncoding.of(sink, output)(joined, pin)
+        columns = (records.column(name).to_pylist() for name in ("partition", "offset"))
+        keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
+        texts = map(_sent_text, keys, values)
+        return CanonicalRows.of_texts(
+            (_number(partition), _number(offset), text)
+            for partition, offset, text in zip(*columns, texts, strict=True)
+        )
 
     # The other side
     # ------------------------------------------------------------------------------------
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
         """What the output has of the batch."""
+        found = self._committed_rows(pin, expected)
+        return found if self._event is None else replace(found, event=self._committed_event(pin))
+
+    def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
         dead = self._committed_letters(pin)
         if isinstance(self._places.sink, KafkaSink):
             rows, repeated = self._sent(pin, self._places.sink, expected.rows)
@@ -283,17 +284,18 @@ class Replayer:
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
         """The dead letters that the batch committed, None if that cannot be told any more."""
         commit = self._history.dead_letters.of(pin.batch)
-        if commit is None:
-            return None
-        try:
-            tables = list(self._history.dead_letters.rows_added(commit))
-        except OSError:
-            return None
-        return _letters(
-            batch
-            for table in tables
-            for batch in table.select([*_COORDINATES, "value"]).to_batches()
-        )
+        return None if commit is None else _letters_of(self._history.dead_letters, commit)
+
+    def _committed_event(self, pin: Pin) -> EventSide:
+        assert self._event is not None, "the job has event time or windows"
+        late = self._history.late
+        assert late is not None, "such a job has a table of late records"
+        commit = late.of(pin.batch)
+        if commit is not None:
+            records = _letters_of(late, commit)
+        else:  # a batch without late records commits nothing there
+            records = CanonicalRows.merged([]) if late.is_complete() else None
+        return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
@@ -301,16 +303,16 @@ class Replayer:
         """The records of a Kafka sink, repeats of the expected ones left out and counted."""
         header = ("sluice-batch", str(pin.batch).encode())
         wanted = expected.counted()
-        rows: list[tuple[int, int, str]] = []
-        seen: dict[tuple[int, int, str], int] = {}
+        rows: list[tuple[int | None, int | None, str]] = []
+        seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
         with KafkaRecords(sink.kafka) as records:
             ranges = self._sent_ranges(pin, sink)
             found = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
-            for (topic, partition, offset), _, value in found:
+            for (topic, partition, offset), key, value in found:
                 if topic != pin.topic.encode():
                     continue
-                row = (int(partition or b"-1"), int(offset or b"-1"), (value or b"").decode())
+                row = (_number(partition), _number(offset), _sent_text(key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in wanted and seen[row] > wanted[row]:
                     repeated += 1
@@ -338,10 +340,30 @@ class Replayer:
         return {p: (start.get(p, 0), end[p]) for p in end}
 
 
+def _number(text: bytes | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _sent_text(key: bytes | None, value: bytes | None) -> str:
+    """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
+    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+
+
 def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
     """Dead letters by record and value: the wording of a reason may change between versions."""
     return CanonicalRows.of(
         (batch.select(["value"]), batch.select(list(_COORDINATES))) for batch in batches
+    )
+
+
+def _letters_of(table: BatchCommits, commit: BatchCommit) -> CanonicalRows | None:
+    """The records that a commit has added to a table of such; None if its files are gone."""
+    try:
+        tables = list(table.rows_added(commit))
+    except OSError:
+        return None
+    return _letters(
+        batch for table in tables for batch in table.select([*_COORDINATES, "value"]).to_batches()
     )
 
 
@@ -352,6 +374,7 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
     unlike = [("output", d) for d in differences(wanted, committed)]
     if found.dead is not None:
         unlike += [("dead_letters", d) for d in differences(expected.dead, found.dead)]
+    unlike += _event_differences(expected.event, found.event)
     shown = [(table, d) for table, d in unlike if expected.was_read(d)]
     gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
     return {
@@ -370,6 +393,22 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
         "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
         "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
     }
+
+
+def _event_differences(
+    expected: EventSide | None, found: EventSide | None
+) -> list[tuple[str, Difference]]:
+    """Where late records, and what the next batch begins with, differ."""
+    unlike: list[tuple[str, Difference]] = []
+    if expected is None or found is None:
+        return unlike
+    if expected.late is not None and found.late is not None:
+        unlike += [("late_records", d) for d in differences(expected.late, found.late)]
+    if expected.after is not None and found.after is not None:
+        told = state_differences(expected.after, found.after)
+        if told is not None:
+            unlike.append(("state", Difference("changed", None, None, *map(json.dumps, told))))
+    return unlike
 
 
 def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from joins.checkpoint import Checkpoint
 from joins.errors import CheckpointError, UnknownBatchError
 from joins.explain_row import RowExplainer
-from joins.history import History, HistoryPlaces
+from joins.history import History, HistoryPlaces, PastEvent
 from joins.kernels.probe import index_spec, kernel_spec
 from joins.past_indexes import PastIndexes
 from joins.plan import DeltaSink, Dimension, JoinPlan, KafkaOptions, KafkaSink, KafkaSource, Sink
 from joins.probe_task import IndexPlace
 from joins.replay import Replayer
 from service.config import Settings
+from service.event_places import event_places
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
 from service.resolution import index_directory, internal_kafka, output_path
@@ -82,7 +83,14 @@ def history_places(job_dir: Path) -> HistoryPlaces:
         output=output_path(plan.sink, settings) if isinstance(plan.sink, DeltaSink) else None,
         probe_kafka=_with_login(_probe_kafka(plan, settings, meta.probe_topic), secrets),
         sink=_sink(plan.sink, secrets),
+        event=_event(plan, layout, settings),
     )
+
+
+def _event(plan: JoinPlan, layout: JobLayout, settings: Settings) -> PastEvent | None:
+    if not plan.needs_event_batches:
+        return None
+    return PastEvent(plan, event_places(plan, layout, settings))
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:
