@@ -29,9 +29,9 @@ from joins.event_items import (
 from joins.event_reports import NOTHING, details, pinned_advance, steps_told, together
 from joins.event_state import Advance, EventSpec, EventState
 from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
-from joins.history import HistoryPlaces, PastEvent
+from joins.history import PastEvent
 from joins.kernels.index import DimensionIndex
-from joins.kernels.probe import JoinedBatch
+from joins.kernels.probe import JoinedBatch, ProbeKernelSpec
 from joins.pins import Pin
 from joins.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts
 from joins.staging import BatchReport, merge_reports
@@ -133,11 +133,11 @@ def _gone(pin: Pin, name: str, version: int, told: str) -> PinnedVersionExpiredE
 class EventReplay:
     """Runs event batches of one job again."""
 
-    def __init__(self, places: HistoryPlaces, event: PastEvent) -> None:
-        self._places = places
+    def __init__(self, event: PastEvent, kernel: ProbeKernelSpec, app_id: str) -> None:
         self._event = event
+        self._kernel = kernel
         self._spec = EventSpec.of(event.plan)
-        self.state = PastState(event.places, places.app_id)
+        self.state = PastState(event.places, app_id)
 
     def run(self, pin: Pin, records: Records, indexes: Mapping[str, DimensionIndex]) -> BatchAgain:
         """The batch of `pin` again.
@@ -157,8 +157,7 @@ class EventReplay:
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:
         """The task of the batch, which writes below `scratch` only."""
         dead = scratch / DEAD_LETTERS
-        kernel = self._places.kernel
-        probe = _PastTask(pin.topic, kernel, {}, dead, pin.epoch, found=indexes)
+        probe = _PastTask(pin.topic, self._kernel, {}, dead, pin.epoch, found=indexes)
         own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", scratch)
         for place in (own.scratch, dead):
             place.mkdir(parents=True)

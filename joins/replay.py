@@ -113,8 +113,12 @@ class Replayer:
         self._history = history
         self._places = history.places
         self._indexes = indexes
-        event = self._places.event
-        self._event = None if event is None else EventReplay(self._places, event)
+        places = history.places
+        self._event = (
+            None
+            if places.event is None
+            else EventReplay(places.event, places.kernel, places.app_id)
+        )
         self.records = PastRecords(history)
 
     def close(self) -> None:

@@ -1,13 +1,17 @@
 """Event time end to end: records wait for both watermarks, and a kill changes no row."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from joins.checkpoint import read_json
+from joins.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.jobs.past import open_replayer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -90,3 +94,31 @@ def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
         assert len(rig.rows(path)) == 6
         assert told(job)["waiting_rows"] == 1, "the one beyond both watermarks"
         assert (job.directory / "checkpoint" / "failpoints" / faults).exists()
+        assert_batches_can_be_replayed(job)
+
+
+def assert_batches_can_be_replayed(job: RunningJob) -> None:
+    """All, the killed one among them, while the runner lives; another state is noticed."""
+    newest = PinStore(job.directory / "checkpoint" / "pins").newest()
+    assert newest is not None
+    found = replayed(job, range(newest.batch + 1))
+    assert [each["differences"] for each in found] == [[]] * len(found)
+    assert all(each["identical"] and each["compared_with"] == "commit" for each in found)
+    assert sum(each["expected_rows"] for each in found) == 6
+    released = next(
+        each for each in found if each["expected_rows"] and each["pin"]["event"]["waiting"] > 1
+    )
+    path = job.directory / "checkpoint" / "pins" / f"{released['batch']:010d}.json"
+    kept = path.read_text()
+    try:
+        path.write_text(re.sub(r'("waiting":)\d+}', r"\g<1>0}", kept))
+        (other,) = replayed(job, [released["batch"]])
+    finally:
+        path.write_text(kept)
+    told = {(each["kind"], each["table"]) for each in other["differences"]}
+    assert told == {("extra", "output"), ("changed", "state")}
+
+
+def replayed(job: RunningJob, batches: Iterable[int]) -> list[dict[str, Any]]:
+    with open_replayer(job.directory) as replayer:
+        return [replayer.replay(batch, diff=True) for batch in batches]

@@ -64,6 +64,8 @@ class EventJob:
     )
     waiting: dict[int, list[StagedFile]] = field(default_factory=dict)
     windows: dict[int, list[StagedFile]] = field(default_factory=dict)
+    pin: Pin | None = None
+    frames: list[pa.RecordBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         indexes = {}
@@ -87,7 +89,8 @@ class EventJob:
     def run(self, arrived: Arrived, *, upto: int | None = None) -> Outcome:
         """A batch of these records; `upto` is a watermark that it reaches in any case."""
         before, pin = self.watermark_ms, self._pin(arrived)
-        frames = list(self._frames(arrived))
+        self.pin, self.frames = pin, list(self._frames(arrived))
+        frames = self.frames
         spec = self.plan.probe.watermark
         merged, on_the_way = self._merged(frames, pin) if spec and spec.on_event else (None, [])
         scanned = _collected(scan(iter(frames), task=self.task, pin=pin, merged=merged))
