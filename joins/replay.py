@@ -27,6 +27,7 @@ from joins.event_state import EventState
 from joins.history import BatchCommit, BatchCommits, History
 from joins.kernels.canonical import CanonicalRows, Difference, differences
 from joins.kernels.probe import JoinedBatch, join_batch
+from joins.merged_rows import Changes, changed_rows, last_changes
 from joins.past_indexes import PastIndexes
 from joins.past_records import PastRecords, Range
 from joins.pins import Pin, pin_json
@@ -50,6 +51,7 @@ class Recomputed:
         missing: (partition, first, end) of offsets that retention has removed.
         read: partition → offsets of the records that were read.
         event: of a batch with event time or windows; None of others.
+        changes: of an output whose rows replace others, instead of `rows`; None of others.
     """
 
     rows: CanonicalRows
@@ -57,6 +59,7 @@ class Recomputed:
     missing: tuple[Range, ...]
     read: Mapping[int, npt.NDArray[np.int64]]
     event: "EventSide | None" = None
+    changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
         """Whether the record of `difference` was there; compaction removes single ones."""
@@ -94,8 +97,10 @@ class Committed:
 
     Attributes:
         source: `commit` (the files that the batch added), `table` (the newest version's rows of the
-            batch: somebody has rewritten those files) or `topic`.
+            batch: somebody has rewritten those files), `changes` (what the commit has changed in an
+            output whose rows replace others) or `topic`.
         repeated: records that an at-least-once sink has more than once.
+        wanted: what the batch should have, where only the output tells; None if `Recomputed` does.
         event: of a batch with event time or windows.
     """
 
@@ -103,6 +108,7 @@ class Committed:
     dead: CanonicalRows | None
     source: str
     repeated: int = 0
+    wanted: CanonicalRows | None = None
     event: EventSide | None = None
 
 
@@ -135,7 +141,7 @@ class Replayer:
         Raises:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
-            NotReplayableError: the sink keeps nothing, or not what the batch gave it.
+            NotReplayableError: the sink keeps nothing, or not what the batch gave it any more.
             RecordsExpiredError: none of its records is in Kafka any more, or, with event time or
                 windows, not all of them are.
             PinnedVersionExpiredError: a version cannot be read any more.
@@ -144,11 +150,6 @@ class Replayer:
             raise NotReplayableError(
                 f'sink "{self._places.sink.kind}" keeps no rows, a delta or kafka sink does',
                 hint="Use explain-row to see what a record is joined with.",
-            )
-        if isinstance(self._places.sink, DeltaSink) and self._places.sink.merge_key:
-            raise NotReplayableError(
-                f"rows of later batches replace those of batch {batch} in the output",
-                hint="Replay a batch of a job that only adds rows.",
             )
         pin = self._history.pin(batch)
         if not self._history.is_committed(batch):
@@ -204,13 +205,21 @@ class Replayer:
                     yield batch
 
         again = replay.run(pin, records, self._indexes.of(pin.versions))
+        key = self._merge_key
         return Recomputed(
             CanonicalRows.merged(self._canonical(each, pin) for each in again.answers),
             _letters(again.dead_letters),
             (),
             {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
             EventSide(pin.start_offsets, _letters(again.late), again.after),
+            last_changes(again.answers, key) if key else None,
         )
+
+    @property
+    def _merge_key(self) -> tuple[str, ...]:
+        """The key by which rows of the output replace others, () if none do."""
+        sink = self._places.sink
+        return tuple(sink.merge_key) if isinstance(sink, DeltaSink) else ()
 
     def _canonical(self, joined: JoinedBatch, pin: Pin) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
@@ -246,7 +255,41 @@ class Replayer:
                 f"commit of batch {pin.batch} is not in the output's log any more",
                 hint="The output was replaced, or its log was cleaned by its owner.",
             )
+        if expected.changes is not None:
+            return self._merged(pin, output, commit, (dead, expected.changes))
         return self._appended(pin, output, commit, (dead, expected.dead))
+
+    def _merged(
+        self,
+        pin: Pin,
+        output: BatchCommits,
+        commit: BatchCommit,
+        sides: tuple[CanonicalRows | None, Changes],
+    ) -> Committed:
+        dead, changes = sides
+        if output.has_deletion_vectors:
+            raise NotReplayableError(
+                f"output of batch {pin.batch} has deletion vectors, "
+                "expected files that tell what a commit has changed",
+                hint="Compare with Spark, by `VERSION AS OF` the batch's commit and the one before "
+                "it; `sluice explain-row` works.",
+            )
+        try:
+            added = map(self._typed, output.rows_added(commit))
+            removed = map(self._typed, output.rows_removed(commit))
+            wanted, rows = changed_rows(changes, added, removed, self._merge_key)
+        except OSError as exc:
+            raise NotReplayableError(
+                f"files that batch {pin.batch} has added or replaced are gone from the output, "
+                f"so nothing tells what it has changed: {exc}",
+                hint="VACUUM has removed them; replay a younger batch, or keep them longer with "
+                "'delta.deletedFileRetentionDuration'.",
+            ) from exc
+        return Committed(rows, dead, "changes", wanted=wanted)
+
+    def _typed(self, table: pa.Table) -> pa.Table:
+        schema = pa.schema([f.with_nullable(True) for f in self._places.kernel.output_schema])
+        return table.select(schema.names).cast(schema)
 
     def _appended(
         self,
@@ -272,11 +315,10 @@ class Replayer:
             ) from exc
 
     def _rows_of(self, tables: Iterable[pa.Table]) -> CanonicalRows:
-        schema = pa.schema([f.with_nullable(True) for f in self._places.kernel.output_schema])
         parts: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = []
         for table in tables:
             if table.num_rows:
-                for rows in table.select(schema.names).cast(schema).to_batches():
+                for rows in self._typed(table).to_batches():
                     parts.append((rows, self._places_in(rows)))
         return CanonicalRows.of(parts)
 
@@ -372,7 +414,8 @@ def _letters_of(table: BatchCommits, commit: BatchCommit) -> CanonicalRows | Non
 
 
 def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> dict[str, Any]:
-    wanted, committed = expected.rows, found.rows
+    wanted = expected.rows if found.wanted is None else found.wanted
+    committed = found.rows
     if len(committed) and committed.places()[0] == (None, None):
         wanted = wanted.without_places()
     unlike = [("output", d) for d in differences(wanted, committed)]
