@@ -4,7 +4,7 @@ Nothing here writes, locks or starts anything, and all of it works without a run
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class BatchCommit:
         metadata: what the runner has told in the commit.
         added: the data files that it added, as its log says it.
         files: their paths.
+        removed: the data files that it removed, likewise.
     """
 
     batch: int
@@ -80,6 +81,7 @@ class BatchCommit:
     metadata: Mapping[str, Any]
     added: tuple[Mapping[str, Any], ...]
     files: tuple[Path, ...]
+    removed: tuple[Mapping[str, Any], ...] = ()
 
 
 class BatchCommits:
@@ -105,11 +107,17 @@ class BatchCommits:
             metadata=user_metadata(told),
             added=added,
             files=tuple(self._path / unquote(action["path"]) for action in added),
+            removed=tuple(action["remove"] for action in actions if "remove" in action),
         )
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether a file may have rows that the table does not."""
+        return self._log.table_rows().has_deletion_vectors
 
     def is_untouched(self, commit: BatchCommit) -> bool:
         """Whether the table still has all rows of the files that `commit` added."""
-        if self._log.table_rows().has_deletion_vectors:
+        if self.has_deletion_vectors:
             return False  # a file may be there and some of its rows not
         return set(commit.files) <= self._active_files()
 
@@ -126,6 +134,14 @@ class BatchCommits:
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` added, one table a file."""
         yield from self._log.table_rows().of_files(commit.added)
+
+    def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
+        """The rows of the files that `commit` removed, one table a file.
+
+        Raises:
+            OSError: a file is gone, as VACUUM removes them.
+        """
+        yield from self._log.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
         """The newest version's rows whose columns have these values, whoever wrote its files."""
@@ -218,6 +234,27 @@ class History:
             pin = self._find_pin(number)
             if pin is not None:
                 yield pin
+
+    def first_behind(self, pin: Pin, holds: Callable[[Pin], bool]) -> Pin | None:
+        """The first pin behind `pin` that `holds`, as all later ones then do; None if none does."""
+        newest = self.pins.newest()
+        first, last = pin.batch + 1, pin.batch if newest is None else newest.batch
+        found: Pin | None = None
+        while first <= last:
+            middle = (first + last) // 2
+            candidate = self._next_pin(middle, last)
+            if candidate is None:
+                last = middle - 1
+            elif holds(candidate):
+                found, last = candidate, middle - 1
+            else:
+                first = candidate.batch + 1
+        return found
+
+    def last_before(self, pin: Pin, first: Pin) -> Pin:
+        """The pin before `pin`; `first` is an older one."""
+        numbers = range(pin.batch - 1, first.batch, -1)
+        return next((p for b in numbers if (p := self._find_pin(b))), first)
 
     def covering(self, partition: int, offset: int) -> Pin | None:
         """The newest batch whose range has the record at `offset`; None if no batch has it."""

@@ -258,7 +258,8 @@ class RowExplanation(_Open):
 
     coordinates: Value
     state: Annotated[
-        str | None, Field(description="joined, filtered, dead-letter, held, after-end, …")
+        str | None,
+        Field(description="joined, filtered, waiting, late, in-windows, dead-letter, held, …"),
     ] = None
     reason: str | None = None
     batch: int | None = None
@@ -270,6 +271,10 @@ class RowExplanation(_Open):
     rows_from: str | None = None
     dimensions: list[DimensionLookup] = []
     dead_letter: Value | None = None
+    event_time: Annotated[
+        Value | None,
+        Field(description="Of a job with event time or windows: what it waited for, its windows."),
+    ] = None
 
 
 class Check(_Model):

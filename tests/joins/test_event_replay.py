@@ -1,23 +1,15 @@
 """An event batch that is run again from its pin gives what it gave, or says what is gone."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from joins.adapters.delta_log import DeltaLog
-from joins.adapters.state_log import StateChange, StateLog
 from joins.errors import PinnedVersionExpiredError
-from joins.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
-from joins.event_replay import EventReplay, state_differences
+from joins.event_replay import state_differences
 from joins.event_state import EventState
-from joins.event_task import waiting_schema, windows_schema
-from joins.history import PastEvent
-from joins.kernels.index import DimensionIndex
 from tests.joins.test_event_task import COUNTS, PLAN, click, on_event
-from tests.support.event_batches import EventJob
+from tests.support.past_event_job import PastEventJob
 
-APP_ID = "sluice:job:1"
 ARRIVED = [
     {0: [click(1, 30), click(2, 10, 5), click(9, 20), b"{"], 1: [click(3, 7, 5)]},
     {0: [click(1, 20, 20), click(2, 3)], 1: [click(2, 22, 25), click(3, 5)]},
@@ -31,59 +23,6 @@ PLANS = {
     "windows_on_event": on_event(COUNTS),
     "windows_behind_an_as_of_join": replace(COUNTS, dimensions=PLAN.dimensions, joins=PLAN.joins),
 }
-
-
-class PastEventJob:
-    """A job whose batches are run and committed to the tables of its state, each with its pin."""
-
-    def __init__(self, plan, root):
-        self.job = EventJob(plan, root)
-        places, task = self.job.task.places, self.job.task
-        self.logs = {}
-        if places.waiting:
-            self.logs["waiting"] = state(places.waiting, waiting_schema(task), WAITING_COLUMNS)
-        if places.windows:
-            self.logs["windows"] = state(places.windows, windows_schema(task), WINDOW_COLUMNS)
-        event = PastEvent(plan, places)
-        self.replay = EventReplay(event, task.kernel, APP_ID)
-        self.indexes = {
-            alias: DimensionIndex.attach(place.directory, 1, place.spec)
-            for alias, place in task.probe.indexes.items()
-        }
-        self.state = EventState()
-        self.done = []
-
-    def run(self, arrived):
-        """Run a batch of these records, replay it, and commit its state."""
-        versions = {name: log.version() for name, log in self.logs.items()}
-        before = self._files()
-        outcome = self.job.run(arrived)
-        event = {**self.state.as_json(), "clock_ms": self.job.pin.event["clock_ms"]}
-        event |= {"at_end": [], "dimensions": {}, "state_versions": versions}
-        pin = replace(self.job.pin, event=event)
-        self.done.append((pin, list(self.job.frames), outcome))
-        again = self.again(-1)
-        self.state, after = again.after, self._files()
-        for name, log in self.logs.items():
-            added = [file for path, file in after[name].items() if path not in before[name]]
-            gone = sorted(set(before[name]) - set(after[name]))
-            log.commit(pin.batch, 2, StateChange(added, gone, self.state.as_json()))
-
-    def again(self, at):
-        pin, frames, _ = self.done[at]
-        return self.replay.run(pin, partial(iter, frames), self.indexes)
-
-    def _files(self):
-        kinds = {"waiting": self.job.waiting, "windows": self.job.windows}
-        return {
-            name: {file.path: file for files in kept.values() for file in files}
-            for name, kept in kinds.items()
-        }
-
-
-def state(path, schema, columns):
-    StateLog.create(path, schema)
-    return StateLog(DeltaLog(path, f"{APP_ID}:{path.name}"), columns)
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)

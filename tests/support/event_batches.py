@@ -66,6 +66,7 @@ class EventJob:
     windows: dict[int, list[StagedFile]] = field(default_factory=dict)
     pin: Pin | None = None
     frames: list[pa.RecordBatch] = field(default_factory=list)
+    late_files: list[StagedFile] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         indexes = {}
@@ -109,6 +110,7 @@ class EventJob:
         self._keep(counts)
         staged = {name: (file,) for name, file in counts.files.items()}
         reports = [scanned, BatchReport(staged, counts.values, ())]
+        self.late_files = [file for each in reports for file in each.files.get("late", ())]
         return self._outcome(answers, reports, before)
 
     def _pin(self, arrived: Arrived) -> Pin:
