@@ -37,14 +37,15 @@ def options(kafka):
     delete_topics(kafka.bootstrap_servers, topic)
 
 
-def start(options, source):
+def start(options, source, **given):
     process = subprocess.Popen(
         [sys.executable, "-m", "joins.adapters.datagen"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    process.stdin.write(json.dumps(datagen_config(options, source, FIELDS, SEED)) + "\n")
+    config = datagen_config(options, source, FIELDS, SEED)
+    process.stdin.write(json.dumps({**config, **given}) + "\n")
     process.stdin.flush()
     return process
 
@@ -190,7 +191,7 @@ def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back
     with KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker:
         topic = create_topic(broker.bootstrap_servers)
         options = KafkaOptions(broker.bootstrap_servers, topic)
-        process = start(options, source)
+        process = start(options, source, acknowledged_within_s=5)
         try:
             wait_until(lambda: written(options) > 100, what="rows")
             broker.stop()
