@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,8 @@ def run(lab: Lab) -> dict[str, Any]:
     chosen = [one for one in planned if only in (None, one.name)]
     if not chosen:
         raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
-    outcomes = [outcome for one in chosen for outcome in _one_run(lab, one)]
+    done = in_lanes(lab.size(len(chosen), 1), partial(_one_run, lab), chosen)
+    outcomes = [outcome for found in done for outcome in found]
     return result(
         lab,
         "event-time",

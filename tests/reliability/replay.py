@@ -152,7 +152,7 @@ def replay_all(subject: Subject, old: list[int], later: int) -> dict[str, Any]:
     """Replay each old batch once, some of them in more than one way, then the controls."""
     lab, job = subject.lab, subject.job
     upkeep = upkeep_of(subject)
-    chosen = subject.random.sample(old, min(3, len(old)))
+    chosen = subject.random.sample(old, min(lab.size(1, 3), len(old)))
     identical = {batch for batch, ok in in_process(subject, old[: len(old) * 3 // 4]) if ok}
     ways = {
         "rest": [batch for batch in chosen if rest(job, batch)["identical"]],

@@ -197,7 +197,7 @@ def _user_of(item: int, users: int) -> int:
 
 def _pile_up(lab: Lab, job: RunningJob, producer: BulkProducer, sizes: Sizes) -> float:
     """The growth of memory while the rest of the records comes and nothing is copied."""
-    settle_s, look_s = lab.size(2.0, 15.0), lab.size(2.0, 10.0)
+    settle_s, look_s = lab.size(1.0, 15.0), lab.size(1.0, 10.0)
     time.sleep(settle_s)
     before = _memory(job)
     produce_range(producer, sizes, range(sizes.records // 5, sizes.records))
