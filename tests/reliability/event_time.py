@@ -12,6 +12,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -52,6 +53,7 @@ _EVERY_POINT = (
 )
 _AROUND_COMMITS = ("C6=raise", "C13=kill", "C8=raise")
 _PARTITIONS = 2
+_A_REQUEST = 10_000  # records: no batch is larger than a broker takes
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
 _WINDOW_MS, _LATENESS_MS = 10_000, 5_000
 _BASE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -212,11 +214,19 @@ def _one_run(lab: Lab, one: Run) -> list[Outcome]:
                 stack.enter_context(job.running())
             slowest = jobs[one.jobs.index(BOTH if BOTH in one.jobs else JOIN)]
             slowest.wait_open()
-            _change(rig, world, slowest, sizes)
-            for number in range(one.kills):
-                time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
-                jobs[number % len(jobs)].kill_something(number)
+            with ThreadPoolExecutor(1) as aside:
+                storm = aside.submit(_kill_at_random, lab, jobs, one.kills)
+                _change(rig, world, slowest, sizes)
+                storm.result()
             return in_lanes(len(jobs), lambda job: job.judged(one), jobs)
+
+
+def _kill_at_random(lab: Lab, jobs: Sequence["Job"], kills: int) -> None:
+    """A part of a job that still runs, in turns, while its records and the changes come."""
+    for number in range(kills):
+        time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
+        jobs[number % len(jobs)].kill_something(number)
+    lab.say(f"{sum(job.killed for job in jobs)} of {kills} kills met something that ran")
 
 
 # What the jobs are given
@@ -233,9 +243,11 @@ def _world(lab: Lab, rig: Rig, sizes: Sizes) -> Iterator[World]:
         gone = {change.at_ms for change in changes if change.name is None}
         events = _events(lab, sizes, gone)
         with BulkProducer(rig.kafka.bootstrap_servers, topic) as producer:
-            for partition in range(_PARTITIONS):
-                mine = [event for event in events if event.where[0] == partition]
-                producer.send({partition: [_value(event) for event in mine]})
+            for first_id in range(0, len(events), _A_REQUEST):
+                some = events[first_id : first_id + _A_REQUEST]
+                for partition in range(_PARTITIONS):
+                    mine = [_value(event) for event in some if event.where[0] == partition]
+                    producer.send({partition: mine})
         yield World(schema, topic, events, first, changes)
 
 
@@ -320,7 +332,11 @@ def _value(event: Event) -> bytes:
 
 
 class Job:
-    """One of the jobs, and what it wrote."""
+    """One of the jobs, and what it wrote.
+
+    Attributes:
+        killed: how many of its processes have been.
+    """
 
     def __init__(self, lab: Lab, rig: Rig, world: World, name: str) -> None:
         self._lab = lab
@@ -329,7 +345,7 @@ class Job:
         self._name = name
         self._out, self._late = unique_name("out"), unique_name("late")
         self._begun = time.monotonic()
-        self._killed = self._waited = 0
+        self.killed = self._waited = 0
         self._job: RunningJob
 
     @contextmanager
@@ -386,7 +402,7 @@ class Job:
         living = found if isinstance(found, list) else [found] if found else []
         if living:
             send(rng.choice(living), signal.SIGKILL)
-            self._killed += 1
+            self.killed += 1
 
     def judged(self, run: Run) -> Outcome:
         """The oracle's verdict once the job has ended."""
@@ -401,7 +417,7 @@ class Job:
         self._lab.say(f"{name}: met {met}, {verdict.faults() or 'ok'} {verdict.examples[:3]}")
         self._lab.say(f"{name}: {self._waited} records waited, in {seconds} s")
         cases = [*(fault in met for fault in run.faults), self._waited > 0]
-        cases += [self._killed > 0] if run.kills else []
+        cases += [self.killed > 0] if run.kills else []
         return Outcome(name, sum(cases), len(cases), self._waited, verdict, seconds)
 
     def _markers(self) -> list[str]:
