@@ -129,7 +129,7 @@ class Conversation:
         while True:
             block, after = self.client.log(job_id, at)
             if after == at:
-                return iter(text.splitlines())
+                return iter(text.split("\n"))  # a value may have what else ends a line
             text, at = text + block, after
 
 

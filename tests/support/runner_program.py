@@ -156,7 +156,7 @@ class Program:
             self.report("STALLED", "no database", error)
             return 1
         if self.name.startswith("looks"):
-            sys.stdout.write("a line of a log\n+I[1, \u202e2]\n-U[1, null]\n")
+            sys.stdout.write("a line of a log\n+I[1, \u202e2\u2028\x85]\n-U[1, null]\n")
             sys.stdout.flush()
             self.report("FINISHED", "all is joined")
             return 0

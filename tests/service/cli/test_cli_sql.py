@@ -81,7 +81,7 @@ def test_a_preview_shows_its_rows_and_is_removed(talk, client):
     carry, told = talk[0].carry_out, talk[1]
     query = INSERT.removeprefix("INSERT INTO enriched")
     carry(f"SET 'pipeline.name'='looks'; {DECLARED} {query}")
-    assert told[-1]["rows"] == [["+I[1, \u202e2]"], ["-U[1, null]"]]
+    assert told[-1]["rows"] == [["+I[1, \u202e2\u2028\x85]"], ["-U[1, null]"]]
     assert client.jobs() == []
 
 
