@@ -121,7 +121,11 @@ class Program:
             "opened_at_ms": now_ms if joining else None,
             "dimensions": [dimension],
             "combined_watermark": watermark,
-            "probe": {"topic": "clicks", "held_records": 0 if joining else 7},
+            "probe": {
+                "topic": "clicks",
+                "held_records": 0 if joining else 7,
+                "dead_letters": 2 if self.name.startswith("looks") else 0,
+            },
             "event_time": event_time() if self.name.startswith("timed") else None,
             "versions_at_open": {"users": 3} if joining else {},
             "versions": {"users": 3},
