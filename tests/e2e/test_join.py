@@ -12,6 +12,7 @@ from joins.pins import PinStore
 from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import (
+    CLICKS_DDL,
     USERS,
     USERS_DDL,
     click,
