@@ -42,7 +42,7 @@ reliability: setup ## Kill and pause the parts at every step of a batch
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
 	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }
-	uv pip compile --quiet pyproject.toml --group dev $(UV_LOCK) -o requirements.lock
+	uv pip compile --quiet pyproject.toml --all-extras --group dev $(UV_LOCK) -o requirements.lock
 	uv pip compile --quiet --group java $(UV_LOCK) -o requirements-java.lock
 	$(RUN) service.embedded.relock
 UV_LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \

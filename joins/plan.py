@@ -86,6 +86,8 @@ class WatermarkSpec:
             (`scan.watermark.emit.strategy` = `on-event`); otherwise from the next batch on.
         idle_timeout_ms: a partition without records for longer is idle; None never.
         max_future_ms: a row whose rowtime is further ahead of the batch's clock is a dead letter.
+        after_backlog: a partition is in processing time once it has been read up to where it ended
+            at submission (`scan.watermark.use-processing-time`).
     """
 
     rowtime: str
@@ -93,6 +95,7 @@ class WatermarkSpec:
     on_event: bool = False
     idle_timeout_ms: int | None = None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    after_backlog: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,8 @@ class KafkaSource:
             nothing is read of a partition that is not named.
         max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
         bounded_records: of each partition that are read at the most, None for all up to its end.
+        backlog_offsets: (partition, offset behind the last record at submission), where a watermark
+            is `after_backlog`; empty before it is resolved.
     """
 
     kafka: KafkaOptions
@@ -131,6 +136,7 @@ class KafkaSource:
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     max_bytes_per_batch: int | None = None
     bounded_records: int | None = None
+    backlog_offsets: tuple[tuple[int, int], ...] = ()
     kind: Literal["kafka"] = "kafka"
 
 

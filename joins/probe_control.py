@@ -183,6 +183,7 @@ class ProbeControl:
             start_offsets={**self.lives.current.start_offsets, **pin.end_offsets},
             cause=LOGS_DISAGREE,
             end_offsets=self.lives.current.end_offsets,
+            backlog_offsets=self.lives.current.backlog_offsets,
         )
         self.lives.begin(life)
         self._guard.continues(life)
@@ -298,6 +299,7 @@ class ProbeControl:
             cause=fault.type,
             acknowledgement=record,
             end_offsets=found.end_offsets,
+            backlog_offsets=found.backlog_offsets,
         )
         if uncommitted is None:
             return replace(life, versions=old.versions if pin is None else None)

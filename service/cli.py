@@ -16,6 +16,7 @@ from typer.exceptions import Abort, TyperException
 
 from service import (
     cli_dlq,
+    cli_export,
     cli_inspect,
     cli_jobs,
     cli_scripts,
@@ -124,6 +125,7 @@ cli_tables.register(app)
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")
+app.add_typer(cli_export.app, name="export")
 for _group in app.registered_groups:
     assert _group.typer_instance is not None
     _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere

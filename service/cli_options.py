@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli_output import Output
-from service.client import Client
+from service.client import Client, Sluice
 from service.config import Settings
 from service.credentials import Credentials
 from watermark.errors import SluiceError
@@ -19,14 +19,23 @@ _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 def open_client(server: str | None) -> Client:
     """A client of `server`, else of the control plane that the settings name."""
+    return Client(_address(server), Credentials.of_environment())
+
+
+def open_typed_client(server: str | None) -> Sluice:
+    """The client for programs, of the same control plane."""
     credentials = Credentials.of_environment()
+    return Sluice(_address(server), token=credentials.token, ca_file=credentials.ca_file)
+
+
+def _address(server: str | None) -> str:
     if server is not None:
-        return Client(server, credentials)
+        return server
     settings = Settings.load()
     host = _ANY_ADDRESS.get(settings.host, settings.host)
     host = f"[{host}]" if ":" in host else host
     scheme = "http" if settings.tls_cert is None else "https"
-    return Client(f"{scheme}://{host}:{settings.port}", credentials)
+    return f"{scheme}://{host}:{settings.port}"
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:

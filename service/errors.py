@@ -148,3 +148,15 @@ class UnreachableError(ControlPlaneError):
 
 class WaitTimeoutError(ControlPlaneError):
     """The time for waiting is over; what was asked for goes on."""
+
+
+class ExportError(ServiceError):
+    """Another system could not be told about jobs.
+
+    Attributes:
+        passing: the same may succeed later.
+    """
+
+    def __init__(self, message: str, *, hint: str, passing: bool) -> None:
+        super().__init__(message, hint=hint)
+        self.passing = passing

@@ -17,6 +17,7 @@ from joins.plan import (
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    ProbeSource,
     StartupMode,
 )
 from service.allowed import confined_path
@@ -140,6 +141,22 @@ def resolve_end_offsets(
     if source.bounded_records is None:
         return bounded
     return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
+
+
+def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int] | None:
+    """The offset behind what each partition of the stream has now, or had at submission.
+
+    None if the stream stays in event time.
+
+    Raises:
+        SourceError: the topic is missing.
+    """
+    source, watermark = probe.source, probe.watermark
+    if not isinstance(source, KafkaSource) or watermark is None or not watermark.after_backlog:
+        return None
+    if source.backlog_offsets:
+        return dict(source.backlog_offsets)
+    return cluster.end_offsets(source.kafka.topic)
 
 
 def _check_partitions(

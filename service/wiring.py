@@ -94,6 +94,7 @@ from service.resolution import (
     index_directory,
     internal_kafka,
     output_path,
+    resolve_backlog,
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
@@ -254,11 +255,13 @@ class _Assembly:
             offsets, described = {0: 0}, cluster.require(topic)
             rows = row_limit(source)
             ends = None if rows is None else {0: rows}
+            backlog = None
         else:
             with OpenClusters() as clusters:
                 probed = clusters.of(source.kafka)
                 offsets = resolve_start_offsets(source, probed)
                 ends = resolve_end_offsets(source, offsets, probed)
+                backlog = resolve_backlog(self.plan.probe, probed)
                 described = probed.require(source.kafka.topic)
         return JobMeta(
             incarnation=str(uuid.uuid4()),
@@ -268,6 +271,7 @@ class _Assembly:
             probe_start_offsets=offsets,
             changelog_topics=topics,
             probe_end_offsets=ends,
+            probe_backlog_offsets=backlog,
         )
 
     def _datagen_topic(self) -> str:

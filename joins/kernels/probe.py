@@ -37,6 +37,7 @@ from joins.kernels.casts import Mask, mask_of
 from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.json_rows import parse
+from joins.kernels.nested import missing_parts
 from joins.kernels.rowtime import millis
 from joins.kernels.segment import taken
 from joins.kernels.window_inputs import window_input_columns
@@ -224,13 +225,15 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
     """What the windows need of a record: where and when it came, and all of it if it may be late.
 
-    What a temporal join in event time has released is not behind the watermark.
+    What a temporal join in event time has released is not behind the watermark; what it lets
+    through in processing time may be behind the clock.
     """
     if not _has_event_time(plan):
         return (PARTITION, OFFSET)
     names = (PARTITION, OFFSET, TIME, WATERMARK)
-    waits = any(join.time is not None for join in plan.joins)
-    return names if waits else (*names, TIMESTAMP, VALUE)
+    waits, watermark = any(join.time is not None for join in plan.joins), plan.probe.watermark
+    in_time = waits and not (watermark is not None and watermark.after_backlog)
+    return names if in_time else (*names, TIMESTAMP, VALUE)
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
@@ -383,6 +386,9 @@ class ParsedRecords:
             if not item.nullable and values.null_count:
                 missing = np.flatnonzero(mask_of(values.is_null()))
                 self.kill(missing, f'field "{item.name}" is missing or null and NOT NULL')
+            for path, rows in missing_parts(values, item.type, item.name):
+                reason = f'field "{path}" is missing or null and NOT NULL'
+                self.kill(np.flatnonzero(rows), reason)
         for meta in self.spec.metadata_fields:
             values = _metadata(self.records, meta.key).take(parsed.row_index)
             self.columns[meta.name] = values.cast(arrow_type(meta.type))
@@ -525,6 +531,9 @@ class _Joined:
             nulls = np.flatnonzero(mask_of(values.is_null()))
             reason = f'column "{column.name}" of the sink is NOT NULL and would be NULL'
             self.batch.kill(self.probe_rows[nulls], reason)
+        for path, rows in missing_parts(values, column.expression.type, column.name):
+            reason = f'column "{path}" of the sink is NOT NULL and would be NULL'
+            self.batch.kill(self.probe_rows[rows], reason)
         return values
 
 

@@ -152,6 +152,12 @@ class GeneratorView(_Model):
     input: str
     partition: int
     watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
+    use_processing_time: Annotated[
+        bool, Field(description="It has switched: the clock is the time, for good.")
+    ] = False
+    backlog_end: Annotated[
+        int | None, Field(description="The offset from which on it is in processing time.")
+    ] = None
     status: Annotated[str, Field(description="ACTIVE or IDLE.")]
     aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
     active_at_ms: Annotated[

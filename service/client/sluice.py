@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from service.client.models import JobStatus
+from service.client.models import JobStatus, Transition
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.client.wire import Client
@@ -84,3 +84,13 @@ class Sluice:
     def jobs(self) -> Iterator[JobStatus]:
         """All jobs, the newest first."""
         return map(JobStatus.model_validate, self._transport.items("/v1/jobs"))
+
+    def transitions(self, *, after: int = 0, job_id: str | None = None) -> list[Transition]:
+        """At most 500 transitions of all jobs, or of one, behind the number `after`, oldest first.
+
+        Raises:
+            NotFoundError: there is no such job.
+        """
+        path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
+        page = self._transport.get(path, cursor=after, limit=500)
+        return [Transition.model_validate(item) for item in page["items"]]

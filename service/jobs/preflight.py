@@ -13,13 +13,13 @@ from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
 from joins.plan import (
     BoundedMode,
-    DatagenSource,
     DeltaSink,
     DeltaTableSource,
     Dimension,
     JoinPlan,
     KafkaSink,
     KafkaSource,
+    ProbeSource,
     StartupMode,
 )
 from service.allowed import check_allowed
@@ -28,6 +28,7 @@ from service.resolution import (
     connection_of,
     internal_kafka,
     output_path,
+    resolve_backlog,
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
@@ -59,7 +60,7 @@ def preflight(
     check_allowed(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
-        planned = _with_offsets(plan, resolved.probe.source, clusters)
+        planned = _with_offsets(plan, resolved.probe, clusters)
         clusters.of(internal_kafka(resolved, settings)).reach()
         for dimension in resolved.dimensions:
             _check_dimension(dimension, settings)
@@ -67,22 +68,23 @@ def preflight(
         return planned
 
 
-def _with_offsets(
-    plan: JoinPlan, resolved: KafkaSource | DatagenSource, clusters: OpenClusters
-) -> JoinPlan:
-    """`plan` with its stream's start and end as offsets; `resolved` knows the stream's password."""
-    held = plan.probe.source
-    if not isinstance(held, KafkaSource) or not isinstance(resolved, KafkaSource):
+def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
+    """`plan` with its stream's start, end and backlog as offsets; `resolved` has its password."""
+    held, source = plan.probe.source, resolved.source
+    if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
-    cluster = clusters.of(resolved.kafka)
-    start = resolve_start_offsets(resolved, cluster)
-    end = resolve_end_offsets(resolved, start, cluster)
+    cluster = clusters.of(source.kafka)
+    start = resolve_start_offsets(source, cluster)
+    end = resolve_end_offsets(source, start, cluster)
+    backlog = resolve_backlog(resolved, cluster)
     held = replace(
         held, startup_mode=StartupMode.SPECIFIC, startup_offsets=tuple(sorted(start.items()))
     )
     if end is not None:
         bounds = tuple(sorted(end.items()))
         held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
+    if backlog is not None:
+        held = replace(held, backlog_offsets=tuple(sorted(backlog.items())))
     return replace(plan, probe=replace(plan.probe, source=held))
 
 

@@ -18,7 +18,7 @@ from service.sql.syntax import (
     Operation,
     Reference,
 )
-from service.sql.type_parser import parse_type
+from service.sql.type_parser import MAX_TYPE_DEPTH, parse_type
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = 1, 2, 3, 4, 5, 6, 7
 _BINARY = {
@@ -35,9 +35,9 @@ _BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DAT
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "ROW": ("ROW", "Select the fields as columns of their own."),
-    "ARRAY": ("ARRAY", "Select the elements as columns of their own."),
-    "MAP": ("MAP", "Select the values as columns of their own."),
+    "ROW": ("a value made by ROW", "Select the fields as columns of their own."),
+    "ARRAY": ("a value made by ARRAY", "Select the elements as columns of their own."),
+    "MAP": ("a value made by MAP", "Select the values as columns of their own."),
 }
 
 
@@ -144,6 +144,24 @@ class ExpressionParser:
         )
 
     def _prefix(self) -> Node:
+        """An operand with the `[index]` and `.field` behind it."""
+        node = self._operand()
+        cursor = self._cursor
+        while not isinstance(node, Literal):
+            at = cursor.at
+            if cursor.accept_symbol("["):
+                index = self.parse()
+                cursor.expect_symbol("]", hint="Write array[1] or map['key'].")
+                node = self._operation("[]", (node, index), at)
+            elif cursor.accept_symbol("."):
+                field = cursor.name("a field name")
+                name = Literal(LiteralKind.STRING, field.text, field.at)
+                node = self._operation(".", (node, name), at)
+            else:
+                break
+        return node
+
+    def _operand(self) -> Node:
         cursor, token = self._cursor, self._cursor.token
         if cursor.accept_symbol("("):
             return self._parenthesis()
@@ -218,11 +236,11 @@ class ExpressionParser:
         parts: list[Name] = [cursor.name("an expression")]
         while cursor.accept_symbol("."):
             parts.append(cursor.name("a column name"))
-        if len(parts) > 2:
+        if len(parts) > MAX_TYPE_DEPTH + 1:
             raise cursor.script.error(
                 at,
-                "a column has at most one qualifier",
-                hint="Write alias.column; nested fields and catalogs are not supported.",
+                f"a name has more than {MAX_TYPE_DEPTH + 1} parts",
+                hint="Write alias.column, and the fields of a ROW behind it.",
             )
         return Reference(tuple(parts), at)
 

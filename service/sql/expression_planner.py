@@ -10,12 +10,20 @@ from service.sql.argument_rules import check_count, check_literals, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
+from service.sql.nested_access import (
+    PARTS_HINT,
+    cardinality,
+    element_of,
+    field_of,
+    refuse_nested,
+)
 from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
 from service.sql.syntax import (
     AggregateNode,
     CaseNode,
     CastNode,
     Literal,
+    LiteralKind,
     Node,
     Operation,
     Reference,
@@ -55,7 +63,7 @@ class ExpressionPlanner:
             SqlError: a name is unknown or types do not fit.
         """
         if isinstance(node, Reference):
-            return self._scope.typed(*self._scope.resolve(node), node.at)
+            return self._reference(node)
         if isinstance(node, Literal):
             return typed_literal(self._script, node)
         if isinstance(node, CastNode):
@@ -65,6 +73,15 @@ class ExpressionPlanner:
         if isinstance(node, AggregateNode):
             return self.aggregate(node)
         return self._operation(node)
+
+    def _reference(self, node: Reference) -> Typed:
+        relation, column, fields = self._scope.located(node)
+        typed = self._scope.typed(relation, column, node.at)
+        for name in fields:
+            typed = field_of(
+                self, self._script, typed, Literal(LiteralKind.STRING, name.text, name.at)
+            )
+        return typed
 
     def aggregate(self, node: AggregateNode) -> Typed:
         """The value of an aggregate, which only windows have.
@@ -104,7 +121,9 @@ class ExpressionPlanner:
             return self.cast(value, target)
         have, want = type_text(value.type), type_text(target)
         hint = f"Write CAST(… AS {want})."
-        if not is_explicit(value.type, target):
+        if value.type.is_nested and not target.is_nested:
+            hint = PARTS_HINT
+        elif not is_explicit(value.type, target):
             hint = f"There is no cast from {have} to {want}; change the column's type."
         raise self._script.error(value.at, f"{what} is {have}, expected {want}", hint=hint)
 
@@ -138,13 +157,14 @@ class ExpressionPlanner:
 
     def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
         """`left` and `right` in their common type, compared."""
+        refuse_nested(self._script, (left, right), f'"{name}"')
         typed = self.call(name, self._common((left, right), at, f'"{name}"'), BOOLEAN, at)
         return replace(typed, nullable=False) if "DISTINCT" in name else typed
 
     def _made(
         self, expression: Expression, nullable: bool, at: int, parts: Sequence[Typed]
     ) -> Typed:
-        size = 1 + sum(part.size for part in parts)
+        size = expression.type.size + sum(part.size for part in parts)
         depth = 1 + max((part.depth for part in parts), default=0)
         if size > MAX_PLAN_NODES or depth > MAX_PLAN_DEPTH:
             raise self._script.error(
@@ -163,7 +183,9 @@ class ExpressionPlanner:
             raise self._script.error(
                 node.at,
                 f"cannot cast {type_text(operand.type)} to {type_text(target)}",
-                hint="Cast to STRING first, or choose another type.",
+                hint=PARTS_HINT
+                if operand.type.is_nested
+                else "Cast to STRING first, or choose another type.",
             )
         return self._sized(self.cast(operand, target, safe=node.safe), node.type)
 
@@ -290,9 +312,21 @@ class ExpressionPlanner:
     def _nullif(self, node: Operation) -> Typed:
         check_count(self._script, node, 2, 2)
         left, right = (self.plan(argument) for argument in node.arguments)
+        refuse_nested(self._script, (left, right), "NULLIF")
         both = self._common((left, right), node.at, "NULLIF")
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
+
+    def _field(self, node: Operation) -> Typed:
+        row, name = node.arguments
+        assert isinstance(name, Literal), "the grammar reads a name behind the point"
+        return field_of(self, self._script, self.plan(row), name)
+
+    def _element(self, node: Operation) -> Typed:
+        return element_of(self, self._script, node)
+
+    def _cardinality(self, node: Operation) -> Typed:
+        return cardinality(self, self._script, node)
 
     def _now(self, node: Operation) -> Typed:
         check_count(self._script, node, 0, 0)
@@ -311,6 +345,8 @@ class ExpressionPlanner:
         check_count(self._script, node, len(function.takes) - function.optional, most)
         arguments = [self.plan(argument) for argument in node.arguments]
         if function.common:
+            if function.call != "COALESCE":
+                refuse_nested(self._script, arguments, node.name)
             arguments = self._common(arguments, node.at, node.name)
         else:
             arguments = [
@@ -385,6 +421,9 @@ _NULL_TYPES = {
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
 _REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
+    ".": ExpressionPlanner._field,
+    "[]": ExpressionPlanner._element,
+    "CARDINALITY": ExpressionPlanner._cardinality,
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,

@@ -18,6 +18,7 @@ from tests.support.topics import unique_name
 
 RECORDS, DIMS = 4_000_000, (1_000_000, 5_000_000)
 LARGE = 3_000_000  # rows from which on the bar is the one for 5 M
+_BROADCAST_MEMORY = "8g"  # of Spark's own join with so many
 _CHANGES_PER_S = 1_000
 _LONGER = 3
 _AT_LEAST = Sense.RATIO_AT_LEAST
@@ -64,7 +65,9 @@ def measure_one(
         for _ in range(runs):
             starting = stream.append(records, clicks_of(dim))
             sink = ("delta", {"path": str(place.new("joined"))})
-            reference = Reference(place, Work(stream, starting, dimension, sink, limit))
+            memory = _BROADCAST_MEMORY if dim >= LARGE else None
+            work = Work(stream, starting, dimension, sink, limit, memory=memory)
+            reference = Reference(place, work)
             rates["spark"].append(records_per_second(reference.run()) / 1e6)
             _check(sink[1]["path"], records)
             rates["quiet"].append(records_per_second(subject.drain()) / 1e6)

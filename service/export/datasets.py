@@ -1,0 +1,157 @@
+"""What a job reads and writes, in OpenLineage's names, and which column is made of which.
+
+Source: OpenLineage, "Dataset naming" and "Column level lineage".
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from joins.expressions import Column, Expression, columns_of
+from joins.plan import (
+    WINDOW,
+    BlackholeSink,
+    DatagenSource,
+    DeltaSink,
+    DeltaTableSource,
+    Field,
+    JoinPlan,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MetadataField,
+    MysqlCdcSource,
+    PrintSink,
+)
+
+_Place = (
+    KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
+    | PrintSink | BlackholeSink
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetName:
+    """A dataset as every other tool that speaks OpenLineage names it."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A column of an input that an output column depends on.
+
+    Attributes:
+        kind: IDENTITY, TRANSFORMATION or AGGREGATION.
+    """
+
+    dataset: DatasetName
+    column: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An input or output with its columns, (name, SQL type) each."""
+
+    dataset: DatasetName
+    columns: tuple[tuple[str, str], ...]
+
+
+def name_of(place: _Place) -> DatasetName | None:
+    """The name; None of what is no data elsewhere: generated, printed or dropped rows."""
+    if isinstance(place, KafkaSource | KafkaSink):
+        return _topic(place.kafka)
+    if isinstance(place, MysqlCdcSource):
+        return DatasetName(
+            f"mysql://{place.hostname}:{place.port}", f"{place.database}.{place.table}"
+        )
+    if isinstance(place, DeltaSink | DeltaTableSource):
+        return _path(place.path)
+    return None
+
+
+def _topic(kafka: KafkaOptions) -> DatasetName:
+    """Named after the first broker, as the naming rules say."""
+    return DatasetName(f"kafka://{kafka.bootstrap_servers.split(',')[0].strip()}", kafka.topic)
+
+
+def _path(path: str) -> DatasetName:
+    """A path below the warehouse stays relative: only the job's node knows where that is."""
+    found = urlsplit(path)
+    if not found.scheme or found.scheme == "file":
+        return DatasetName("file", found.path)
+    return DatasetName(f"{found.scheme}://{found.netloc}", found.path.lstrip("/"))
+
+
+def inputs(plan: JoinPlan) -> list[Table]:
+    """Stream and tables, each once."""
+    probe = plan.probe
+    found = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
+    found += [_table(name_of(d.source), d.fields) for d in plan.dimensions]
+    return [table for table in found if table is not None]
+
+
+def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) -> Table | None:
+    return None if name is None else Table(name, tuple((f.name, str(f.type)) for f in fields))
+
+
+def output(plan: JoinPlan) -> Table | None:
+    """The sink; None if rows do not stay anywhere."""
+    name = name_of(plan.sink)
+    if name is None:
+        return None
+    columns = ((column.name, str(column.expression.type)) for column in plan.output)
+    return Table(name, tuple(columns))
+
+
+def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
+    """Output column → what it is made of, each input column once; generated rows are left out."""
+    names = _relations(plan)
+    found: dict[str, list[Origin]] = {}
+    for column in plan.output:
+        made_of = dict.fromkeys(_made_of(plan, column.expression, "IDENTITY"))
+        found[column.name] = [
+            Origin(names[c.relation], c.name, kind) for c, kind in made_of if c.relation in names
+        ]
+    return found
+
+
+def _relations(plan: JoinPlan) -> dict[str, DatasetName]:
+    """Alias in the statement → dataset."""
+    sources = {dimension.name: name_of(dimension.source) for dimension in plan.dimensions}
+    found = {join.alias: sources[join.dimension] for join in plan.joins}
+    found[plan.probe.alias] = name_of(plan.probe.source)
+    return {alias: name for alias, name in found.items() if name is not None}
+
+
+def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tuple[Column, str]]:
+    """The columns of tables below an expression: through windows and computed columns."""
+    direct = isinstance(expression, Column)
+    kind = kind if direct or kind != "IDENTITY" else "TRANSFORMATION"
+    for column in columns_of(expression):
+        below = list(_below(plan, column))
+        if not below:
+            yield column, kind
+        for inner, through in below:
+            yield from _made_of(plan, inner, kind if through == "IDENTITY" else through)
+
+
+def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
+    """What a column of a window or a computed one stands for; nothing below a table's own."""
+    if column.relation == plan.probe.alias:
+        computed = plan.probe.computed_fields
+        return [(f.expression, "TRANSFORMATION") for f in computed if f.name == column.name]
+    if column.relation != WINDOW or plan.window is None:
+        return []
+    window = plan.window
+    keys = [(key.expression, "IDENTITY") for key in window.keys if key.name == column.name]
+    found = [a for a in window.aggregates if a.name == column.name]
+    arguments = [e for a in found for e in (a.argument, a.where) if e is not None]
+    borders = [] if keys or found or window.time is None else [window.time]
+    return [
+        *keys,
+        *((e, "AGGREGATION") for e in arguments),
+        *((e, "TRANSFORMATION") for e in borders),
+    ]

@@ -1,0 +1,169 @@
+"""Follows the transitions of all jobs and hands each to an exporter, in order.
+
+The cursor is the number of the newest transition that was handed over. It is kept in a file, so
+what happened while the exporter was down is told late instead of never; after a crash between
+telling and keeping, the last transition is told twice.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from service.client import Sluice
+from service.client.models import Transition
+from service.client.refusals import NotFoundError
+from service.client.transport import is_passing
+from service.errors import ControlPlaneError, ExportError
+from service.export.runs import RunCounter, Step
+
+_LONGEST_S = 30.0
+_log = structlog.get_logger(__name__)
+
+
+class Exporter(Protocol):
+    """Tells one other system."""
+
+    def tell(self, step: Step) -> None:
+        """Tell of a transition; returns when the receiver has it, or never will take it.
+
+        Raises:
+            ExportError: the receiver cannot be reached now.
+        """
+        ...
+
+    def look(self) -> None:
+        """Tell what has no transition, such as batches; raises as `tell`."""
+        ...
+
+
+class Cursor:
+    """How far transitions have been told.
+
+    Args:
+        path: of the file; None keeps nothing, an exporter then begins with the oldest transition.
+
+    Raises:
+        ExportError: the file cannot be read, or is something else.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.value = 0 if path is None or not path.exists() else _read(path)
+
+    def move(self, sequence: int) -> None:
+        """Keep `sequence`; durable when this returns."""
+        self.value = sequence
+        if self._path is None:
+            return
+        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
+        try:
+            with aside.open("w") as file:
+                file.write(f"{sequence}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self._path)
+        except OSError as exc:
+            raise ExportError(
+                f'the cursor cannot be kept in "{self._path}": {exc.strerror}',
+                hint="Make its directory writable for this user, or name another file.",
+                passing=False,
+            ) from exc
+
+
+def _read(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError) as exc:
+        raise ExportError(
+            f'"{path}" holds no cursor: {exc}',
+            hint="Name the file that an exporter has written, or one that is not there yet.",
+            passing=False,
+        ) from exc
+
+
+class Follower:
+    """Reads transitions and looks at jobs in turn.
+
+    Args:
+        client: of the control plane.
+        exporter: that tells the other system.
+        cursor: where it stands.
+        every_s: between two looks at the control plane.
+    """
+
+    def __init__(
+        self, client: Sluice, exporter: Exporter, cursor: Cursor, *, every_s: float
+    ) -> None:
+        self._client = client
+        self._exporter = exporter
+        self._cursor = cursor
+        self._every_s = every_s
+        self._runs = RunCounter()
+
+    def run(self) -> None:
+        """Go on until the process is asked to end."""
+        while True:
+            self._patiently(self.catch_up)
+            time.sleep(self._every_s)
+
+    def catch_up(self) -> int:
+        """Tell what there is now.
+
+        Returns:
+            How many transitions were told.
+
+        Raises:
+            ExportError: the receiver cannot be reached.
+            ControlPlaneError: the control plane cannot be reached.
+        """
+        told = 0
+        for transition in self._behind(self._cursor.value):
+            self._tell(transition)
+            self._cursor.move(transition.sequence)
+            told += 1
+        self._exporter.look()
+        return told
+
+    def _behind(self, sequence: int) -> Iterator[Transition]:
+        while page := self._client.transitions(after=sequence):
+            yield from page
+            sequence = page[-1].sequence
+
+    def _tell(self, transition: Transition) -> None:
+        job_id = transition.job_id
+        assert job_id is not None, "the list of all jobs names each"
+        if not self._runs.knows(job_id):
+            self._runs.take_all(job_id, self._earlier(job_id, transition.sequence))
+        step = self._runs.take(job_id, transition)
+        self._patiently(lambda: self._exporter.tell(step))
+
+    def _earlier(self, job_id: str, sequence: int) -> list[Transition]:
+        try:
+            found = self._client.transitions(job_id=job_id)
+            while found and found[-1].sequence < sequence:
+                more = self._client.transitions(job_id=job_id, after=found[-1].sequence)
+                if not more:
+                    break
+                found += more
+        except NotFoundError:
+            return []  # the job is gone, and its past with it
+        return [transition for transition in found if transition.sequence < sequence]
+
+    def _patiently(self, action: Callable[[], object]) -> None:
+        """Do it again until it works; what cannot work is raised."""
+        pause_s = 1.0
+        while True:
+            try:
+                action()
+            except (ExportError, ControlPlaneError) as exc:
+                if not (exc.passing if isinstance(exc, ExportError) else is_passing(exc)):
+                    raise
+                _log.warning("trying again", error=exc.message, hint=exc.hint, after_s=pause_s)
+            else:
+                return
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_S)

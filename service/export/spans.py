@@ -1,0 +1,233 @@
+"""Phases and batches of jobs as OpenTelemetry spans over OTLP.
+
+A run is a trace whose spans are the states that the job was in. A batch is a trace of its own, from
+its pin to its commit, with a link to its run: a stream that never ends would make one trace of
+millions of spans. Ids follow from the job and the run or batch, so what is told twice is one span.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import UUID, uuid5
+
+from service.client import NotFoundError, Sluice
+from service.client.models import Batch
+from service.errors import ExportError
+from service.export.runs import Step
+from service.version import program_version
+
+try:
+    from opentelemetry.context import Context
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+    from opentelemetry.sdk.trace.id_generator import IdGenerator
+    from opentelemetry.trace import Link, SpanContext, StatusCode, TraceFlags
+except ModuleNotFoundError as exc:
+    raise ExportError(
+        f'the package of "{exc.name}" is not installed',
+        hint="Install the extra: pip install 'sluice[otel]'.",
+        passing=False,
+    ) from exc
+
+_JOINING = "JOINING"
+_AT_ONCE = 200
+_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a span is made of.
+
+    Attributes:
+        begin_ms: ms since the epoch, as `end_ms`.
+        run: that it is linked to, if it is not in the run's trace.
+    """
+
+    name: str
+    trace: UUID
+    id: UUID
+    begin_ms: int
+    end_ms: int
+    attributes: Mapping[str, str | int]
+    run: UUID | None = None
+
+
+class SpanSender:
+    """Makes spans of the past and sends them.
+
+    Args:
+        exporter: of OpenTelemetry's SDK.
+    """
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._ids = _KnownIds()
+        self._ended = _Ended()
+        resource = Resource.create({"service.name": "sluice", "service.version": program_version()})
+        provider = TracerProvider(resource=resource, id_generator=self._ids)
+        provider.add_span_processor(self._ended)
+        self._tracer = provider.get_tracer("sluice", program_version())
+
+    def add(self, past: Past, *, error: str | None = None) -> None:
+        """Make one span; it is sent with the next `send`.
+
+        Args:
+            past: what it stands for.
+            error: why that has failed.
+        """
+        self._ids.next = (past.trace, past.id)
+        links = [] if past.run is None else [Link(_context_of(past.run))]
+        span = self._tracer.start_span(
+            past.name,
+            Context(),
+            attributes=dict(past.attributes),
+            links=links,
+            start_time=past.begin_ms * _MS,
+        )
+        if error is not None:
+            span.set_status(StatusCode.ERROR, error)
+        span.end(max(past.begin_ms, past.end_ms) * _MS)
+
+    def send(self) -> None:
+        """Send what was made.
+
+        Raises:
+            ExportError: the collector has not taken it; it is sent again with the next call.
+        """
+        if not self._ended.spans:
+            return
+        if self._exporter.export(self._ended.spans) is not SpanExportResult.SUCCESS:
+            raise ExportError(
+                f"OpenTelemetry's collector has not taken {len(self._ended.spans)} spans",
+                hint="See that it runs at the address that was given and speaks OTLP over HTTP.",
+                passing=True,
+            )
+        self._ended.spans = []
+
+
+class SpanExporterOfJobs:
+    """Tells a collector of the states that jobs were in, and of their batches.
+
+    Args:
+        client: of the control plane, asked for batches.
+        sender: to the collector.
+    """
+
+    def __init__(self, client: Sluice, sender: SpanSender) -> None:
+        self._client = client
+        self._sender = sender
+        self._runs: dict[str, UUID] = {}
+        self._told: dict[str, int] = {}
+
+    def tell(self, step: Step) -> None:
+        """Send the state that a transition ends.
+
+        Raises:
+            ExportError: the collector does not answer.
+        """
+        run, transition = step.run, step.transition
+        self._runs[run.job_id] = run.id
+        if not step.over and step.since_ms is not None and transition.origin is not None:
+            failed = transition.target == "FAILED"
+            attributes = {
+                "sluice.job.id": run.job_id,
+                "sluice.next_state": transition.target,
+                "sluice.cause": transition.cause,
+            }
+            name = uuid5(run.id, f"transition {transition.sequence}")
+            times = (step.since_ms, transition.at_ms)
+            past = Past(transition.origin, run.id, name, *times, attributes)
+            self._sender.add(past, error=transition.cause if failed else None)
+        self._sender.send()
+
+    def look(self) -> None:
+        """Send the batches that jobs have committed since the last look.
+
+        Of a job that is seen for the first time, the newest one is where its batches begin.
+
+        Raises:
+            ExportError: the collector does not answer.
+        """
+        for job in self._client.jobs():
+            if job.state != _JOINING or job.id not in self._runs:
+                continue
+            for batch in self._new_batches(job.id):
+                self._add_batch(job.id, batch)
+                self._told[job.id] = batch.batch
+        self._sender.send()
+
+    def _new_batches(self, job_id: str) -> list[Batch]:
+        last = self._told.get(job_id)
+        found: list[Batch] = []
+        try:
+            for batch in self._client.job(job_id).batches(most=1 if last is None else _AT_ONCE):
+                if last is not None and batch.batch <= last:
+                    break
+                found.append(batch)
+        except NotFoundError:
+            return []
+        return list(_committed(reversed(found)))
+
+    def _add_batch(self, job_id: str, batch: Batch) -> None:
+        name = uuid5(UUID(job_id), f"batch {batch.batch}")
+        begin = int(batch.pin["batch_timestamp_ms"])
+        attributes: dict[str, str | int] = {
+            "sluice.job.id": job_id,
+            "sluice.batch": batch.batch,
+            "sluice.records": batch.records or 0,
+            "sluice.epoch": int(batch.pin["epoch"]),
+        }
+        counts = {f"sluice.count.{n}": v for n, v in (batch.counts or {}).items()}
+        attributes |= {name: value for name, value in counts.items() if isinstance(value, int)}
+        for table, version in batch.pin["versions"].items():
+            attributes[f"sluice.version.{table}"] = int(version)
+        times = (begin, batch.committed_at_ms or begin)
+        run = self._runs[job_id]
+        self._sender.add(Past("batch", name, uuid5(name, "span"), *times, attributes, run))
+
+
+def open_collector(address: str | None) -> OTLPSpanExporter:
+    """OTLP's exporter for `address`, else as its own variables `OTEL_EXPORTER_OTLP_…` say."""
+    if address is None:
+        return OTLPSpanExporter()
+    return OTLPSpanExporter(endpoint=f"{address.rstrip('/')}/v1/traces")
+
+
+class _KnownIds(IdGenerator):
+    """Gives the next span the ids that were put here: of its trace, and its own."""
+
+    next: tuple[UUID, UUID]
+
+    def generate_trace_id(self) -> int:
+        return self.next[0].int
+
+    def generate_span_id(self) -> int:
+        return _span_id(self.next[1])
+
+
+class _Ended(SpanProcessor):
+    """Keeps spans until they are sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.spans.append(span)
+
+
+def _span_id(name: UUID) -> int:
+    return name.int & (2**64 - 1) or 1
+
+
+def _context_of(run: UUID) -> SpanContext:
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(run.int, _span_id(run), is_remote=True, trace_flags=flags)
+
+
+def _committed(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Those before the first that is not committed yet."""
+    for batch in batches:
+        if not batch.committed or batch.committed_at_ms is None:
+            return
+        yield batch

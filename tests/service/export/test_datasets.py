@@ -1,0 +1,83 @@
+"""Names of datasets, and the columns that each output column is made of."""
+
+import pytest
+
+from service.export import datasets
+from service.export.datasets import DatasetName
+from service.sql.planner import plan_script
+
+USERS = """
+CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)
+WITH ('connector'='mysql-cdc', 'hostname'='db.example', 'port'='3307', 'username'='cdc',
+      'password'='${secret:shop}', 'database-name'='shop', 'table-name'='people');
+"""
+CLICKS = """
+CREATE TABLE clicks (user_id BIGINT, price DECIMAL(10, 2), ts TIMESTAMP(3), twice AS price * 2,
+                     proctime AS PROCTIME(), WATERMARK FOR ts AS ts)
+WITH ('connector'='kafka', 'topic'='clicks',
+      'properties.bootstrap.servers'='kafka-1.example:9092,kafka-2.example:9092', 'format'='json');
+"""
+JOINED = """
+CREATE TABLE out (id BIGINT, label STRING, doubled DECIMAL(12, 2)) WITH ({sink});
+INSERT INTO out SELECT c.user_id, UPPER(u.name) || '!', c.twice FROM clicks AS c
+LEFT JOIN users FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
+"""
+WINDOWED = """
+CREATE TABLE out (start_at TIMESTAMP(3), id BIGINT, total DECIMAL(38, 2)) WITH ({sink});
+INSERT INTO out SELECT window_start, user_id, SUM(price)
+FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY window_start, window_end, user_id;
+"""
+STREAM = DatasetName("kafka://kafka-1.example:9092", "clicks")
+TABLE = DatasetName("mysql://db.example:3307", "shop.people")
+SINKS = {
+    "below_the_warehouse": ("'connector'='delta', 'path'='out'", DatasetName("file", "out")),
+    "absolute": ("'connector'='delta', 'path'='/lake/out'", DatasetName("file", "/lake/out")),
+    "kafka": (
+        "'connector'='kafka', 'topic'='out', 'format'='json',"
+        " 'properties.bootstrap.servers'='k:9092'",
+        DatasetName("kafka://k:9092", "out"),
+    ),
+    "dropped": ("'connector'='blackhole'", None),
+}
+
+
+def planned(statements, sink="'connector'='delta', 'path'='out'"):
+    tables = CLICKS if statements is WINDOWED else USERS + CLICKS
+    return plan_script(tables + statements.format(sink=sink), name="job").plan
+
+
+@pytest.mark.parametrize(("sink", "name"), SINKS.values(), ids=SINKS)
+def test_a_sink_has_the_name_that_other_tools_give_it(sink, name):
+    found = datasets.output(planned(JOINED, sink))
+    assert (found and found.dataset) == name
+
+
+def test_inputs_have_their_columns_with_sql_types():
+    stream, table = datasets.inputs(planned(JOINED))
+    assert (stream.dataset, table.dataset) == (STREAM, TABLE)
+    assert ("price", "DECIMAL(10, 2)") in stream.columns
+    assert table.columns == (("user_id", "BIGINT"), ("name", "STRING"))
+
+
+def test_columns_come_from_where_the_query_takes_them():
+    found = datasets.origins(planned(JOINED))
+    told = {
+        column: [(o.dataset, o.column, o.kind) for o in origins]
+        for column, origins in found.items()
+    }
+    assert told == {
+        "id": [(STREAM, "user_id", "IDENTITY")],
+        "label": [(TABLE, "name", "TRANSFORMATION")],
+        "doubled": [(STREAM, "price", "TRANSFORMATION")],
+    }
+
+
+def test_aggregates_are_of_the_rows_of_the_window():
+    found = datasets.origins(planned(WINDOWED))
+    told = {column: [(o.column, o.kind) for o in origins] for column, origins in found.items()}
+    assert told == {
+        "start_at": [("ts", "TRANSFORMATION")],
+        "id": [("user_id", "IDENTITY")],
+        "total": [("price", "AGGREGATION")],
+    }
