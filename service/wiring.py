@@ -20,7 +20,8 @@ from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_merge import MergedOutput
 from joins.adapters.delta_output import OutputLog
 from joins.adapters.delta_source import captured_columns
-from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_pool import OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.merge_sink import MergeSinkWriter
 from joins.adapters.mysql_source import check_source

@@ -39,15 +39,22 @@ router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 class RecordPlace:
     """Where a record is in its topic; parts of an address."""
 
-    partition: Annotated[int, Path(ge=0, le=2**31 - 1)]
-    offset: Annotated[int, Path(ge=0, le=_LARGEST)]
+    partition: int
+    offset: int
 
     def arguments(self) -> list[str]:
         """For the command line of an inspection."""
         return [f"--partition={self.partition}", f"--offset={self.offset}"]
 
 
-Place = Annotated[RecordPlace, Depends()]
+async def _place(
+    partition: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    offset: Annotated[int, Path(ge=0, le=_LARGEST)],
+) -> RecordPlace:
+    return RecordPlace(partition, offset)
+
+
+Place = Annotated[RecordPlace, Depends(_place)]
 
 
 def inspect(

@@ -7,7 +7,7 @@ from pathlib import Path
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.delta_source import check_source_table
-from joins.adapters.kafka_cluster import OpenClusters
+from joins.adapters.kafka_pool import ClusterPool, OpenClusters
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
@@ -36,8 +36,20 @@ from service.resolution import (
 from service.secrets import SecretResolver
 
 
-def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> JoinPlan:
+def preflight(
+    plan: JoinPlan,
+    settings: Settings,
+    secrets: SecretResolver,
+    *,
+    pool: ClusterPool | None = None,
+) -> JoinPlan:
     """See that every topic, table and place of `plan` is there and may be used.
+
+    Args:
+        plan: as the script says.
+        settings: of the control plane.
+        secrets: what resolves the plan's references.
+        pool: where connections to Kafka come from and go to; without one they are made and closed.
 
     Returns:
         The plan with the probe's start and end resolved to offsets: they are kept from here on.
@@ -47,13 +59,14 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     """
     check_allowed(plan, settings)
     resolved = resolve_secrets(plan, secrets)
-    with OpenClusters() as clusters:
-        clusters.of(internal_kafka(resolved, settings)).describe("sluice.preflight")
+    with OpenClusters(pool) as clusters:
+        planned = _with_offsets(plan, resolved.probe, clusters)
+        clusters.of(internal_kafka(resolved, settings)).reach()
         for dimension in resolved.dimensions:
             _check_dimension(dimension, settings)
         for insert in resolved.inserts:
             _check_sink(insert, settings, clusters)
-        return _with_offsets(plan, resolved.probe, clusters)
+        return planned
 
 
 def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
