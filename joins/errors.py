@@ -28,7 +28,7 @@
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
-| `NotReplayableError` | a batch cannot be run again: for its sink, or because it has event time |
+| `NotReplayableError` | what a batch gave its sink cannot be read back for comparison |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
 | `UnknownDimensionError` | a table was asked for that the job does not join |

@@ -32,7 +32,7 @@ from joins.event_loop import EventLoop
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
 from joins.inserts import Inserts
-from joins.leases import oldest_leased
+from joins.leases import StateLease, oldest_kept, oldest_leased
 from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
 from joins.plan import JoinPlan, KafkaOptions, KafkaSource
@@ -60,6 +60,7 @@ class JobSettings:
 
     Attributes:
         replay_batches: how many of the newest batches can be replayed; their pins are kept.
+        replay_state_bytes: room in each table of the state for what only replays read.
         maintenance_interval_s: least time between two rounds of compaction and clean-up.
         fold: which changes are worth a fold.
         current_retention_hours: how long files that `current` no longer needs are kept.
@@ -72,6 +73,7 @@ class JobSettings:
     fold_interval_s: float = 30.0
     fold: FoldPolicy = field(default_factory=FoldPolicy)
     replay_batches: int = 10_000
+    replay_state_bytes: int = 4 << 30
     maintenance_interval_s: float = 300.0
     current_retention_hours: float = 168.0
 
@@ -160,7 +162,10 @@ class TemporalJoin:
             # Of two INSERTs into one table the later one commits last: what it has, both have.
             [*{log.path: log for log in parts.outputs if log not in logs}.values()],
             parts.meta.epoch,
-            UpkeepSettings(current_retention_hours=parts.settings.current_retention_hours),
+            UpkeepSettings(
+                current_retention_hours=parts.settings.current_retention_hours,
+                replayed_state_bytes=parts.settings.replay_state_bytes,
+            ),
             logs,
         )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
@@ -429,17 +434,20 @@ class TemporalJoin:
             self.parts.opening.view().versions_at_open,
             {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
         )
-        for part, work in self._upkeep.steps(leased, self._state_versions()):
+        for part, work in self._upkeep.steps(leased, self._state_leases()):
             if not self._stopping.is_set():
                 self._attempt(part, work)
 
-    def _state_versions(self) -> tuple[int, ...]:
-        """The versions of the state that the newest batch has read, should it be run again."""
+    def _state_leases(self) -> tuple[StateLease, ...]:
+        """The versions of the state that the newest batch has read, and the kept ones before."""
         pin, event = self._pins.newest(), self.parts.event
         if pin is None or pin.event is None or event is None:
             return ()
-        named = pin.event["state_versions"]
-        return tuple(int(named[each.log.path.name]) for each in event.tables.states)
+        kept = oldest_kept(self.parts.checkpoint.pins_directory, self.parts.settings.replay_batches)
+        needed = pin.event["state_versions"]
+        replayed = needed if kept is None else kept["event"]["state_versions"]
+        names = [each.log.path.name for each in event.tables.states]
+        return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         try:

@@ -37,6 +37,7 @@ from service.cli_output import (
     table,
 )
 from service.errors import SubmissionError, UnreachableError
+from service.jobs.event_waiting import shown_time
 
 _LINE = 2000
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
@@ -177,11 +178,34 @@ def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             yield name.removesuffix("_at_ms"), one_line(value, _LINE)
     if found["pin"]:
         yield "versions", one_line(_compact(found["pin"].get("versions")), _LINE)
+    yield from _event_facts(found.get("event_time") or {})
     for name in ("record", "record_base64"):
         if found[name] is not None:
             yield name.replace("record", "value").replace("_", " "), one_line(found[name], _LINE)
     for row in found["output_rows"]:
         yield "output row", one_line(_compact(row), _LINE)
+
+
+def _event_facts(told: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The way of a record with event time or windows."""
+    if not told:
+        return
+    if told["rowtime_ms"] is not None:
+        yield "rowtime", shown_time(told["rowtime_ms"])
+    seen = told["watermark_at_arrival_ms"]
+    yield "came in batch", f"{number(told['arrived_in_batch'])}, watermark {shown_time(seen)}"
+    if told["released_in_batch"] is not None:
+        by = f", watermark {shown_time(told['released_by_watermark_ms'])} behind it"
+        if told["released_by_processing_time"]:
+            by = ", in processing time"
+        yield "left in batch", f"{number(told['released_in_batch'])}{by}"
+    for window in told["windows"]:
+        fired = window["fired_in_batch"]
+        state = "not fired" if fired is None else f"fired in batch {number(fired)}"
+        if window["merges"]:
+            state = "its own part of a session"
+        span = f"{shown_time(window['start_ms'])} to {shown_time(window['end_ms'])}"
+        yield "window", f"{span}, {state}"
 
 
 def doctor(

@@ -35,6 +35,7 @@ from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
 from joins.errors import JoinError, NotReplayableError, SinkError
 from joins.event_batch import EventTables
+from joins.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.event_job import EventJob
 from joins.event_state import EventSpec
 from joins.event_task import (
@@ -88,6 +89,7 @@ from service.embedded.class_archive import class_archive
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
+from service.event_places import event_places
 from service.jobs.layout import JobLayout
 from service.resolution import (
     connection_of,
@@ -103,8 +105,6 @@ from service.secrets import SecretResolver
 from service.sql.settings import trigger_interval_ms
 
 _PRINTED_PER_BATCH = 20_000
-_WAITING = StateColumns(due="_time", keep="_time", bucket="_partition")
-_WINDOWS = StateColumns(due="_due", keep="_keep", bucket="_bucket")
 _CHANGELOG_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -208,6 +208,7 @@ class _Assembly:
                 fold_interval_s=self.settings.fold_interval_s,
                 fold=FoldPolicy(self.settings.fold_share, self.settings.fold_max_interval_s),
                 replay_batches=self.settings.replay_batches,
+                replay_state_bytes=self.settings.replay_state_max_mib << 20,
                 maintenance_interval_s=self.settings.maintenance_interval_s,
                 current_retention_hours=self.settings.current_retention_hours,
             ),
@@ -493,15 +494,10 @@ class _Assembly:
         if not self.plan.needs_event_batches:
             return None
         self._check_lookups()
-        state, spec = self.layout.state, EventSpec.of(self.plan)
-        places = EventPlaces(
-            scratch=self.layout.job_dir / "scratch" / "event_batches",
-            waiting=state / "waiting" if spec.waits else None,
-            windows=state / "windows" if spec.window is not None else None,
-            late=self._late_path(),
-        )
+        places = event_places(self.plan, self.layout, self.settings)
+        self._check_late_path(places)
         task = event_task(self.plan, self._probe_task(), places)
-        return EventJob(spec, task, self._event_tables(task, dead_letters))
+        return EventJob(EventSpec.of(self.plan), task, self._event_tables(task, dead_letters))
 
     def _check_lookups(self) -> None:
         for dimension in self.plan.dimensions:
@@ -512,18 +508,14 @@ class _Assembly:
                     hint="Use lookup strategy 'index', or 'broadcast' for a small table.",
                 )
 
-    def _late_path(self) -> Path:
-        given = self.plan.probe.late_records_path
-        if given is None:
-            return self.layout.late_records
-        path = output_path(DeltaSink(given), self.settings)
+    def _check_late_path(self, places: EventPlaces) -> None:
         sink = self.plan.sink
-        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == path:
+        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == places.late:
+            given = self.plan.probe.late_records_path
             raise SinkError(
                 f'late records and output of job "{self.plan.name}" have one path, "{given}"',
                 hint="Give 'late-records.path' a table of its own.",
             )
-        return path
 
     def _event_tables(self, task: EventTask, dead_letters: DeltaLog) -> EventTables:
         late, appends = task.places.late, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
@@ -532,8 +524,8 @@ class _Assembly:
         return EventTables(
             dead_letters=dead_letters,
             late=DeltaLog(late, f"{self.app_id}:late", appends),
-            waiting=self._state(task.places.waiting, _WAITING, lambda: waiting_schema(task)),
-            windows=self._state(task.places.windows, _WINDOWS, lambda: windows_schema(task)),
+            waiting=self._state(task.places.waiting, WAITING_COLUMNS, lambda: waiting_schema(task)),
+            windows=self._state(task.places.windows, WINDOW_COLUMNS, lambda: windows_schema(task)),
         )
 
     def _state(

@@ -278,7 +278,8 @@ class RowExplanation(_Open):
     insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
     sink_table: str | None = None
     state: Annotated[
-        str | None, Field(description="joined, filtered, dead-letter, held, after-end, …")
+        str | None,
+        Field(description="joined, filtered, waiting, late, in-windows, dead-letter, held, …"),
     ] = None
     reason: str | None = None
     batch: int | None = None
@@ -290,6 +291,10 @@ class RowExplanation(_Open):
     rows_from: str | None = None
     dimensions: list[DimensionLookup] = []
     dead_letter: Value | None = None
+    event_time: Annotated[
+        Value | None,
+        Field(description="Of a job with event time or windows: what it waited for, its windows."),
+    ] = None
 
 
 class Check(_Model):

@@ -8,13 +8,14 @@ from pathlib import Path
 from joins.checkpoint import Checkpoint
 from joins.errors import CheckpointError, QuestionError, UnknownBatchError
 from joins.explain_row import RowExplainer
-from joins.history import History, HistoryPlaces
+from joins.history import History, HistoryPlaces, PastEvent
 from joins.kernels.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.past_indexes import PastIndexes
 from joins.plan import DeltaSink, Dimension, JoinPlan, KafkaOptions, KafkaSink, KafkaSource, Sink
 from joins.probe_task import IndexPlace
 from joins.replay import Replayer
 from service.config import Settings
+from service.event_places import event_places
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
 from service.resolution import index_directory, internal_kafka, output_path
@@ -100,6 +101,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         sink=_sink(insert.sink, secrets),
         insert=number,
         has_own_table=has_own_table(plan, number, settings),
+        event=_event(plan, layout, settings),
     )
 
 
@@ -140,6 +142,12 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
             hint="Name the table as the script does, or the number of the INSERT.",
         )
     return found[0]
+
+
+def _event(plan: JoinPlan, layout: JobLayout, settings: Settings) -> PastEvent | None:
+    if not plan.needs_event_batches:
+        return None
+    return PastEvent(plan, event_places(plan, layout, settings))
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:
