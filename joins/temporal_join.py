@@ -22,6 +22,7 @@ from joins.adapters.delta_features import WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.batch_limit import BatchLimit
+from joins.build_pace import BuildPace
 from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
@@ -49,7 +50,6 @@ _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 _TICK_S = 0.25
 _TRIM_EVERY_S = 20.0
-_DRAINING_REST_S = 1.7
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
 
@@ -285,14 +285,8 @@ class TemporalJoin:
             checkpoint=self.parts.checkpoint.spark_directory(f"build-{dimension}"),
             trigger_ms=self.parts.settings.build_trigger_ms,
         )
-        return runtime.start_build(
-            self.parts.spark, settings, self._guards(query), self._rest_while_draining
-        )
-
-    def _rest_while_draining(self) -> None:
-        """Between two build batches: a probe batch takes a second then, and pins one version."""
-        if self._limit.is_draining():
-            self._stopping.wait(_DRAINING_REST_S)
+        pace = BuildPace(self._limit.is_draining, self._stopping.wait)
+        return runtime.start_build(self.parts.spark, settings, self._guards(query), pace.rest)
 
     def _start_probe(self) -> Query:
         self._prepare_probe()
