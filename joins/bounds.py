@@ -1,5 +1,7 @@
 """Bounds: where a bounded stream ends, and what of a topic or of a plan lies before its end.
 
+A backlog's end is where a stream goes on in processing time: no batch reads across it.
+
 Spark's streaming source has no end and may plan a batch beyond ours. All that we compare, count and
 pin is cut at the end first, so that the batch that reaches it is the same on every attempt.
 """
@@ -12,6 +14,25 @@ def cut(offsets: Mapping[int, int], end: Mapping[int, int] | None) -> dict[int, 
     if end is None:
         return dict(offsets)
     return {p: min(offset, end[p]) for p, offset in offsets.items() if p in end}
+
+
+def up_to_backlog(
+    start: Mapping[int, int], there: Mapping[int, int], backlog: Mapping[int, int] | None
+) -> dict[int, int]:
+    """`there`, but of a partition that begins within its backlog no further than that."""
+    if backlog is None:
+        return dict(there)
+    return {
+        p: min(end, backlog[p]) if start.get(p, 0) < backlog.get(p, 0) else end
+        for p, end in there.items()
+    }
+
+
+def behind_backlog(offsets: Mapping[int, int], backlog: Mapping[int, int] | None) -> list[int]:
+    """The partitions that have been read up to their backlog's end, if it has one, at `offsets`."""
+    if backlog is None:
+        return []
+    return [p for p, offset in sorted(offsets.items()) if offset >= backlog.get(p, 0)]
 
 
 def is_reached(offsets: Mapping[int, int], end: Mapping[int, int] | None) -> bool:

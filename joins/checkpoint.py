@@ -183,6 +183,8 @@ class JobMeta:
         changelog_topics: dimension → topic.
         probe_end_offsets: partition → offset behind the last record that is joined, resolved at
             submission; None for a stream without an end.
+        probe_backlog_offsets: partition → offset behind what was there at submission, of a stream
+            that is in processing time from there on; None for others.
     """
 
     incarnation: str
@@ -192,6 +194,7 @@ class JobMeta:
     probe_start_offsets: dict[int, int]
     changelog_topics: dict[str, str]
     probe_end_offsets: dict[int, int] | None = None
+    probe_backlog_offsets: dict[int, int] | None = None
 
 
 def _meta_json(meta: JobMeta) -> dict[str, Any]:
@@ -204,6 +207,8 @@ def _meta_json(meta: JobMeta) -> dict[str, Any]:
         "changelog_topics": meta.changelog_topics,
         "probe_end_offsets": meta.probe_end_offsets
         and {str(k): v for k, v in meta.probe_end_offsets.items()},
+        "probe_backlog_offsets": meta.probe_backlog_offsets
+        and {str(k): v for k, v in meta.probe_backlog_offsets.items()},
     }
 
 
@@ -252,6 +257,7 @@ class Checkpoint:
             probe_start_offsets={int(k): v for k, v in value["probe_start_offsets"].items()},
             changelog_topics=dict(value["changelog_topics"]),
             probe_end_offsets=_offsets(value.get("probe_end_offsets")),
+            probe_backlog_offsets=_offsets(value.get("probe_backlog_offsets")),
         )
 
     def write_meta(self, meta: JobMeta) -> None:

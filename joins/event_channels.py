@@ -10,6 +10,9 @@ What channels add up to is defined in `watermark/`; here is only who is fed with
   watermarks of a batch are taken from the lowest on, so that the batch itself leaves no partition
   behind. With a watermark for each record they are taken in the order of the records;
 - a partition that has been read up to the stream's end says that event time has ended;
+- one that has been read up to its backlog's end says at the end of that batch that the clock is
+  the time. Its later records say nothing. If it has promised more than the clock has reached, it
+  says so when the clock is there;
 - a partition without records for longer than its timeout is idle, by the batch's clock.
 
 A stream without watermarks is in processing time. So is a dimension without them, once its
@@ -18,8 +21,8 @@ snapshot is complete, which is before anything here begins.
 Everything is a function of the state that a batch has pinned, of what it has read and of its clock.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from watermark.combined import CombinedWatermarkStatus
@@ -72,6 +75,8 @@ class BatchInput:
         partitions: of the stream, all that are there.
         heard: of the partitions with records in the batch.
         ended: the partitions that are read up to the stream's end.
+        backlog_read: those that are read up to their backlog's end when the batch is through.
+        backlog_read_before: those that were so before it.
         dimensions: name → partition of its changelog → what was heard of it.
         steps: with a watermark for each record; None where the greatest of the batch counts.
     """
@@ -82,6 +87,8 @@ class BatchInput:
     ended: Iterable[int] = ()
     dimensions: Mapping[str, Mapping[int, Heard]] = field(default_factory=dict)
     steps: Steps | None = None
+    backlog_read: Collection[int] = ()
+    backlog_read_before: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +170,7 @@ class EventChannels:
         )
 
     def has_ended(self) -> bool:
-        """Whether the stream has no event time to come: it has ended, or never had any."""
+        """Whether the stream has no event time to come: it has ended, switched or never had any."""
         watermark = self.watermark_of(PROBE)
         return watermark == END_OF_TIME or watermark.use_processing_time
 
@@ -180,12 +187,14 @@ class EventChannels:
             if not each.has_watermarks:
                 self._know(each, set())  # its snapshot is complete before any batch
         self._know(stream, set(batch.partitions))
-        if stream.has_watermarks and batch.steps is not None:
-            by_partition, steps = self._take_steps(stream, batch.heard, batch.steps)
+        heard, told = _in_event_time(batch)
+        if stream.has_watermarks and told is not None:
+            by_partition, steps = self._take_steps(stream, heard, told)
         else:
-            self._take_greatest(stream, batch.heard)
+            self._take_greatest(stream, heard)
         self._end(stream, batch.ended)
-        self._rest(stream, set(batch.ended))
+        self._switch(stream, batch.backlog_read)
+        self._rest(stream, {*batch.ended, *batch.backlog_read})
         for each in dimensions:
             heard = batch.dimensions.get(each.name, {})
             self._know(each, set(heard))
@@ -219,7 +228,13 @@ class EventChannels:
     def _take_steps(
         self, stream: EventInput, heard: Mapping[int, Heard], steps: Steps
     ) -> tuple[dict[int, tuple[tuple[int, int], ...]], tuple[tuple[int, int, int], ...]]:
-        """Record by record: partitions ascending, in a partition by offset."""
+        """Record by record: partitions ascending, in a partition by offset.
+
+        Nothing of it where the clock is the time: all records have seen what was before the batch.
+        """
+        if self.watermark.use_processing_time:
+            self._take_greatest(stream, heard)
+            return {}, ()
         found: dict[int, tuple[tuple[int, int], ...]] = {}
         places: list[tuple[int, int, int]] = []
         for partition, news in sorted(heard.items()):
@@ -243,9 +258,13 @@ class EventChannels:
             self._mark(each, partition, WatermarkStatus.ACTIVE)
 
     def _raise(self, each: EventInput, partition: int, watermark_ms: int) -> None:
-        """A channel's watermark never goes back: what is lower was said before."""
+        """A channel's watermark never goes back: what is lower was said before.
+
+        One in processing time has no event time to give, nor an end of it.
+        """
         channel, valve = _channel(each, partition), self._valves[each.name]
-        if watermark_ms > valve.watermark_of(channel).timestamp_ms:
+        last = valve.watermark_of(channel)
+        if watermark_ms > last.timestamp_ms and not last.use_processing_time:
             watermark = Watermark(watermark_ms)
             self._say(each, valve.input_watermark(channel, watermark, now_ms=self._now_ms))
 
@@ -256,12 +275,27 @@ class EventChannels:
             self._mark(stream, partition, WatermarkStatus.ACTIVE)
             self._raise(stream, partition, END_OF_TIME.timestamp_ms)
 
-    def _rest(self, each: EventInput, ended: set[int]) -> None:
-        """Channels that have been quiet for longer than the timeout are idle."""
+    def _switch(self, stream: EventInput, partitions: Collection[int]) -> None:
+        """These follow the clock, unless it has not come to where they, or all of them, were.
+
+        Source: FLIP-326, "WatermarkToDataOutput": time in the future is no processing time.
+        """
+        if not stream.has_watermarks:
+            return
+        valve = self._valves[stream.name]
+        for partition in sorted(set(partitions) & set(self._active_at[stream.name])):
+            channel = _channel(stream, partition)
+            told_ms = (valve.watermark_of(channel).timestamp_ms, valve.last_output.timestamp_ms)
+            if max(told_ms) <= self._now_ms:
+                told = valve.input_watermark(channel, PROCESSING_TIME, now_ms=self._now_ms)
+                self._say(stream, told)
+
+    def _rest(self, each: EventInput, done: set[int]) -> None:
+        """Channels that were quiet for longer than the timeout are idle, but for those done."""
         if each.idle_timeout_ms is None or not each.has_watermarks:
             return
         for partition, at_ms in sorted(self._active_at[each.name].items()):
-            if self._now_ms - at_ms > each.idle_timeout_ms and partition not in ended:
+            if self._now_ms - at_ms > each.idle_timeout_ms and partition not in done:
                 self._mark(each, partition, WatermarkStatus.IDLE)
 
     def _mark(self, each: EventInput, partition: int, status: WatermarkStatus) -> None:
@@ -300,6 +334,20 @@ class EventChannels:
                 "stored watermarks of the job's channels are damaged or of another format",
                 hint="Restore the job's directory from a backup, or submit the job anew.",
             ) from exc
+
+
+def _in_event_time(batch: BatchInput) -> tuple[Mapping[int, Heard], Steps | None]:
+    """What is heard of the stream, and its steps, but for what is said behind a backlog."""
+    if not batch.backlog_read_before:
+        return batch.heard, batch.steps
+    silent = set(batch.backlog_read_before)
+    heard = {
+        partition: replace(found, watermark_ms=None) if partition in silent else found
+        for partition, found in batch.heard.items()
+    }
+    if batch.steps is None:
+        return heard, None
+    return heard, {p: () if p in silent else found for p, found in batch.steps.items()}
 
 
 def _channel(each: EventInput, partition: int) -> str:

@@ -3,8 +3,8 @@
 Spark's own streaming runs no batch without records, but here idleness, a dimension's watermark and
 the clock must release rows, too. So the loop chooses the offsets of a batch, writes its pin and
 runs it; it begins a batch when there are records, when the watermark has reached something that
-waits, and once when a bounded stream has ended. It is started, watched and stopped like a query of
-Spark's.
+waits, and once when a bounded stream has ended, or a stream has switched to processing time. It is
+started, watched and stopped like a query of Spark's.
 
 The pin says everything that a batch depends on. A batch that was pinned and is not committed is run
 again under its pin before anything else, also by a later runner.
@@ -181,7 +181,7 @@ class EventLoop:
     # Without records
 
     def _is_due(self, move: Advance, times: _NextTimes) -> bool:
-        """Whether something waits for where `move` goes, or the stream ends by it."""
+        """Whether something waits for where `move` goes, or the stream's time ends by it."""
         if move.after.has_ended and not self._state.has_ended:
             return True
         waiting, windows = times
@@ -213,5 +213,6 @@ class EventLoop:
             waiting_files=tables.waiting.newest_files() if tables.waiting else (),
             window_files=tables.windows.newest_files() if tables.windows else (),
             is_drained=at_end and self._state.has_ended and waiting is None and windows is None,
+            backlog=self._settings.life.backlog_offsets,
         )
         self._parts.seen(view)

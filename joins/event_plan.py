@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joins.adapters.kafka_cluster import KafkaCluster
-from joins.bounds import cut
+from joins.bounds import behind_backlog, cut, up_to_backlog
 from joins.event_batch import EventTables
 from joins.event_channels import Steps
 from joins.event_state import Advance, EventSpec, EventState, advance, batch_input
@@ -95,6 +95,7 @@ class BatchPlanner:
         life, topic = self._settings.life, self._settings.kafka.topic
         there = cut(self._cluster.end_offsets(topic), life.end_offsets)
         start = first_offsets(topic, behind, there, life)
+        there = up_to_backlog(start, there, life.backlog_offsets)
         limit = self._settings.max_records_per_batch
         if self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
@@ -114,12 +115,16 @@ class BatchPlanner:
         life = self._settings.life
         first = life.versions if number == life.first_batch else None
         versions = dict(self._hooks.versions() if first is None else first)
-        bounds = life.end_offsets
+        bounds, backlog = life.end_offsets, life.backlog_offsets
         now_ms = max(time.time_ns() // 1_000_000, state.clock_ms)
         event = {
             **state.as_json(),
             "clock_ms": now_ms,
             "at_end": [p for p in sorted(start) if bounds and start[p] >= bounds[p]],
+            "backlog": {
+                "read": behind_backlog(end, backlog),
+                "read_before": behind_backlog(start, backlog),
+            },
             "dimensions": self._parts.heard(versions),
             "state_versions": self._parts.tables.versions(),
         }

@@ -77,7 +77,8 @@ class EventState:
         watermark: the operator's, in milliseconds; `MIN_TIMESTAMP` before the first one, and while
             the clock is the time.
         processing_time: every input is in processing time: nothing waits, nothing is late.
-        window_watermark: the one that fires windows; of processing time it is the clock's.
+        window_watermark: the one that fires windows; in processing time the clock of the newest
+            batch, for windows of processing time less a millisecond.
         clock_ms: of the newest batch; it never goes back.
         has_ended: the stream has no event time to come.
         channels: snapshot of `EventChannels`, None at the beginning.
@@ -155,18 +156,23 @@ def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
     merged = channels.take(batch)
     processing_time = merged.after.use_processing_time
     watermark = merged.after.timestamp_ms
-    by_clock = spec.follows_clock or processing_time
-    window_watermark = batch.now_ms - 1 if by_clock else watermark
     after = replace(
         before,
         watermark=watermark,
         processing_time=processing_time,
-        window_watermark=max(before.window_watermark, window_watermark),
+        window_watermark=max(before.window_watermark, _window_watermark(spec, batch, merged)),
         clock_ms=max(before.clock_ms, batch.now_ms),
         has_ended=channels.has_ended(),
         channels=channels.snapshot(),
     )
     return Advance(before, after, merged, channels)
+
+
+def _window_watermark(spec: EventSpec, batch: BatchInput, merged: Merged) -> int:
+    """What the batch lets fire. A record of this very millisecond may still come by the clock."""
+    if spec.follows_clock:
+        return batch.now_ms - 1
+    return batch.now_ms if merged.after.use_processing_time else merged.after.timestamp_ms
 
 
 def batch_input(
@@ -183,6 +189,7 @@ def batch_input(
         steps: with a watermark for each record.
         heard: of the partitions with records in the batch.
     """
+    backlog = event.get("backlog", {})  # (pins of older runners have none)
     return BatchInput(
         now_ms=event["clock_ms"],
         partitions=partitions,
@@ -193,4 +200,6 @@ def batch_input(
             for name, told in event["dimensions"].items()
         },
         steps=steps,
+        backlog_read=backlog.get("read", ()),
+        backlog_read_before=backlog.get("read_before", ()),
     )

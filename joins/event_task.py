@@ -357,11 +357,15 @@ def act(
     with (
         WindowParts(task.windows, task.places.scratch, origin) as parts,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
+        ParquetStage(task.places.late, LATE_RECORDS, origin) as late,
     ):
         for answer in _Acting(task, pin, counts).rows_of(batches):
             dead.write(answer.dead_letters)
-            parts.add(answer.rows, clock)
+            rows = once_a_record(parts.add(answer.rows, clock))
+            late.write(late_records(rows, task.kernel.topic, LATE_FOR_WINDOW))
+            counts.add(LATE, rows.num_rows)
         counts.stage(DEAD_LETTERS, dead.finish())
+        counts.stage(LATE, late.finish())
         detail = {"partials": parts.finish()}
     yield TaskReport(counts.files, counts.values, detail).to_batch()
 

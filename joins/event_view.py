@@ -1,5 +1,6 @@
 """How a job with event time stands, for the status: watermarks, what waits, and for whom."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ class EventView:
         next_waiting_ms: the time of the first record that waits, None if none does.
         next_window_ms: when the next window is due, None if none is open.
         is_drained: a bounded stream is read, nothing waits and nothing is open.
+        backlog: partition of the stream → the offset where processing time begins, None without.
     """
 
     spec: EventSpec
@@ -29,6 +31,7 @@ class EventView:
     waiting_files: tuple[StateFile, ...]
     window_files: tuple[StateFile, ...]
     is_drained: bool
+    backlog: Mapping[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The status's `event_time`."""
@@ -41,7 +44,9 @@ class EventView:
             "window_watermark_ms": _millis(state.window_watermark) if windowed else None,
             "emit": emit if stream.has_watermarks else None,
             "inputs": [self._input_json(each.name) for each in self.spec.inputs],
-            "channels": [_channel_json(view) for view in self.channels.channels()],
+            "channels": [
+                _channel_json(view, self._backlog_end(view)) for view in self.channels.channels()
+            ],
             "waiting_rows": state.waiting,
             "waiting_bytes": sum(file.size_bytes for file in self.waiting_files),
             "oldest_waiting_ms": self.next_waiting_ms,
@@ -55,6 +60,11 @@ class EventView:
             },
             "waits_for": self.waits_for(),
         }
+
+    def _backlog_end(self, view: ChannelView) -> int | None:
+        if self.backlog is None or view.input.name != PROBE:
+            return None
+        return self.backlog.get(view.partition, 0)
 
     def _input_json(self, name: str) -> dict[str, Any]:
         watermark = self.channels.watermark_of(name)
@@ -115,13 +125,15 @@ class EventView:
         return min(held, key=lambda view: view.state.watermark.timestamp_ms, default=None)
 
 
-def _channel_json(view: ChannelView) -> dict[str, Any]:
+def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
     watermark: Watermark = view.state.watermark
     return {
         "channel": view.state.channel,
         "input": view.input.name,
         "partition": view.partition,
         "watermark_ms": _millis(watermark.timestamp_ms),
+        "use_processing_time": watermark.use_processing_time,
+        "backlog_end": backlog,
         "status": view.state.status.name,
         "aligned": view.state.aligned,
         "active_at_ms": view.active_at_ms,

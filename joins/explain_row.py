@@ -60,7 +60,7 @@ class RowExplainer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
         self._matches = RowMatches(history.places, indexes)
         self._records = PastRecords(history)
@@ -85,7 +85,7 @@ class RowExplainer:
             PinnedVersionExpiredError: a version of its pin cannot be read any more.
             NotReplayableError: its batch has event time or windows.
         """
-        topic = self._places.kernel.topic
+        topic = self.places.kernel.topic
         if place.topic != topic or place.partition < 0 or place.offset < 0:
             raise UnknownTopicError(
                 f'topic "{place.topic}" at {place.partition}/{place.offset} is not read by the job',
@@ -166,7 +166,7 @@ class RowExplainer:
         return None
 
     def _is_open(self) -> bool:
-        return self._places.checkpoint.read_phase() is not None
+        return self.places.checkpoint.read_phase() is not None
 
     def _record_now(self, place: Coordinates) -> pa.RecordBatch | None:
         ranges = {place.partition: (place.offset, place.offset + 1)}
@@ -180,6 +180,8 @@ class RowExplainer:
         record = self._record(place, pin, letter)
         indexes = self._indexes.of(pin.versions) if record is not None else {}
         joined = None if record is None else self._join(record, indexes, pin)
+        if joined is not None and self.places.kernel.member and not joined.dead_letters.num_rows:
+            letter = None  # of another INSERT
         outcome = self._outcome(place, pin, joined, letter)
         return {
             "coordinates": place.as_json(),
@@ -224,7 +226,7 @@ class RowExplainer:
     def _join(
         self, record: pa.RecordBatch, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> JoinedBatch:
-        return join_batch(self._places.kernel, record, indexes, pinned_context(pin))
+        return join_batch(self.places.kernel, record, indexes, pinned_context(pin))
 
     def _committed_at_ms(self, pin: Pin) -> int | None:
         output = self._history.output or self._history.dead_letters
@@ -261,9 +263,10 @@ class RowExplainer:
     ) -> tuple[list[dict[str, Any]], str | None]:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
-        if output is not None and self._places.kernel.row_metadata:
+        told = self.places.kernel.row_metadata and self.places.has_own_table
+        if output is not None and told:
             where = {"_batch": pin.batch, "_partition": place.partition, "_offset": place.offset}
-            return json_rows(output.rows_now(where, self._places.kernel.output_schema)), "output"
+            return json_rows(output.rows_now(where, self.places.kernel.output_schema)), "output"
         if joined is None:
             return [], None
         return json_rows(pa.Table.from_batches([joined.rows])), "computed"
@@ -284,8 +287,8 @@ class RowExplainer:
             return "dead-letter", str(joined.dead_letters.column("reason")[0].as_py())
         if joined.matched:
             return "filtered", "the record has a match, and WHERE is not true for it"
-        inner = any(j.join_type is JoinType.INNER for j in self._places.kernel.joins)
-        if inner and self._places.kernel.where is None:
+        inner = any(j.join_type is JoinType.INNER for j in self.places.kernel.joins)
+        if inner and self.places.kernel.where is None:
             return "no-match", "an INNER JOIN found no row of the table"
         return "filtered", "no row is left after the joins and WHERE"
 

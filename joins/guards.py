@@ -344,11 +344,15 @@ def explain_spark(topic: str, text: str) -> RecordsLostError | None:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a new life begins, what is never joined because of it, and where a bounded one ends."""
+    """Where a new life begins, what is never joined because of it, and where a bounded one ends.
+
+    Likewise where its backlog ends, if it has one.
+    """
 
     start_offsets: Mapping[int, int]
     gaps: tuple[Gap, ...]
     end_offsets: Mapping[int, int] | None = None
+    backlog_offsets: Mapping[int, int] | None = None
 
 
 def resumption(
@@ -356,12 +360,14 @@ def resumption(
 ) -> Resumption:
     """Where the committed output ends, moved to what still exists in `view`.
 
-    Another topic is joined up to where it ends now if the stream has an end.
+    Another topic is joined up to where it ends now if the stream has an end, and what it has now is
+    its backlog.
     """
     if view.topic_id != life.topic_id:
         lost = [Gap(p, committed.get(p, 0), end) for p, end in marks.high.items()]
         ends = None if life.end_offsets is None else dict(view.end_offsets)
-        return Resumption(dict(view.begin_offsets), _real(lost), ends)
+        backlog = None if life.backlog_offsets is None else dict(view.end_offsets)
+        return Resumption(dict(view.begin_offsets), _real(lost), ends, backlog)
     start: dict[int, int] = {}
     gaps: list[Gap] = []
     for partition in sorted({*committed, *view.end_offsets}):
@@ -374,17 +380,18 @@ def resumption(
         begin = view.begin_offsets.get(partition, 0)
         start[partition] = max(min(done, low), begin)
         gaps += [Gap(partition, min(done, low), begin), Gap(partition, max(done, low, begin), high)]
-    return Resumption(start, _real(gaps), _ends(life, start, marks, view))
+    kept = (_ends(each, start, marks, view) for each in (life.end_offsets, life.backlog_offsets))
+    return Resumption(start, _real(gaps), *kept)
 
 
 def _ends(
-    life: Life, start: Mapping[int, int], marks: Marks, view: TopicView
+    wanted: Mapping[int, int] | None, start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int] | None:
     """Nobody waits for records that were there and are lost, nor for lost partitions."""
-    if life.end_offsets is None:
+    if wanted is None:
         return None
     ends = {}
-    for partition, end in life.end_offsets.items():
+    for partition, end in wanted.items():
         if partition in view.end_offsets:
             was_there = marks.high.get(partition, 0) >= end
             left = min(end, view.end_offsets[partition]) if was_there else end

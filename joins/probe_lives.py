@@ -48,6 +48,8 @@ class Life:
         abandoned: batches of earlier lives that were pinned and are never committed.
         end_offsets: partition → where the stream ends, None if it does not; a partition that is
             not in it is not read.
+        backlog_offsets: partition → where its backlog ends and processing time begins, None for a
+            stream that stays in event time; a partition that is not in it has no backlog.
     """
 
     directory: str
@@ -59,6 +61,7 @@ class Life:
     acknowledgement: Mapping[str, Any] | None = None
     abandoned: tuple[int, ...] = field(default=())
     end_offsets: Mapping[int, int] | None = None
+    backlog_offsets: Mapping[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For the file."""
@@ -71,13 +74,13 @@ class Life:
             "cause": self.cause,
             "acknowledgement": self.acknowledgement and dict(self.acknowledgement),
             "abandoned": list(self.abandoned),
-            "end_offsets": None if self.end_offsets is None else offsets_text(self.end_offsets),
+            "end_offsets": _text(self.end_offsets),
+            "backlog_offsets": _text(self.backlog_offsets),
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "Life":
         """The life that `as_json` wrote."""
-        end = value.get("end_offsets")
         return Life(
             directory=value["directory"],
             first_batch=value["first_batch"],
@@ -87,8 +90,17 @@ class Life:
             cause=value["cause"],
             acknowledgement=value["acknowledgement"],
             abandoned=tuple(value["abandoned"]),
-            end_offsets=None if end is None else offsets_value(end),
+            end_offsets=_value(value.get("end_offsets")),
+            backlog_offsets=_value(value.get("backlog_offsets")),
         )
+
+
+def _text(offsets: Mapping[int, int] | None) -> dict[str, int] | None:
+    return None if offsets is None else offsets_text(offsets)
+
+
+def _value(text: Mapping[str, int] | None) -> dict[int, int] | None:
+    return None if text is None else offsets_value(text)
 
 
 class ProbeLives:
@@ -162,6 +174,7 @@ def first_life(meta: JobMeta) -> Life:
         topic_id=meta.probe_topic_id,
         start_offsets=dict(meta.probe_start_offsets),
         end_offsets=meta.probe_end_offsets,
+        backlog_offsets=meta.probe_backlog_offsets,
     )
 
 

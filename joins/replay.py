@@ -150,7 +150,7 @@ class Replayer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
         self.records = PastRecords(history)
 
@@ -172,12 +172,12 @@ class Replayer:
             RecordsExpiredError: none of its records is in Kafka any more.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        if not isinstance(self._places.sink, DeltaSink | KafkaSink):
+        if not isinstance(self.places.sink, DeltaSink | KafkaSink):
             raise NotReplayableError(
-                f'sink "{self._places.sink.kind}" keeps no rows, a delta or kafka sink does',
+                f'sink "{self.places.sink.kind}" keeps no rows, a delta or kafka sink does',
                 hint="Use explain-row to see what a record is joined with.",
             )
-        if isinstance(self._places.sink, DeltaSink) and self._places.sink.merge_key:
+        if isinstance(self.places.sink, DeltaSink) and self.places.sink.merge_key:
             raise NotReplayableError(
                 f"rows of later batches replace those of batch {batch} in the output",
                 hint="Replay a batch of a job that only adds rows.",
@@ -209,7 +209,7 @@ class Replayer:
             read.setdefault(records.column("partition")[0].as_py(), []).append(
                 records.column("offset")
             )
-            joined = join_batch(self._places.kernel, records, indexes, context)
+            joined = join_batch(self.places.kernel, records, indexes, context)
             rows.append(self._canonical(joined))
             dead.append(_letters([joined.dead_letters]))
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
@@ -217,7 +217,7 @@ class Replayer:
 
     def _canonical(self, joined: JoinedBatch) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
-        sink, output = self._places.sink, self._places.kernel.output
+        sink, output = self.places.sink, self.places.kernel.output
         if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
         encoding = RecordEncoding.of(sink, output)
@@ -231,8 +231,8 @@ class Replayer:
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
         """What the output has of the batch."""
         dead = self._committed_letters(pin)
-        if isinstance(self._places.sink, KafkaSink):
-            rows, repeated = self._sent(pin, self._places.sink, expected.rows)
+        if isinstance(self.places.sink, KafkaSink):
+            rows, repeated = self._sent(pin, self.places.sink, expected.rows)
             return Committed(rows, dead, "topic", repeated)
         output = self._history.output
         commit = None if output is None else output.of(pin.batch)
@@ -251,10 +251,17 @@ class Replayer:
         dead: tuple[CanonicalRows | None, CanonicalRows],
     ) -> Committed:
         committed, expected = dead
-        with_places = self._places.kernel.row_metadata
+        with_places = self.places.kernel.row_metadata
         try:
-            if with_places and not output.is_untouched(commit):
-                schema = self._places.kernel.output_schema
+            is_untouched = not with_places or output.is_untouched(commit)
+            if not is_untouched and not self.places.has_own_table:
+                raise NotReplayableError(
+                    f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
+                    "the job write: its rows do not tell which one they are of",
+                    hint="Give each INSERT a table of its own.",
+                )
+            if not is_untouched:
+                schema = self.places.kernel.output_schema
                 now = output.rows_now({"_batch": pin.batch}, schema)
                 letters = {(p, o) for p, o in expected.places() if p is not None and o is not None}
                 rows = self._rows_of([now]).outside(letters)  # those replayed came later
@@ -267,7 +274,7 @@ class Replayer:
             ) from exc
 
     def _rows_of(self, tables: Iterable[pa.Table]) -> CanonicalRows:
-        schema = pa.schema([f.with_nullable(True) for f in self._places.kernel.output_schema])
+        schema = pa.schema([f.with_nullable(True) for f in self.places.kernel.output_schema])
         parts: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = []
         for table in tables:
             if table.num_rows:
@@ -276,7 +283,7 @@ class Replayer:
         return CanonicalRows.of(parts)
 
     def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        if not self._places.kernel.row_metadata:
+        if not self.places.kernel.row_metadata:
             return None
         return rows.select(["_partition", "_offset"]).rename_columns(list(_COORDINATES))
 
@@ -292,8 +299,16 @@ class Replayer:
         return _letters(
             batch
             for table in tables
-            for batch in table.select([*_COORDINATES, "value"]).to_batches()
+            for batch in self._told_here(table).select([*_COORDINATES, "value"]).to_batches()
         )
+
+    def _told_here(self, letters: pa.Table) -> pa.Table:
+        """Of a statement set, the letters that are not of another INSERT alone."""
+        member = self.places.kernel.member
+        if member is None:
+            return letters
+        reasons = letters.column("reason").to_pylist()
+        return letters.filter(pa.array([member.is_told(reason) for reason in reasons], pa.bool_()))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows

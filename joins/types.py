@@ -1,5 +1,8 @@
 """SQL types of columns and the Arrow types that carry them everywhere in the data path."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,7 +10,7 @@ import pyarrow as pa
 
 
 class TypeName(StrEnum):
-    """Flink's names of the scalar types that Sluice carries."""
+    """Flink's names of the types that Sluice carries."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -23,27 +26,97 @@ class TypeName(StrEnum):
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    ROW = "ROW"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+
+
+NESTED = frozenset((TypeName.ROW, TypeName.ARRAY, TypeName.MAP))
 
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A scalar SQL type.
+    """A SQL type.
 
     Attributes:
         name: the type without its parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are
             BYTES.
         precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, else 0.
         scale: digits after the point of a DECIMAL, else 0.
+        members: the fields of a ROW, the `element` of an ARRAY, the `key` (STRING) and the `value`
+            of a MAP; none of a scalar type.
     """
 
     name: TypeName
     precision: int = 0
     scale: int = 0
+    members: tuple[Member, ...] = ()
 
     def __str__(self) -> str:
         if self.name is TypeName.DECIMAL:
             return f"DECIMAL({self.precision}, {self.scale})"
-        return self.name.value
+        return nested_text(self, str) if self.members else self.name.value
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether its values have parts."""
+        return self.name in NESTED
+
+    @property
+    def size(self) -> int:
+        """How many types it is made of, itself included."""
+        return 1 + sum(part.type.size for part in self.members)
+
+    @property
+    def depth(self) -> int:
+        """Its levels: 1 of a scalar type."""
+        return 1 + max((part.type.depth for part in self.members), default=0)
+
+    def leaves(self) -> Iterator[SqlType]:
+        """The scalar types that it is made of."""
+        if not self.members:
+            yield self
+        for part in self.members:
+            yield from part.type.leaves()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of a nested type.
+
+    Attributes:
+        nullable: whether it may be NULL where what it belongs to is not.
+    """
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+def row_type(*members: Member) -> SqlType:
+    """ROW with these fields."""
+    return SqlType(TypeName.ROW, members=members)
+
+
+def array_type(element: SqlType, *, nullable: bool = True) -> SqlType:
+    """ARRAY of these elements."""
+    return SqlType(TypeName.ARRAY, members=(Member("element", element, nullable),))
+
+
+def map_type(value: SqlType, *, nullable: bool = True) -> SqlType:
+    """MAP from STRING to these values."""
+    key = Member("key", SqlType(TypeName.STRING), nullable=False)
+    return SqlType(TypeName.MAP, members=(key, Member("value", value, nullable)))
+
+
+def nested_text(nested: SqlType, text: Callable[[SqlType], str]) -> str:
+    """The name of a nested type as Flink writes it; `text` gives those of its parts."""
+    parts: list[str] = []
+    for at, part in enumerate(nested.members):
+        name = f"`{part.name.replace('`', '``')}` " if nested.name is TypeName.ROW else ""
+        is_key = nested.name is TypeName.MAP and at == 0
+        parts.append(f"{name}{text(part.type)}{'' if part.nullable or is_key else ' NOT NULL'}")
+    return f"{nested.name.value}<{', '.join(parts)}>"
 
 
 _ARROW: dict[TypeName, pa.DataType] = {
@@ -64,7 +137,17 @@ _ARROW: dict[TypeName, pa.DataType] = {
 
 
 def arrow_type(sql_type: SqlType) -> pa.DataType:
-    """The Arrow type that carries `sql_type`; TIME is int64 microseconds since midnight, signed."""
+    """The Arrow type that carries `sql_type`; TIME is int64 microseconds since midnight, signed.
+
+    Parts of nested types may be NULL here: NOT NULL is judged where values come in.
+    """
+    if sql_type.members:
+        parts = [pa.field(part.name, arrow_type(part.type)) for part in sql_type.members]
+        if sql_type.name is TypeName.ROW:
+            return pa.struct(parts)
+        if sql_type.name is TypeName.ARRAY:
+            return pa.list_(parts[0])
+        return pa.map_(parts[0].type, parts[1].type)
     if sql_type.name is TypeName.DECIMAL:
         return pa.decimal128(sql_type.precision, sql_type.scale)
     return _ARROW[sql_type.name]

@@ -83,6 +83,14 @@ def _windows(time: Mapping[str, Any]) -> str:
     return f"{ends}; {fired} rows have come out, {rows} rows of state"
 
 
+def _promise(channel: Mapping[str, Any]) -> str:
+    """What the generator has said; until when it speaks of event time, if that is known."""
+    if channel.get("use_processing_time"):
+        return "processing time"
+    told, end = shown_time(channel["watermark_ms"]), channel.get("backlog_end")
+    return told if end is None else f"{told}, processing time from offset {number(end)} on"
+
+
 def _generators(time: Mapping[str, Any]) -> Table:
     made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
     for channel in time["channels"]:
@@ -92,7 +100,7 @@ def _generators(time: Mapping[str, Any]) -> Table:
             one_line(channel["input"]),
             number(channel["partition"]),
             one_line(status),
-            shown_time(channel["watermark_ms"]),
+            _promise(channel),
             "-" if at_ms is None else shown_time(at_ms),
         )
     return made

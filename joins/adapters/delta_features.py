@@ -152,7 +152,31 @@ def _is_filled(metadata: dict[str, object]) -> bool:
 def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     pairs = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
     pairs |= {pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
+    if pa.types.is_nested(found) and found.id == wanted.id:
+        return _same_parts(found, wanted)
     return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
+
+
+def _same_parts(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the parts of two nested types are the same, and none of `found` is NOT NULL.
+
+    Only the fields of a struct have names that count; the key of a map is NOT NULL always.
+    """
+    theirs, ours = _parts(found), _parts(wanted)
+    if len(theirs) != len(ours):
+        return False
+    if pa.types.is_struct(found) and [f.name for f in theirs] != [f.name for f in ours]:
+        return False
+    strict = theirs[1:] if pa.types.is_map(found) else theirs
+    return all(f.nullable for f in strict) and all(
+        _same_type(a.type, b.type) for a, b in zip(theirs, ours, strict=True)
+    )
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(at) for at in range(kind.num_fields)]
 
 
 def _describe(schema: pa.Schema) -> str:

@@ -131,13 +131,12 @@ def row_texts(rows: pa.RecordBatch) -> pa.Array:
     pieces: list[pa.Array | pa.Scalar] = []
     for at, (name, column) in enumerate(zip(names, rows.columns, strict=True)):
         pieces.append(pa.scalar(f"{'{' if at == 0 else ','}{name}:"))
-        pieces.append(_exact(column))
+        pieces.append(encode_values(column, _exact))
     return join_text([*pieces, pa.scalar("}")])
 
 
 def _exact(column: pa.Array) -> pa.Array:
-    if not pa.types.is_floating(column.type):
-        return encode_values(column)
+    """Floating point numbers, NaN and infinities as strings."""
     text = column.cast(pa.string())
     quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
     return pc.fill_null(pc.if_else(pc.is_finite(column), text, quoted), "null")

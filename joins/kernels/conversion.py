@@ -23,6 +23,7 @@ from joins.kernels.casts import (
     time_from_text,
     try_each,
 )
+from joins.kernels.nested import mapped
 from joins.types import SqlType, TypeName, arrow_type
 
 INTEGERS = frozenset({TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT})
@@ -37,6 +38,22 @@ def convert(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
     """`values` of type `source` as `target`; what does not fit is marked and NULL."""
     if source == target:
         return sound(values)
+    if source.is_nested:
+        return _by_parts(values, source, target)
+    return _scalar(values, source, target)
+
+
+def _by_parts(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+    """A nested column: each part as that in the same place of `target`."""
+    pairs = list(zip(source.members, target.members, strict=True))
+    return mapped(
+        values,
+        arrow_type(target),
+        lambda at, child: convert(child, pairs[at][0].type, pairs[at][1].type),
+    )
+
+
+def _scalar(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
     if source.name is TypeName.STRING:
         return _from_string(pc.utf8_trim_whitespace(values), values, target)
     if target.name is TypeName.STRING:

@@ -11,6 +11,7 @@
 | TIME | `"06:07:08.000009"`; outside of a day with its sign and hours, `"-838:59:59.000000"` |
 | TIMESTAMP | `"2026-11-21T06:07:08.000009"`: it has no zone |
 | TIMESTAMP_LTZ | `"2026-11-21T06:07:08.000009Z"`: it is an instant |
+| ROW, MAP; ARRAY | object; array |
 """
 
 import base64
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import Checked, from_text
 from joins.kernels.conversion import rowwise
 from joins.kernels.json_encode import decimal_text
+from joins.kernels.nested import parts_of
 from joins.types import SqlType, TypeName, arrow_type
 
 _TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
@@ -34,6 +36,8 @@ def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
     if kind is not None and kind.name is TypeName.TIME:
         return [None if micros is None else _time_text(micros) for micros in column.to_pylist()]
     arrow = column.type
+    if pa.types.is_nested(arrow):
+        return _nested(column)
     if pa.types.is_floating(arrow):
         texts = column.cast(pa.string()).to_pylist()  # of a FLOAT they are shorter than its double
         return [None if text is None else _float(text) for text in texts]
@@ -48,6 +52,24 @@ def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
     if pa.types.is_temporal(arrow):
         return list(column.cast(pa.string()).to_pylist())
     return list(column.to_pylist())
+
+
+def _nested(column: pa.Array) -> list[object]:
+    parts = parts_of(column)
+    children = [json_values(child) for child in parts.children]
+    found: list[object] = []
+    valid = column.is_valid().to_pylist()
+    if parts.lengths is None:
+        names = [item.name for item in column.type]
+        for is_there, *values in zip(valid, *children, strict=True):
+            found.append(dict(zip(names, values, strict=True)) if is_there else None)
+        return found
+    is_map = pa.types.is_map(column.type)
+    for is_there, start, length in zip(valid, parts.starts, parts.lengths, strict=True):
+        cut = [child[start : start + length] for child in children]
+        made = dict(zip(*cut, strict=True)) if is_map else cut[0]
+        found.append(made if is_there else None)
+    return found
 
 
 def typed_values(texts: Sequence[str | None], kind: SqlType) -> Checked:

@@ -78,10 +78,11 @@ def _json_bound(scalar: pa.Scalar) -> int | bool | str:
 
 
 class _ColumnStats:
-    """Null count always; bounds where Delta needs no truncation rule."""
+    """Null count of plain columns; bounds where Delta needs no truncation rule."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.nulls = 0
+        self.counted = not pa.types.is_nested(kind)  # Delta counts in the leaves of these
         self.bounded = any(test(kind) for test in _MIN_MAX_TYPES)
         self.minimum: Any = None
         self.maximum: Any = None
@@ -193,6 +194,6 @@ class ParquetStage:
             "numRecords": self._rows,
             "minValues": {name: s.minimum for name, s in bounded},
             "maxValues": {name: s.maximum for name, s in bounded},
-            "nullCount": {name: s.nulls for name, s in zip(names, self._stats, strict=True)},
+            "nullCount": {n: s.nulls for n, s in zip(names, self._stats, strict=True) if s.counted},
         }
         return StagedFile(self._name, path.stat().st_size, self._rows, json.dumps(stats))

@@ -2,11 +2,15 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from joins.kernels.nested import parts_of
+
+Floats = Callable[[pa.Array], pa.StringArray]
 
 _NULL = "null"
 _TO_ESCAPE = r'["\\\x00-\x1f]'
@@ -20,7 +24,7 @@ def encode_objects(batch: pa.RecordBatch) -> pa.StringArray:
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
     with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.
     Dates and timestamps are SQL text, `2026-11-21` and `2026-11-21 06:07:08.000009`; instants end
-    in `Z`.
+    in `Z`. Structs and maps are objects, lists arrays.
     """
     if batch.num_columns == 0:
         return pa.array(["{}"] * batch.num_rows, pa.string())
@@ -37,9 +41,9 @@ def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
     return pc.binary_join_element_wise(*pieces, pa.scalar(""))
 
 
-def encode_values(column: pa.Array) -> pa.StringArray:
-    """The JSON text of each value of a scalar column."""
-    pieces = _pieces(column)
+def encode_values(column: pa.Array, floats: Floats | None = None) -> pa.StringArray:
+    """The JSON text of each value of a column; `floats` gives that of floating point numbers."""
+    pieces = _pieces(column, floats)
     return pieces[0] if len(pieces) == 1 else join_text(_merged(pieces))
 
 
@@ -56,8 +60,12 @@ def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
     return [*merged, pa.scalar(literal)] if literal else merged
 
 
-def _pieces(column: pa.Array) -> list[str | pa.Array]:
-    """What joined gives the JSON text of each value of a scalar column."""
+def _pieces(column: pa.Array, floats: Floats | None = None) -> list[str | pa.Array]:
+    """What joined gives the JSON text of each value of a column."""
+    if pa.types.is_nested(column.type):
+        return _nested(column, floats)
+    if floats is not None and pa.types.is_floating(column.type):
+        return [floats(column)]
     text, is_quoted = _text(column)
     if not is_quoted:
         return [text if text.null_count == 0 else pc.fill_null(text, _NULL)]
@@ -65,6 +73,27 @@ def _pieces(column: pa.Array) -> list[str | pa.Array]:
         return ['"', text, '"']
     quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
     return [pc.fill_null(quoted, _NULL)]
+
+
+def _nested(column: pa.Array, floats: Floats | None) -> list[str | pa.Array]:
+    """An object of the members of each struct or map, an array of the elements of each list."""
+    parts = parts_of(column)
+    texts = [encode_values(child, floats) for child in parts.children]
+    if parts.lengths is None:
+        pieces: list[str | pa.Array] = []
+        for at, (item, text) in enumerate(zip(column.type, texts, strict=True)):
+            name = json.dumps(item.name, ensure_ascii=False)
+            pieces += [f"{',' if at else '{'}{name}:", text]
+        pieces = [*pieces, "}"]
+    else:
+        is_map = pa.types.is_map(column.type)
+        members = join_text(_merged([texts[0], ":", texts[1]])) if is_map else texts[0]
+        ends = pa.array([0, *np.cumsum(parts.lengths)], pa.int32())
+        inner = pc.binary_join(pa.ListArray.from_arrays(ends, members), ",")
+        pieces = ["{", inner, "}"] if is_map else ["[", inner, "]"]
+    if column.null_count == 0:
+        return pieces
+    return [pc.if_else(column.is_valid(), join_text(_merged(pieces)), _NULL)]
 
 
 def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:

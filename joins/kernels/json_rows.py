@@ -21,7 +21,9 @@ import pyarrow.json as pj
 
 from joins.kernels.casts import Checked, from_text, mask_of, time_from_text
 from joins.kernels.json_lines import lines_of
+from joins.kernels.json_maps import has_map, with_entries
 from joins.kernels.json_screen import Screen
+from joins.kernels.nested import mapped, parts_of
 
 Rows = npt.NDArray[np.int64]
 
@@ -65,10 +67,10 @@ class ParsedRows:
 def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
     """Parse `values` (binary or large binary, nullable), one object each; never raises for data.
 
-    Missing members are NULL and unknown ones are ignored. At the top level numbers are read exactly
-    (DECIMAL from a number or a string), dates and timestamps from their SQL or ISO text, binary
-    from base64, and int64 with the metadata `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Inside structs
-    the types are pyarrow's own: dates are numbers of days, binary is the bytes of the text.
+    Missing members are NULL and unknown ones are ignored. Numbers are read exactly (DECIMAL from a
+    number or a string), dates and timestamps from their SQL or ISO text, binary from base64, and at
+    the top level int64 with the metadata `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read
+    from objects, lists from arrays, maps from objects with any members.
     """
     target = _Rows(schema)
     for start, piece in _pieces(values):
@@ -166,6 +168,8 @@ def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
 def _parse_piece(start: int, piece: pa.Array, target: _Rows) -> None:
     reasons: dict[int, str] = {}
     lines = lines_of(piece, reasons)
+    if any(has_map(item.type) for item in target.schema):
+        lines = with_entries(lines, target.schema, reasons)
     for row, reason in reasons.items():
         target.reasons[start + row] = reason
     if len(reasons) == len(lines):
@@ -181,9 +185,20 @@ def _parse_piece(start: int, piece: pa.Array, target: _Rows) -> None:
 
 def _read_field(item: pa.Field) -> pa.Field:
     """What the JSON reader is asked for: text where we read the text ourselves."""
-    kind = item.type
+    return pa.field(item.name, pa.string() if _is_time(item) else _read_type(item.type))
+
+
+def _read_type(kind: pa.DataType) -> pa.DataType:
+    """Of a map the list of its entries, as `with_entries` has written them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(item.name, _read_type(item.type)) for item in kind])
+    if pa.types.is_map(kind):
+        pair = pa.struct([("key", kind.key_type), ("value", _read_type(kind.item_type))])
+        return pa.list_(pair)
+    if pa.types.is_list(kind):
+        return pa.list_(_read_type(kind.value_type))
     textual = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_binary(kind)
-    return pa.field(item.name, pa.string() if textual or _is_time(item) else kind)
+    return pa.string() if textual else kind
 
 
 def _is_time(item: pa.Field) -> bool:
@@ -278,14 +293,19 @@ def _reason(message: str, line: bytes) -> str:
     changed = _CHANGED.search(message)
     if changed:
         column, expected, found = changed.groups()
-        return f'field "{column}": expected {expected.replace("_", " ")}, found {found}'
+        return f'field "{_dotted(column)}": expected {expected.replace("_", " ")}, found {found}'
     twice = _TWICE.search(message)
     if twice:
-        return f'field "{twice.group(1)}" appears twice'
+        return f'field "{_dotted(twice.group(1))}" appears twice'
     if message.startswith("JSON parse error: "):
         detail = _ROW.sub("", message.removeprefix("JSON parse error: ")).rstrip(".")
         return f"invalid JSON: {detail[:1].lower()}{detail[1:]}"
     return _field_with_number(message, line) + message[:200]
+
+
+def _dotted(path: str) -> str:
+    """A place as users write it; `[]` is any element of a list."""
+    return path.replace("/[]", "[]").replace("/", ".")
 
 
 def _field_with_number(message: str, line: bytes) -> str:
@@ -297,8 +317,23 @@ def _field_with_number(message: str, line: bytes) -> str:
         return ""
     if named is None or not isinstance(members, dict):
         return ""
-    names = [name for name, value in members.items() if value == named.group(1)]
-    return f'field "{names[0]}": ' if names else ""
+    place = _place_of(members, named.group(1))
+    return "" if place is None else f'field "{place}": '
+
+
+def _place_of(value: object, number: str) -> str | None:
+    """Where in a document a number is first, written as text."""
+    pending: list[tuple[str, object]] = [("", value)]
+    while pending:
+        place, found = pending.pop()
+        if found == number:
+            return place
+        if isinstance(found, dict):
+            within = [(f"{place}.{name}".lstrip("."), item) for name, item in found.items()]
+            pending += reversed(within)
+        elif isinstance(found, list):
+            pending += [(f"{place}[]", item) for item in reversed(found)]
+    return None
 
 
 def _convert(batch: pa.RecordBatch, rows: Rows, target: _Rows) -> None:
@@ -309,8 +344,9 @@ def _convert(batch: pa.RecordBatch, rows: Rows, target: _Rows) -> None:
         checked = _typed(source, item)
         columns.append(checked.values)
         for row in np.flatnonzero(checked.failed & ~bad):
-            shown = str(source[int(row)].as_py())[:_SHOWN_CHARACTERS]
-            target.reasons[int(rows[row])] = f'field "{item.name}": "{shown}" is not {_kind(item)}'
+            place, value, wanted = _unfit(source.slice(int(row), 1), item)
+            shown = str(value)[:_SHOWN_CHARACTERS]
+            target.reasons[int(rows[row])] = f'field "{place}": "{shown}" is not {wanted}'
         bad |= checked.failed
     if not columns:
         target.batches.append(batch)
@@ -328,9 +364,41 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
         return time_from_text(source)
     if pa.types.is_floating(item.type):
         return Checked(source, ~mask_of(pc.fill_null(pc.is_finite(source), True)))
+    if pa.types.is_nested(item.type) and not _is_read_as_is(item.type):
+        return mapped(source, item.type, lambda at, child: _typed(child, _child(item, at)))
     if source.type.equals(item.type):
         return Checked(source, np.zeros(len(source), dtype=np.bool_))
     return from_text(source, item.type)
+
+
+def _child(item: pa.Field, at: int) -> pa.Field:
+    """The field of a child, with its name as in messages."""
+    kind = item.type
+    if pa.types.is_struct(kind):
+        return pa.field(f"{item.name}.{kind.field(at).name}", kind.field(at).type)
+    if pa.types.is_map(kind):
+        return pa.field(f"{item.name}[].value", kind.item_type if at else kind.key_type)
+    return pa.field(f"{item.name}[]", kind.value_type)
+
+
+def _is_read_as_is(kind: pa.DataType) -> bool:
+    """Whether the reader gives these values, and nothing of them has to be looked at."""
+    if pa.types.is_map(kind) or pa.types.is_floating(kind):
+        return False
+    if pa.types.is_nested(kind):
+        return all(_is_read_as_is(kind.field(at).type) for at in range(kind.num_fields))
+    return bool(_read_type(kind).equals(kind))
+
+
+def _unfit(source: pa.Array, item: pa.Field) -> tuple[str, object, str]:
+    """Of a column whose only row fails: the place of the first such value, it, what it is not."""
+    if pa.types.is_nested(item.type):
+        parts = parts_of(source, entries=pa.types.is_map(item.type))
+        for at, child in enumerate(parts.children):
+            failed = np.flatnonzero(_typed(child, _child(item, at)).failed)
+            if len(failed):
+                return _unfit(child.slice(int(failed[0]), 1), _child(item, at))
+    return item.name, source[0].as_py(), _kind(item)
 
 
 def _kind(item: pa.Field) -> str:

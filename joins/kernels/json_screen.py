@@ -190,4 +190,6 @@ def _check(kind: pa.DataType) -> _Check | None:
         return _Check("boolean", (bool,))
     if pa.types.is_string(kind):
         return _Check("string", (str,))
+    if pa.types.is_list(kind):
+        return _Check("array", (list,))
     return _Check("object", (dict,)) if pa.types.is_struct(kind) else None

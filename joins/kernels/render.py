@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.conversion import convert
+from joins.kernels.nested import parts_of
 from joins.kernels.row_kinds import signs
 from joins.plan import OutputColumn
 from joins.types import SqlType, TypeName
@@ -23,10 +25,28 @@ def with_text_times(rows: pa.RecordBatch, output: Sequence[OutputColumn]) -> pa.
 
 
 def _text(column: pa.Array) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        return _nested_text(column)
     if pa.types.is_binary(column.type):
         shown = [None if v is None else f"x'{v.hex()}'" for v in column.to_pylist()]
         return pa.array(shown, pa.string())
     return column.cast(pa.string())
+
+
+def _nested_text(column: pa.Array) -> pa.Array:
+    """A ROW as `+I[…]`, an ARRAY as `[…]`, a MAP as `{key=value, …}`."""
+    parts = parts_of(column)
+    texts = [pc.fill_null(_text(child), "null") for child in parts.children]
+    if parts.lengths is None:
+        opening, inner, closing = "+I[", pc.binary_join_element_wise(*texts, ", "), "]"
+    else:
+        is_map = pa.types.is_map(column.type)
+        members = pc.binary_join_element_wise(*texts, "=") if is_map else texts[0]
+        ends = pa.array([0, *np.cumsum(parts.lengths)], pa.int32())
+        inner = pc.binary_join(pa.ListArray.from_arrays(ends, members), ", ")
+        opening, closing = ("{", "}") if is_map else ("[", "]")
+    whole = pc.binary_join_element_wise(opening, inner, closing, "")
+    return pc.if_else(column.is_valid(), whole, pa.scalar(None, pa.string()))
 
 
 def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:

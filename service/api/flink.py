@@ -143,7 +143,11 @@ def _join(time: EventTimeView) -> dict[str, str]:
 def _generators(time: EventTimeView | None, wanted: str) -> dict[int, WatermarkView]:
     """The generators' watermarks of an input by partition; empty without event time."""
     channels = [] if time is None else time.channels
-    return {c.partition: _watermark(c.watermark_ms) for c in channels if c.input == wanted}
+    return {
+        c.partition: _watermark(c.watermark_ms, use_processing_time=c.use_processing_time)
+        for c in channels
+        if c.input == wanted
+    }
 
 
 def _watermark(at_ms: int | None, *, use_processing_time: bool = False) -> WatermarkView:

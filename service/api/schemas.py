@@ -152,6 +152,12 @@ class GeneratorView(_Model):
     input: str
     partition: int
     watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
+    use_processing_time: Annotated[
+        bool, Field(description="It has switched: the clock is the time, for good.")
+    ] = False
+    backlog_end: Annotated[
+        int | None, Field(description="The offset from which on it is in processing time.")
+    ] = None
     status: Annotated[str, Field(description="ACTIVE or IDLE.")]
     aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
     active_at_ms: Annotated[
@@ -222,10 +228,22 @@ class JobSummary(_Model):
     updated_at_ms: int
 
 
+class SinkView(_Model):
+    """Where the rows of one INSERT go."""
+
+    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
+    table: Annotated[str, Field(description="As in the script.")]
+    connector: str
+    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
+
+
 class JobDetail(JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
     sql: Annotated[str, Field(description="The script; secrets are references.")]
+    sinks: Annotated[
+        list[SinkView], Field(description="One for each INSERT, in the order of the script.")
+    ] = []
     warnings: Annotated[
         list[WarningView], Field(description="Of the submission and of the runner.")
     ]

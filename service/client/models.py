@@ -44,6 +44,8 @@ class Generator(_Model):
     input: str
     partition: int
     watermark_ms: int | None = None
+    use_processing_time: bool = False
+    backlog_end: int | None = None
     status: str = "ACTIVE"
     aligned: bool = True
     active_at_ms: int | None = None

@@ -40,6 +40,9 @@ def holds_rows(time: Document | None) -> bool:
 
 def _channel(channel: Document, *, is_needed: bool) -> Condition:
     name, place = "channel-has-watermark", channel["channel"]
+    if channel.get("use_processing_time"):
+        told = f'channel "{place}" is in processing time: nobody waits for it'
+        return Condition(name, place, True, told)
     if channel["status"] == "IDLE":
         told = f'channel "{place}" is idle: the others do not wait for it'
         return Condition(name, place, True, told)

@@ -13,13 +13,13 @@ from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
 from joins.plan import (
     BoundedMode,
-    DatagenSource,
     DeltaSink,
     DeltaTableSource,
     Dimension,
     JoinPlan,
     KafkaSink,
     KafkaSource,
+    ProbeSource,
     StartupMode,
 )
 from service.allowed import check_allowed
@@ -28,6 +28,7 @@ from service.resolution import (
     connection_of,
     internal_kafka,
     output_path,
+    resolve_backlog,
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
@@ -50,26 +51,28 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
         clusters.of(internal_kafka(resolved, settings)).describe("sluice.preflight")
         for dimension in resolved.dimensions:
             _check_dimension(dimension, settings)
-        _check_sink(resolved, settings, clusters)
-        return _with_offsets(plan, resolved.probe.source, clusters)
+        for insert in resolved.inserts:
+            _check_sink(insert, settings, clusters)
+        return _with_offsets(plan, resolved.probe, clusters)
 
 
-def _with_offsets(
-    plan: JoinPlan, resolved: KafkaSource | DatagenSource, clusters: OpenClusters
-) -> JoinPlan:
-    """`plan` with its stream's start and end as offsets; `resolved` knows the stream's password."""
-    held = plan.probe.source
-    if not isinstance(held, KafkaSource) or not isinstance(resolved, KafkaSource):
+def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
+    """`plan` with its stream's start, end and backlog as offsets; `resolved` has its password."""
+    held, source = plan.probe.source, resolved.source
+    if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
-    cluster = clusters.of(resolved.kafka)
-    start = resolve_start_offsets(resolved, cluster)
-    end = resolve_end_offsets(resolved, start, cluster)
+    cluster = clusters.of(source.kafka)
+    start = resolve_start_offsets(source, cluster)
+    end = resolve_end_offsets(source, start, cluster)
+    backlog = resolve_backlog(resolved, cluster)
     held = replace(
         held, startup_mode=StartupMode.SPECIFIC, startup_offsets=tuple(sorted(start.items()))
     )
     if end is not None:
         bounds = tuple(sorted(end.items()))
         held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
+    if backlog is not None:
+        held = replace(held, backlog_offsets=tuple(sorted(backlog.items())))
     return replace(plan, probe=replace(plan.probe, source=held))
 
 
@@ -110,7 +113,7 @@ def _check_delta(plan: JoinPlan, path: Path) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """Who would append to the delta output as it is now; None for other sinks.
+    """Who would append to the delta output of a plan of one INSERT; None for other sinks.
 
     Raises:
         SinkError: nobody can.
@@ -125,7 +128,12 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its output."""
+    """What whoever submits `plan` should know of its outputs."""
+    told = (text for insert in plan.inserts for text in _advice(insert, settings))
+    return tuple(dict.fromkeys(told))
+
+
+def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

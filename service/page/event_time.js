@@ -61,13 +61,14 @@ function inputs(found) {
 function row(channel, nowMs) {
   const { status, aligned, watermark_ms: at, active_at_ms: active } = channel;
   const isIdle = status === "IDLE";
-  const isHolding = !isIdle && at === null;
+  const isClock = Boolean(channel.use_processing_time);
+  const isHolding = !isIdle && !isClock && at === null;
   return h(
     "tr",
     { "data-key": channel.channel },
     cell("Channel", said(channel.channel)),
     cell("Status", plain(status), aligned === false ? ", not aligned" : null),
-    cell("Watermark", h("span", { class: isHolding ? "warn" : null }, instant(at))),
+    cell("Watermark", h("span", { class: isHolding ? "warn" : null }, isClock ? "processing time" : instant(at))),
     cell("Behind the clock", at === null || isBound(at) ? "–" : duration(nowMs - at)),
     cell("Active at", Number.isFinite(active) ? time(active) : "–"),
   );

@@ -9,6 +9,7 @@ from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.join_planner import relations_of
+from service.sql.nested_access import refuse_nested
 from service.sql.scope import MAX_PLAN_NODES, Scope, Typed
 from service.sql.script import Script
 from service.sql.syntax import AggregateNode, GroupBy, Literal, Node, Operation, Reference
@@ -200,6 +201,7 @@ class GroupedPlanner(ExpressionPlanner):
 
     def _result(self, node: AggregateNode, function: AggregateFunction, argument: Typed) -> SqlType:
         if function is AggregateFunction.COUNT:
+            refuse_nested(self._script, (argument,), node.name)
             return BIGINT
         accepted, wanted = _TAKES[function]
         if argument.is_bare_null or argument.type.name not in accepted:
@@ -277,7 +279,9 @@ def _key_value(script: Script, scope: Scope, planner: ExpressionPlanner, node: N
             "GROUP BY has an expression over the bounds of the window",
             hint="Put window_start and window_end themselves there, the expression into SELECT.",
         )
-    return RowPlanner(scope).plan(node)
+    value = RowPlanner(scope).plan(node)
+    refuse_nested(script, (value,), "GROUP BY")
+    return value
 
 
 def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputColumn]) -> None:

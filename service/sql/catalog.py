@@ -85,6 +85,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         if isinstance(column, PhysicalColumn)
     )
     _check_key(script, node, [field.name for field in fields])
+    _check_no_nested_key(script, node.name, fields, key)
     inline = secrets.take(node.name.text, values)
     connector = build_connector(connector_name, values, fields)
     if isinstance(connector, KafkaSink):
@@ -162,6 +163,19 @@ def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
             )
 
 
+def _check_no_nested_key(
+    script: Script, table: Name, fields: tuple[Field, ...], key: tuple[str, ...]
+) -> None:
+    for field in fields:
+        if field.name in key and field.type.is_nested:
+            raise script.error(
+                table.at,
+                f'column "{field.name}" of the primary key is {type_text(field.type)[:200]}',
+                hint="A key is of scalar columns: give the value that identifies the row a column "
+                "of its own.",
+            )
+
+
 def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
     if not isinstance(connector, KafkaTable):
         raise script.error(
@@ -206,6 +220,13 @@ def check_dimension(script: Script, table: Table) -> None:
                 f'computed column "{column.name.text}" of a {table.connector_name} table is not '
                 "supported",
                 hint="Write its expression into the select list.",
+            )
+        if isinstance(column, PhysicalColumn) and column.type.type.is_nested:
+            raise script.error(
+                column.type.at,
+                f'column "{column.name.text}" of {table.connector_name} table "{table.name}" is '
+                f"{column.type.type.name}, which a dimension cannot have",
+                hint="Leave the column out; ROW, ARRAY and MAP are read from the stream only.",
             )
         if column.name.text in _CHANGELOG_COLUMNS:
             raise script.error(

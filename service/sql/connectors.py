@@ -213,6 +213,13 @@ def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, .
             given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
         )
     names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
+    for field in fields:
+        if field.name in names and field.type.is_nested:
+            raise values.error(
+                "key.fields",
+                f'key.fields names "{field.name}", which is {field.type.name}',
+                hint="Name scalar columns; give the value of the key a column of its own.",
+            )
     known = [field.name for field in fields]
     for name in names:
         if name not in known or names.count(name) > 1:

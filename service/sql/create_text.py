@@ -1,5 +1,6 @@
 """Tables and views as the statements that declare them; no credential is shown."""
 
+from joins.types import nested_text
 from service.sql.catalog import Table
 from service.sql.script import Script
 from service.sql.syntax import (
@@ -68,6 +69,9 @@ def _column(script: Script, column: ColumnNode) -> str:
 
 def _type(node: TypeNode) -> str:
     """The type as declared: CHAR and VARCHAR keep their length."""
+    if node.parts:
+        texts = iter([_type(part) for part in node.parts])
+        return nested_text(node.type, lambda _: next(texts))
     if node.length is None:
         return type_text(node.type)
     fixed, varying = ("CHAR", "VARCHAR") if node.type == STRING else ("BINARY", "VARBINARY")

@@ -34,6 +34,16 @@ def waiting_lines(plan: JoinPlan) -> Iterator[str]:
         newest = [d.name for d in plan.dimensions if d.watermark is None]
         if newest:
             yield f"NEWEST rows of {', '.join(newest)}, which has no WATERMARK"
+        if probe.watermark is not None and probe.watermark.after_backlog:
+            yield _switched(plan)
+
+
+def _switched(plan: JoinPlan) -> str:
+    """What becomes of waiting where the backlog ends."""
+    held = [d.name for d in plan.dimensions if d.watermark is not None]
+    if held:
+        return f"WAIT for {', '.join(held)} behind the backlog, too: its WATERMARK goes on"
+    return "JOIN at once behind the backlog: nothing waits, nothing is late"
 
 
 def late_lines(plan: JoinPlan) -> Iterator[str]:
@@ -43,6 +53,8 @@ def late_lines(plan: JoinPlan) -> Iterator[str]:
         return
     if plan.window is not None and plan.window.time is not None:
         yield f"EMIT windows when the watermark has reached their end{_lateness(plan.window)}"
+        if probe.watermark.after_backlog:
+            yield "EMIT windows behind the backlog when the clock has reached their end"
     late = "the job's own table" if probe.late_records_path is None else probe.late_records_path
     yield f"LATE records INTO {late}"
 
@@ -93,6 +105,8 @@ def _watermark(watermark: WatermarkSpec) -> str:
         parts.append("on-event")
     if watermark.idle_timeout_ms is not None:
         parts.append(f"idle after {watermark.idle_timeout_ms} ms")
+    if watermark.after_backlog:
+        parts.append("processing time behind its backlog")
     if watermark.max_future_ms != DEFAULT_MAX_FUTURE_MS:
         parts.append(f"at most {watermark.max_future_ms} ms ahead of the clock")
     return ", ".join(parts)

@@ -18,7 +18,7 @@ from service.sql.syntax import (
     Operation,
     Reference,
 )
-from service.sql.type_parser import parse_type
+from service.sql.type_parser import MAX_TYPE_DEPTH, parse_type
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = 1, 2, 3, 4, 5, 6, 7
 _BINARY = {
@@ -35,9 +35,8 @@ _BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DAT
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "ROW": ("ROW", "Select the fields as columns of their own."),
-    "ARRAY": ("ARRAY", "Select the elements as columns of their own."),
-    "MAP": ("MAP", "Select the values as columns of their own."),
+    "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
+    "MAP": ("a value made by MAP", "Select the values as columns of their own, or in a ROW(a, b)."),
 }
 
 
@@ -144,6 +143,24 @@ class ExpressionParser:
         )
 
     def _prefix(self) -> Node:
+        """An operand with the `[index]` and `.field` behind it."""
+        node = self._operand()
+        cursor = self._cursor
+        while not isinstance(node, Literal):
+            at = cursor.at
+            if cursor.accept_symbol("["):
+                index = self.parse()
+                cursor.expect_symbol("]", hint="Write array[1] or map['key'].")
+                node = self._operation("[]", (node, index), at)
+            elif cursor.accept_symbol("."):
+                field = cursor.name("a field name")
+                name = Literal(LiteralKind.STRING, field.text, field.at)
+                node = self._operation(".", (node, name), at)
+            else:
+                break
+        return node
+
+    def _operand(self) -> Node:
         cursor, token = self._cursor, self._cursor.token
         if cursor.accept_symbol("("):
             return self._parenthesis()
@@ -182,8 +199,7 @@ class ExpressionParser:
         cursor, token = self._cursor, self._cursor.token
         word = token.text.upper()
         if word in _UNSUPPORTED_WORDS and not self._is_plain_name():
-            what, hint = _UNSUPPORTED_WORDS[word]
-            raise cursor.script.error(token.start, f"{what} is not supported", hint=hint)
+            return self._array(word)
         if word == "NOT":
             cursor.advance()
             return self._operation("NOT", (self.parse(_NOT),), token.start)
@@ -206,6 +222,16 @@ class ExpressionParser:
             return self._operation(word, (), token.start)
         return self._reference()
 
+    def _array(self, word: str) -> Node:
+        """`ARRAY[a, b]`; what else begins with such a word is refused."""
+        cursor, at = self._cursor, self._cursor.at
+        if word != "ARRAY" or cursor.ahead(1).text != "[":
+            what, hint = _UNSUPPORTED_WORDS[word]
+            raise cursor.script.error(at, f"{what} is not supported", hint=hint)
+        cursor.advance()
+        cursor.advance()
+        return self._operation(word, self._arguments("]"), at)
+
     def _is_plain_name(self) -> bool:
         """Whether a word such as `row` is a column here: nothing that opens a value follows."""
         follows = self._cursor.ahead(1)
@@ -218,11 +244,11 @@ class ExpressionParser:
         parts: list[Name] = [cursor.name("an expression")]
         while cursor.accept_symbol("."):
             parts.append(cursor.name("a column name"))
-        if len(parts) > 2:
+        if len(parts) > MAX_TYPE_DEPTH + 1:
             raise cursor.script.error(
                 at,
-                "a column has at most one qualifier",
-                hint="Write alias.column; nested fields and catalogs are not supported.",
+                f"a name has more than {MAX_TYPE_DEPTH + 1} parts",
+                hint="Write alias.column, and the fields of a ROW behind it.",
             )
         return Reference(tuple(parts), at)
 
@@ -244,12 +270,12 @@ class ExpressionParser:
         refuse_over(cursor)
         return self._operation(word, arguments, at)
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _arguments(self, closing: str = ")") -> tuple[Node, ...]:
         """The rest of `(a, b, …)` after its opening parenthesis."""
         arguments = [self.parse()]
         while self._cursor.accept_symbol(","):
             arguments.append(self.parse())
-        self._cursor.expect_symbol(")", hint="Separate arguments by commas and close the list.")
+        self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")
         return tuple(arguments)
 
     def _case(self, at: int) -> Node:

@@ -10,12 +10,14 @@ from service.sql.argument_rules import check_count, check_literals, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
+from service.sql.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
 from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
 from service.sql.syntax import (
     AggregateNode,
     CaseNode,
     CastNode,
     Literal,
+    LiteralKind,
     Node,
     Operation,
     Reference,
@@ -55,7 +57,7 @@ class ExpressionPlanner:
             SqlError: a name is unknown or types do not fit.
         """
         if isinstance(node, Reference):
-            return self._scope.typed(*self._scope.resolve(node), node.at)
+            return self._reference(node)
         if isinstance(node, Literal):
             return typed_literal(self._script, node)
         if isinstance(node, CastNode):
@@ -65,6 +67,15 @@ class ExpressionPlanner:
         if isinstance(node, AggregateNode):
             return self.aggregate(node)
         return self._operation(node)
+
+    def _reference(self, node: Reference) -> Typed:
+        relation, column, fields = self._scope.located(node)
+        typed = self._scope.typed(relation, column, node.at)
+        for name in fields:
+            typed = field_of(
+                self, self._script, typed, Literal(LiteralKind.STRING, name.text, name.at)
+            )
+        return typed
 
     def aggregate(self, node: AggregateNode) -> Typed:
         """The value of an aggregate, which only windows have.
@@ -104,7 +115,9 @@ class ExpressionPlanner:
             return self.cast(value, target)
         have, want = type_text(value.type), type_text(target)
         hint = f"Write CAST(… AS {want})."
-        if not is_explicit(value.type, target):
+        if value.type.is_nested and not target.is_nested:
+            hint = PARTS_HINT
+        elif not is_explicit(value.type, target):
             hint = f"There is no cast from {have} to {want}; change the column's type."
         raise self._script.error(value.at, f"{what} is {have}, expected {want}", hint=hint)
 
@@ -138,13 +151,14 @@ class ExpressionPlanner:
 
     def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
         """`left` and `right` in their common type, compared."""
-        typed = self.call(name, self._common((left, right), at, f'"{name}"'), BOOLEAN, at)
+        refuse_nested(self._script, (left, right), f'"{name}"')
+        typed = self.call(name, self.common((left, right), at, f'"{name}"'), BOOLEAN, at)
         return replace(typed, nullable=False) if "DISTINCT" in name else typed
 
     def _made(
         self, expression: Expression, nullable: bool, at: int, parts: Sequence[Typed]
     ) -> Typed:
-        size = 1 + sum(part.size for part in parts)
+        size = expression.type.size + sum(part.size for part in parts)
         depth = 1 + max((part.depth for part in parts), default=0)
         if size > MAX_PLAN_NODES or depth > MAX_PLAN_DEPTH:
             raise self._script.error(
@@ -163,7 +177,9 @@ class ExpressionPlanner:
             raise self._script.error(
                 node.at,
                 f"cannot cast {type_text(operand.type)} to {type_text(target)}",
-                hint="Cast to STRING first, or choose another type.",
+                hint=PARTS_HINT
+                if operand.type.is_nested
+                else "Cast to STRING first, or choose another type.",
             )
         return self._sized(self.cast(operand, target, safe=node.safe), node.type)
 
@@ -197,7 +213,7 @@ class ExpressionPlanner:
 
     def searched(self, conditions: list[Typed], values: list[Typed], at: int) -> Typed:
         """CASE of planned parts; one value more than conditions is ELSE."""
-        cast = self._common(values, at, "CASE")
+        cast = self.common(values, at, "CASE")
         pairs = tuple((c.expression, v.expression) for c, v in zip(conditions, cast, strict=False))
         otherwise = cast[-1].expression if len(cast) > len(conditions) else None
         nullable = otherwise is None or any(value.nullable for value in cast)
@@ -217,6 +233,9 @@ class ExpressionPlanner:
         rewrite = _REWRITES.get(node.name)
         if rewrite is not None:
             return rewrite(self, node)
+        nested = NESTED.get(node.name)
+        if nested is not None:
+            return nested(self, self._script, node)
         function = FUNCTIONS.get(node.name)
         if function is None:
             raise self._unknown_function(node)
@@ -247,7 +266,7 @@ class ExpressionPlanner:
                 self.cast(right, as_decimal(right.type)),
             )
         else:
-            operands = tuple(self._common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
+            operands = tuple(self.common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
         typed = self.call(name, operands, result, node.at)
         is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
         return self.cast(typed, right.type) if is_whole else typed
@@ -290,7 +309,8 @@ class ExpressionPlanner:
     def _nullif(self, node: Operation) -> Typed:
         check_count(self._script, node, 2, 2)
         left, right = (self.plan(argument) for argument in node.arguments)
-        both = self._common((left, right), node.at, "NULLIF")
+        refuse_nested(self._script, (left, right), "NULLIF")
+        both = self.common((left, right), node.at, "NULLIF")
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
 
@@ -311,7 +331,9 @@ class ExpressionPlanner:
         check_count(self._script, node, len(function.takes) - function.optional, most)
         arguments = [self.plan(argument) for argument in node.arguments]
         if function.common:
-            arguments = self._common(arguments, node.at, node.name)
+            if function.call != "COALESCE":
+                refuse_nested(self._script, arguments, node.name)
+            arguments = self.common(arguments, node.at, node.name)
         else:
             arguments = [
                 self._argument(node, argument, function.takes[min(i, len(function.takes) - 1)])
@@ -349,7 +371,7 @@ class ExpressionPlanner:
         swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
         return self._operation(swapped)
 
-    def _common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
         """All values in their common type; bare NULLs take it, text literals become times."""
         types = [value.type for value in values if not value.is_bare_null]
         times = {sql_type for sql_type in types if sql_type.name in TEMPORAL}

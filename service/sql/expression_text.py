@@ -12,6 +12,7 @@ _INFIX = frozenset(
         *["+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "LIKE"],
     )
 )
+_PARTS = frozenset((".", "[]"))
 _POSTFIX = frozenset(("IS NULL", "IS NOT NULL"))
 
 
@@ -59,11 +60,23 @@ def _call(call: Call) -> str:
         return f"({arguments[0]} {interval})"
     if call.function in _INFIX and len(arguments) == 2:
         text = f"({arguments[0]} {call.function} {arguments[1]})"
+    elif call.function in _PARTS:
+        text = _part(call.function, arguments[0], call.arguments[1], arguments[1])
+    elif call.function == "ARRAY":
+        text = f"ARRAY[{', '.join(arguments)}]"
     elif call.function in _POSTFIX:
         text = f"({arguments[0]} {call.function})"
     else:
         text = f"{call.function}({', '.join(arguments)})"
     return f"{text}:{call.type}" if call.type.name is TypeName.DECIMAL else text
+
+
+def _part(function: str, whole: str, named: Expression, text: str) -> str:
+    """A field of a ROW, or an element."""
+    if function == "[]":
+        return f"{whole}[{text}]"
+    assert isinstance(named, Constant), "a field is known when the script is planned"
+    return f"{whole}.{named.value}"
 
 
 def _interval(call: Call) -> str | None:

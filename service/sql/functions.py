@@ -174,14 +174,14 @@ CALLS = (
     frozenset(function.call for function in FUNCTIONS.values())
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF", "ADD_MONTHS"}
+    | {"NULLIF", "ADD_MONTHS", ".", "[]", "CARDINALITY", "ROW", "ARRAY"}
 )
 NAMES = tuple(
     sorted(
         {name for name in FUNCTIONS if name[0].isalpha() and " " not in name}
         - {"AND", "OR", "NOT", "IN", "LIKE", "NEG"}
         | {"IF", "INSTR", "NULLIF", "MOD", "PROCTIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"}
-        | {"CASE", "CAST", "TRY_CAST", "EXTRACT"}
+        | {"CARDINALITY", "CASE", "CAST", "TRY_CAST", "EXTRACT"}
     )
 )
 REFUSED: dict[str, str] = {

@@ -8,6 +8,7 @@ from joins.plan import DimensionJoin, KeyPair
 from joins.types import SqlType, TypeName
 from service.sql.errors import SqlError
 from service.sql.expression_planner import ExpressionPlanner
+from service.sql.nested_access import refuse_nested
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
 from service.sql.syntax import (
     AggregateNode,
@@ -102,13 +103,14 @@ class JoinPlanner:
     def _own_column(self, node: Node) -> ScopeColumn | None:
         if not isinstance(node, Reference):
             return None
-        relation, column = self.scope.resolve(node)
-        return table_column(column) if relation is self.dimension else None
+        relation, column, fields = self.scope.located(node)
+        return table_column(column) if relation is self.dimension and not fields else None
 
     def _pair(
         self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn, *, null_safe: bool
     ) -> KeyPair:
         source, target = probe.type, column.type
+        refuse_nested(self.scope.script, (probe,), f'key "{self.dimension.alias}.{column.name}"')
         if is_lossless(source, target) or (
             target.name in APPROXIMATE and is_implicit(source, target)
         ):
@@ -180,11 +182,10 @@ def is_key(scope: Scope, node: Node) -> bool:
 
 def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
     """The one relation that a reference can mean, if there is one."""
-    *qualifier, name = reference.parts
-    if qualifier:
-        found = [r for r in scope.relations if r.alias == qualifier[0].text]
-    else:
-        found = [r for r in scope.relations if r.column(name.text) is not None]
+    first, *more = reference.parts
+    found = [r for r in scope.relations if more and r.alias == first.text]
+    if not found:
+        found = [r for r in scope.relations if r.column(first.text) is not None]
     return found[0] if len(found) == 1 else None
 
 

@@ -34,6 +34,11 @@ _EXPLAINED = (
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (r"topic-pattern", "Name one topic with 'topic'."),
+    (
+        r"scan\.watermark\.use-processing-time",
+        "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
+        "it is copied.",
+    ),
 )
 _MEMORY_UNITS = {
     unit: 1 << shift

@@ -55,6 +55,8 @@ _LOOKUP = Option(
 EMIT_STRATEGY = "scan.watermark.emit.strategy"
 IDLE_TIMEOUT = "scan.watermark.idle-timeout"
 MAX_FUTURE = "scan.watermark.max-future"
+USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
+AFTER_BACKLOG = "after-backlog"
 LATE_RECORDS = "late-records.path"
 _PATH = (
     r"(?:file://(?=/))?/?"
@@ -264,6 +266,13 @@ _KAFKA = (
     _GUARANTEE,
     *_CLIENT,
     *_WATERMARK,
+    Option(
+        USE_PROCESSING_TIME,
+        "Whether the stream goes on in processing time behind what was in it at submission.",
+        OptionType.CHOICE,
+        default="never",
+        choices=("never", AFTER_BACKLOG),
+    ),
 )
 _UPSERT_KAFKA = (
     *_TOPIC,

@@ -61,14 +61,16 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
 def with_watermark(session: Session, probe: ProbeSource, base: Base, extent: Extent) -> ProbeSource:
     """`probe` with the watermark of its table, which the job waits for.
 
-    Its late records go to a table of the user's, but not those of a preview.
+    Its late records go to a table of the user's, but not those of a preview. In a job that must end
+    the stream has an end, so it does not switch to processing time.
     """
     watermark = base.table.watermark
     assert watermark is not None, "a column is a rowtime by its WATERMARK FOR"
     relation = relation_of(session.script, base.table, base.alias, base.alias)
+    spec = watermark.spec(session.script, relation, session.settings)
     return replace(
         probe,
-        watermark=watermark.spec(session.script, relation, session.settings),
+        watermark=spec if extent is Extent.STREAMING else replace(spec, after_backlog=False),
         late_records_path=None if extent is Extent.PREVIEW else watermark.late_records_path,
     )
 

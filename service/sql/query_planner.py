@@ -343,7 +343,7 @@ def _without_time(relation: ScopeRelation) -> ScopeRelation:
 def _name_and_time(scope: Scope, node: Node) -> tuple[str, TimeAttribute | None]:
     """The name that an expression gives its column, and the time attribute that it is."""
     if isinstance(node, Reference):
-        _, column = scope.resolve(node)
-        return column.name, column.time
+        _, column, fields = scope.located(node)
+        return (fields[-1].text, None) if fields else (column.name, column.time)
     is_now = isinstance(node, Operation) and node.name == "PROCTIME"
     return "", TimeAttribute.PROCESSING if is_now else None

@@ -91,15 +91,40 @@ class Scope:
         """The reference to a column that was found."""
         if column.value is not None:
             return replace(column.value, nullable=column.nullable, at=at)
-        return Typed(PlanColumn(relation.source, column.name, column.type), column.nullable, at)
+        expression = PlanColumn(relation.source, column.name, column.type)
+        return Typed(expression, column.nullable, at, column.type.size)
 
     def resolve(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn]:
         """The column that a reference means.
 
         Raises:
+            SqlError: there is no such column, or several, or the reference is a field of one.
+        """
+        relation, column, fields = self.located(reference)
+        if fields:
+            raise self.script.error(
+                fields[0].at,
+                f'"{fields[0].text}" is a field of column "{column.name}", expected a column',
+                hint="Declare a computed column with the field in CREATE TABLE, and name it here.",
+            )
+        return relation, column
+
+    def located(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn, tuple[Name, ...]]:
+        """The column that a reference begins with, and the names of the fields behind it.
+
+        A first name that is an alias is one, also where there is a column of that name.
+
+        Raises:
             SqlError: there is no such column, or several.
         """
-        *qualifier, name = reference.parts
+        first, *more = reference.parts
+        if more and any(relation.alias == first.text for relation in self.relations):
+            return (*self._column((first,), more[0]), tuple(more[1:]))
+        if more and all(r.column(first.text) is None for r in self.relations):
+            self.relation(first)  # which refuses a name that is neither
+        return (*self._column((), first), tuple(more))
+
+    def _column(self, qualifier: tuple[Name, ...], name: Name) -> tuple[ScopeRelation, ScopeColumn]:
         relations = (self.relation(qualifier[0]),) if qualifier else self.relations
         found = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
         if len(found) > 1:

@@ -71,12 +71,14 @@ class TypeNode:
     Attributes:
         length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
         fixed: CHAR and BINARY pad to their length.
+        parts: of a nested type, in the order of its members.
     """
 
     type: SqlType
     at: int
     length: int | None = None
     fixed: bool = False
+    parts: tuple[TypeNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

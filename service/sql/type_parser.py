@@ -1,12 +1,13 @@
-"""Types as Flink writes them."""
+"""Types as Flink writes them: scalar ones, and ROW, ARRAY and MAP of others."""
 
 from collections.abc import Callable
 
-from joins.types import SqlType, TypeName
+from joins.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import Kind
-from service.sql.errors import suggestion
+from service.sql.errors import SqlError, suggestion
 from service.sql.syntax import TypeNode
+from service.sql.type_rules import type_text
 
 MAX_PRECISION = 38
 MAX_LENGTH = 2**31 - 1
@@ -28,20 +29,50 @@ _SIZED = {
     "BINARY": (TypeName.BYTES, True),
     "VARBINARY": (TypeName.BYTES, False),
 }
-_LATER = ("ARRAY", "MAP", "MULTISET", "ROW", "RAW", "INTERVAL", "VARIANT", "STRUCTURED")
+_LATER = ("MULTISET", "RAW", "INTERVAL", "VARIANT", "STRUCTURED")
+MAX_TYPE_DEPTH = 16
+MAX_TYPE_SIZE = 1_000
+_FORMS = {
+    "ROW": "Write ROW<name TYPE, …>.",
+    "ARRAY": "Write ARRAY<TYPE>.",
+    "MAP": "Write MAP<STRING, TYPE>.",
+}
 
-_NESTED = dict.fromkeys(
-    ("ROW", "ARRAY", "MAP", "MULTISET"),
-    "Use flat columns; nested data is read as STRING only where the producer writes it as text.",
-)
 
-
-def parse_type(cursor: TokenCursor) -> TypeNode:
-    """Read a type.
+def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
+    """Read a type, which stands `depth` levels deep in another one.
 
     Raises:
         SqlError: it is not a type, or not one that Sluice carries.
     """
+    at = cursor.at
+    if depth > MAX_TYPE_DEPTH:
+        raise _too_deep(cursor, at)
+    found = _plain(cursor, depth)
+    while cursor.at_words("ARRAY"):
+        cursor.advance()
+        found = _array(cursor, at, found, nullable=True)
+    if found.type.depth > MAX_TYPE_DEPTH:
+        raise _too_deep(cursor, at)
+    if found.type.size > MAX_TYPE_SIZE:
+        raise cursor.script.error(
+            at,
+            f"the type has more than {MAX_TYPE_SIZE:,} parts",
+            hint="Declare the fields that the job reads only; others are ignored.",
+        )
+    return found
+
+
+def _too_deep(cursor: TokenCursor, at: int) -> SqlError:
+    return cursor.script.error(
+        at,
+        f"the type is nested more than {MAX_TYPE_DEPTH} levels deep",
+        hint="Declare what lies deeper as STRING, if the producer writes it as text.",
+    )
+
+
+def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
+    """A type without a suffix."""
     token = cursor.token
     word = token.text.upper() if token.kind is Kind.WORD else ""
     if word in _SIMPLE:
@@ -55,16 +86,95 @@ def parse_type(cursor: TokenCursor) -> TypeNode:
     if word in _PARSERS:
         cursor.advance()
         return TypeNode(_PARSERS[word](cursor), token.start)
+    if word in _FORMS:
+        cursor.advance()
+        return _nested(cursor, word, token.start, depth)
     if word in _LATER:
         raise cursor.script.error(
             token.start,
             f"type {word} is not supported",
-            hint=_NESTED.get(word, "Use scalar columns."),
+            hint="Use scalar columns, or ROW, ARRAY and MAP of them.",
         )
-    known = (*_SIMPLE, *_SIZED, *_PARSERS)
+    known = (*_SIMPLE, *_SIZED, *_PARSERS, *_FORMS)
     raise cursor.unexpected(
         "a type", hint=suggestion(token.text, known, "Types are " + ", ".join(known) + ".")
     )
+
+
+def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
+    """The rest of ROW<…>, ROW(…), ARRAY<…> or MAP<…>."""
+    closing = ">"
+    if word == "ROW" and cursor.accept_symbol("("):
+        closing = ")"
+    else:
+        cursor.expect_symbol("<", hint=_FORMS[word])
+    if word == "ROW":
+        made = _row(cursor, at, depth)
+    elif word == "ARRAY":
+        element, nullable = _part(cursor, depth)
+        made = _array(cursor, at, element, nullable=nullable)
+    else:
+        made = _map(cursor, at, depth)
+    cursor.expect_symbol(closing, hint=_FORMS[word])
+    return made
+
+
+def _part(cursor: TokenCursor, depth: int) -> tuple[TypeNode, bool]:
+    """A part's type and whether it may be NULL."""
+    node = parse_type(cursor, depth + 1)
+    if node.type.name is TypeName.TIME:
+        raise _time_inside(cursor, node)
+    if cursor.accept_words("NOT", "NULL"):
+        return node, False
+    cursor.accept_words("NULL")
+    return node, True
+
+
+def _time_inside(cursor: TokenCursor, node: TypeNode) -> SqlError:
+    return cursor.script.error(
+        node.at,
+        "TIME inside of a nested type is not supported",
+        hint="Declare it as STRING and cast it: CAST(payload.at AS TIME).",
+    )
+
+
+def _row(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
+    members: list[Member] = []
+    parts: list[TypeNode] = []
+    while True:
+        name = cursor.name("a field name")
+        if any(name.text == member.name for member in members):
+            raise cursor.script.error(
+                name.at,
+                f'field "{name.text}" of the ROW comes twice',
+                hint="Rename one of the two.",
+            )
+        node, nullable = _part(cursor, depth)
+        if cursor.token.kind is Kind.STRING:  # a comment
+            cursor.advance()
+        members.append(Member(name.text, node.type, nullable))
+        parts.append(node)
+        if not cursor.accept_symbol(","):
+            return TypeNode(row_type(*members), at, parts=tuple(parts))
+
+
+def _array(cursor: TokenCursor, at: int, element: TypeNode, *, nullable: bool) -> TypeNode:
+    if element.type.name is TypeName.TIME:
+        raise _time_inside(cursor, element)
+    return TypeNode(array_type(element.type, nullable=nullable), at, parts=(element,))
+
+
+def _map(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
+    key, _ = _part(cursor, depth)
+    if key.type.name is not TypeName.STRING:
+        raise cursor.script.error(
+            key.at,
+            f"the keys of a MAP are {type_text(key.type)}, expected STRING",
+            hint="Write MAP<STRING, TYPE>: the members of a JSON object have texts as names.",
+        )
+    cursor.expect_symbol(",", hint=_FORMS["MAP"])
+    value, nullable = _part(cursor, depth)
+    return TypeNode(map_type(value.type, nullable=nullable), at, parts=(key, value))
 
 
 def _double(cursor: TokenCursor) -> SqlType:

@@ -3,9 +3,9 @@
 Source: Flink's LogicalTypeMerging (decimal results) and LogicalTypeCasts (casts).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from joins.types import SqlType, TypeName
+from joins.types import NESTED, SqlType, TypeName, nested_text
 
 MAX_PRECISION = 38
 MIN_KEPT_SCALE = 6
@@ -37,7 +37,7 @@ BYTES = SqlType(TypeName.BYTES)
 PROCTIME = SqlType(TypeName.TIMESTAMP_LTZ, 3)
 
 _EXPLICIT: dict[TypeName, frozenset[TypeName]] = {
-    TypeName.STRING: frozenset(TypeName),
+    TypeName.STRING: frozenset(TypeName) - NESTED,
     TypeName.BYTES: frozenset((TypeName.STRING, TypeName.BYTES)),
     TypeName.BOOLEAN: INTEGERS | {TypeName.STRING, TypeName.BOOLEAN},
     TypeName.DATE: INSTANTS | {TypeName.STRING, TypeName.DATE},
@@ -52,7 +52,7 @@ def type_text(sql_type: SqlType) -> str:
     """The type as a user writes it, with its precision."""
     if sql_type.name in (TypeName.TIME, TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
         return f"{sql_type.name.value}({sql_type.precision})"
-    return str(sql_type)
+    return nested_text(sql_type, type_text) if sql_type.is_nested else str(sql_type)
 
 
 def as_decimal(sql_type: SqlType) -> SqlType:
@@ -79,6 +79,8 @@ def _common_of_two(left: SqlType, right: SqlType) -> SqlType | None:
     names = {left.name, right.name}
     if names <= NUMERIC:
         return _common_number(left, right)
+    if names & NESTED:
+        return None
     if len(names) == 1:
         return SqlType(left.name, max(left.precision, right.precision))
     if names == {TypeName.DATE, TypeName.TIMESTAMP}:
@@ -135,6 +137,8 @@ def rounded_type(operand: SqlType, digits: int) -> SqlType:
 
 def is_implicit(source: SqlType, target: SqlType) -> bool:
     """Whether a value of `source` may be written to a column of `target` without a CAST."""
+    if source.is_nested or target.is_nested:
+        return _is_by_parts(source, target, is_implicit)
     if source.name is target.name:
         return True
     if target.name is TypeName.DECIMAL:
@@ -152,9 +156,20 @@ def is_implicit(source: SqlType, target: SqlType) -> bool:
 
 def is_explicit(source: SqlType, target: SqlType) -> bool:
     """Whether CAST from `source` to `target` has a meaning."""
+    if source.is_nested or target.is_nested:
+        return _is_by_parts(source, target, is_explicit)
     if target.name in NUMERIC:
         return source.name in _TO_NUMBER
     return source.name in _EXPLICIT[target.name]
+
+
+def _is_by_parts(
+    source: SqlType, target: SqlType, rule: Callable[[SqlType, SqlType], bool]
+) -> bool:
+    """Whether `rule` holds for all parts of two nested types: those of a ROW by their places."""
+    if source.name is not target.name or len(source.members) != len(target.members):
+        return False
+    return all(rule(a.type, b.type) for a, b in zip(source.members, target.members, strict=True))
 
 
 def is_lossless(source: SqlType, target: SqlType) -> bool:

@@ -8,14 +8,21 @@ from joins.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
 from service.sql.errors import SqlError, suggestion
 from service.sql.expression_planner import ExpressionPlanner
 from service.sql.option_values import OptionValues, duration_ms
-from service.sql.options import EMIT_STRATEGY, IDLE_TIMEOUT, LATE_RECORDS, MAX_FUTURE
+from service.sql.options import (
+    AFTER_BACKLOG,
+    EMIT_STRATEGY,
+    IDLE_TIMEOUT,
+    LATE_RECORDS,
+    MAX_FUTURE,
+    USE_PROCESSING_TIME,
+)
 from service.sql.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
 from service.sql.script import Script
 from service.sql.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.syntax import CreateTable, WatermarkNode
 from service.sql.type_rules import INSTANTS, type_text
 
-_KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS)
+_KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
 _DIMENSIONS = ("mysql-cdc", "delta")
 
 
@@ -26,6 +33,7 @@ class TableWatermark:
     Attributes:
         idle_timeout_ms: of the table's option, 0 for never; None leaves it to the setting.
         late_records_path: where the late records of a stream go, None for the job's own table.
+        after_backlog: the stream goes on in processing time where its backlog ends.
     """
 
     node: WatermarkNode
@@ -33,6 +41,7 @@ class TableWatermark:
     idle_timeout_ms: int | None = None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     late_records_path: str | None = None
+    after_backlog: bool = False
 
     def spec(
         self, script: Script, relation: ScopeRelation, settings: Mapping[str, str]
@@ -47,6 +56,7 @@ class TableWatermark:
             on_event=self.on_event,
             idle_timeout_ms=idle_ms or None,
             max_future_ms=self.max_future_ms,
+            after_backlog=self.after_backlog,
         )
 
 
@@ -89,7 +99,27 @@ def _with_options(found: TableWatermark, values: OptionValues) -> TableWatermark
         idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
         max_future_ms=found.max_future_ms if most_ms is None else most_ms,
         late_records_path=values.text(LATE_RECORDS) if LATE_RECORDS in values.nodes else None,
+        after_backlog=_is_after_backlog(values),
     )
+
+
+def _is_after_backlog(values: OptionValues) -> bool:
+    """Whether the table switches to processing time.
+
+    Raises:
+        SqlError: it has an end, too.
+    """
+    if USE_PROCESSING_TIME not in values.nodes:
+        return False
+    if values.text(USE_PROCESSING_TIME) != AFTER_BACKLOG:
+        return False
+    if values.text("scan.bounded.mode") != "unbounded":
+        raise values.error(
+            USE_PROCESSING_TIME,
+            f'option "{USE_PROCESSING_TIME}" has no effect on a stream that ends',
+            hint="Remove it, or scan.bounded.mode: the end of a stream releases what waits.",
+        )
+    return True
 
 
 def _expression(script: Script, node: WatermarkNode, relation: ScopeRelation) -> Typed:

@@ -7,6 +7,7 @@ next record. Each example is a bounded job of its own; two run at a time.
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -450,3 +451,65 @@ def test_a_record_waits_for_the_version_of_its_time_and_meets_the_newest_row_wit
         assert rows == [(1, None, "ann"), (3, 110, "ann"), (2, 120, "anna"), (4, 110, "anna")]
         (too_late,) = side_output(rig, late)
         assert (too_late["id"], too_late["told"]["reason"]) == (5, "join")
+
+
+# Processing time behind a backlog
+# --------------------------------------------------------------------------------------------------
+
+
+def counts_script(rig: Rig, schema: str, topic: str, late: str, path: str) -> str:
+    """Orders by the name that their user has now, counted in windows of two seconds."""
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    users = "user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED"
+    return (
+        cdc_table(rig.mariadb, schema, "users", users, ("'changelog.partitions'='1'",))
+        + "CREATE TABLE orders (user_id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ("
+        f"{_KAFKA}, 'topic'='{topic}', {servers}, 'scan.startup.mode'='earliest-offset', "
+        f"'late-records.path'='{late}', 'scan.watermark.use-processing-time'='after-backlog');"
+        "CREATE VIEW named AS SELECT o.ts, u.name FROM orders AS o "
+        "LEFT JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id;"
+        "CREATE TABLE counted (name STRING, w TIMESTAMP(3), n BIGINT) WITH ('connector'='delta', "
+        f"'path'='{path}');"
+        "INSERT INTO counted SELECT name, window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE named, "
+        "DESCRIPTOR(ts), INTERVAL '2' SECOND)) GROUP BY window_start, window_end, name;"
+    )
+
+
+def test_behind_the_backlog_records_meet_the_newest_row_and_the_clock_fires_windows(
+    rig: Rig,
+) -> None:
+    """One partition is empty, and no watermark reaches the end of the backlog's last window."""
+    servers, late, path = rig.kafka.bootstrap_servers, unique_name("late"), unique_name("counted")
+    topic = create_topic(servers, partitions=2)
+    old = [{"user_id": 1, "ts": f"2024-03-01 08:{minute}:00"} for minute in ("00", "30")]
+    produce(servers, topic, old, partition=0)
+    with (
+        new_schema(rig.mariadb, *SHOP) as schema,
+        rig.job(counts_script(rig, schema, topic, late, path)) as job,
+    ):
+        rows = job.wait_output(path, 2, deadline_s=400)
+        assert sorted((row["name"], row["n"], str(row["w"])[11:19]) for row in rows) == [
+            ("ann", 1, "08:00:02"),
+            ("ann", 1, "08:30:02"),
+        ]
+        job.wait_for(lambda s: (s["event_time"] or {}).get("use_processing_time"), "the switch")
+        channels = rig.get(f"/v1/jobs/{job.id}/watermarks")["event_time"]["channels"]
+        assert [(c["use_processing_time"], c["backlog_end"]) for c in channels] == [
+            (True, 2),
+            (True, 0),
+        ]
+        run_sql(rig.mariadb, "UPDATE users SET name = 'anna'", schema=schema)
+        job.wait_for(
+            lambda s: (
+                s["dimensions"][0]["streamed_records"]
+                and s["dimensions"][0]["index_version"] == s["dimensions"][0]["changelog_version"]
+            ),
+            "the new name is there",
+        )
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        produce(servers, topic, [{"user_id": 1, "ts": now}, old[1]], partition=1)
+        newest = job.wait_output(path, 3)
+        (fired,) = (row for row in newest if row["name"] == "anna")
+        assert (fired["n"], str(fired["w"])[:10]) == (1, now[:10])
+        (too_late,) = side_output(rig, late)
+        assert (too_late["ts"], too_late["told"]["reason"]) == (old[1]["ts"], "window")

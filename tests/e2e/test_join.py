@@ -12,7 +12,6 @@ from joins.pins import PinStore
 from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import (
-    CLICKS_DDL,
     USERS,
     USERS_DDL,
     click,
@@ -323,22 +322,24 @@ def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig
                 rig.kafka,
                 "orders",
                 topic,
-                "id BIGINT, region STRING, item INT, code STRING, p AS PROCTIME()",
+                "id BIGINT, region STRING, line ROW<item INT, code STRING, tags ARRAY<STRING>>, "
+                "p AS PROCTIME()",
             )
-            + "CREATE TABLE priced (id BIGINT, total DECIMAL(10, 2), label STRING, size STRING) "
+            + "CREATE TABLE priced (id BIGINT, total DECIMAL(10, 2), label STRING, size STRING, "
+            "line ROW<item INT, code STRING, tags ARRAY<STRING>>) "
             f"WITH ('connector'='delta', 'path'='{path}');"
             "INSERT INTO priced SELECT o.id, p.price, e.label, "
-            "CASE WHEN p.price >= 2 THEN UPPER('big') ELSE 'small' END "
+            "CASE WHEN p.price >= 2 THEN UPPER('big') ELSE 'small' END, o.line "
             "FROM orders AS o JOIN price FOR SYSTEM_TIME AS OF o.p AS p "
-            "ON o.region = p.region AND o.item = p.item "
-            "LEFT JOIN empty_one FOR SYSTEM_TIME AS OF o.p AS e ON o.code = e.code;"
+            "ON o.region = p.region AND o.line.item = p.item "
+            "LEFT JOIN empty_one FOR SYSTEM_TIME AS OF o.p AS e ON o.line.code = e.code;"
         )
         records = [
-            {"id": 1, "region": "eu", "item": 1, "code": "x"},
-            {"id": 2, "region": "us", "item": 1, "code": None},
-            {"id": 3, "region": "eu", "item": 9, "code": "x"},
-            {"id": 4, "region": None, "item": 1, "code": "x"},
-            {"id": 5, "region": "eu", "item": 2, "code": "y"},
+            {"id": 1, "region": "eu", "line": {"item": 1, "code": "x", "tags": ["a", None]}},
+            {"id": 2, "region": "us", "line": {"item": 1}},
+            {"id": 3, "region": "eu", "line": {"item": 9, "code": "x"}},
+            {"id": 4, "region": None, "line": {"item": 1, "code": "x"}},
+            {"id": 5, "region": "eu", "line": {"item": 2, "code": "y", "tags": []}},
         ]
         produce(rig.kafka.bootstrap_servers, topic, records)
         with rig.job(sql) as job:
@@ -351,9 +352,20 @@ def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig
                 (2, "2.50", None, "BIG"),
                 (5, "3.00", None, "BIG"),
             ]
+            assert [r["line"] for r in rows] == [
+                {"item": 1, "code": "x", "tags": ["a", None]},
+                {"item": 1, "code": None, "tags": None},
+                {"item": 2, "code": "y", "tags": []},
+            ]
             counts = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
             assert counts["probe"]["unmatched"] == 5
         assert len(rig.rows(path)) == 3, "rm keeps the output unless asked"
+
+
+NESTED_DDL = (
+    "payload ROW<id BIGINT, tags ARRAY<STRING>, seen MAP<STRING, INT>>, "
+    "`at` ROW<x INT, last STRING>, proctime AS PROCTIME()"
+)
 
 
 def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_letters(
@@ -364,14 +376,25 @@ def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_l
     with new_schema(rig.mariadb, USERS, fill_users(10)) as schema:
         sql = (
             cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
-            + kafka_table(rig.kafka, "click_event", source, CLICKS_DDL)
-            + "CREATE TABLE enriched (user_id BIGINT, name STRING) WITH ('connector'='kafka', "
+            + kafka_table(rig.kafka, "click_event", source, NESTED_DDL)
+            + "CREATE TABLE enriched (user_id BIGINT, name STRING, tags ARRAY<STRING>, "
+            "seen MAP<STRING, INT>, at ROW<x INT, last STRING>) WITH ('connector'='kafka', "
             f"'topic'='{target}', 'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}', "
             "'format'='json', 'key.format'='json', 'key.fields'='user_id');"
-            "INSERT INTO enriched SELECT c.user_id, u.name FROM click_event AS c "
-            "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;"
+            "INSERT INTO enriched "
+            "SELECT c.payload.id, u.name, payload.tags, c.payload.seen, `at` FROM click_event AS c "
+            "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.payload.id = u.user_id "
+            "WHERE payload.tags[1] = 'web';"
         )
-        values: list[Any] = [click(1, 1), b"{not json", click(99, 3), b'{"user_id":"x"}', None]
+        full = {"id": 1, "tags": ["web", None], "seen": {"x": 1}}
+        unfit = b'{"payload":{"id":"x"}}'
+        values: list[Any] = [
+            {"payload": full, "at": {"x": 7, "last": "n"}},
+            b"{not json",
+            {"payload": {"id": 99, "tags": ["web"]}},
+            unfit,
+            None,
+        ]
         keys = [None, None, None, None, "tombstone"]
         produce(rig.kafka.bootstrap_servers, source, values, keys=keys)
         with rig.job(sql) as job:
@@ -382,8 +405,14 @@ def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_l
             )
             out = consume(rig.kafka.bootstrap_servers, target, count=2)
             assert [json.loads(r.value) for r in out] == [
-                {"user_id": 1, "name": "user 1"},
-                {"user_id": 99, "name": None},
+                {
+                    "user_id": 1,
+                    "name": "user 1",
+                    "tags": ["web", None],
+                    "seen": {"x": 1},
+                    "at": {"x": 7, "last": "n"},
+                },
+                {"user_id": 99, "name": None, "tags": ["web"], "seen": None, "at": None},
             ]
             assert [json.loads(r.key) for r in out] == [{"user_id": 1}, {"user_id": 99}]
             headers = [{k: v.decode() for k, v in r.headers} for r in out]
@@ -397,6 +426,6 @@ def test_rows_go_to_a_topic_with_their_coordinates_and_bad_records_to_the_dead_l
             assert all(letter["reason"] for letter in letters)
             assert {bytes(letter["value"] or b"") for letter in letters} == {
                 b"{not json",
-                b'{"user_id":"x"}',
+                unfit,
                 b"",
             }

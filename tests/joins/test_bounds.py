@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.bounds import cut, is_reached
+from joins.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.guards import Marks, TopicView, resumption
 from joins.probe_lives import Life
 
@@ -36,6 +36,22 @@ REACHED = {
 @pytest.mark.parametrize(("offsets", "end", "answer"), REACHED.values(), ids=REACHED)
 def test_the_end_is_reached_when_every_partition_is_there(offsets, end, answer):
     assert is_reached(offsets, end) is answer
+
+
+BACKLOGS = {
+    "no_backlog": ({0: 3}, {0: 99, 1: 5}, None, {0: 99, 1: 5}, []),
+    "within_it": ({0: 3, 1: 0}, {0: 9, 1: 0}, END, {0: 9, 1: 0}, [1]),
+    "never_across_its_end": ({0: 3, 1: 0}, {0: 99, 1: 5}, END, {0: 10, 1: 5}, [0, 1]),
+    "behind_it_all_is_read": ({0: 10, 1: 5}, {0: 99, 1: 7}, END, {0: 99, 1: 7}, [0, 1]),
+    "a_partition_that_came_later_has_none": ({0: 3}, {0: 5, 2: 8}, END, {0: 5, 2: 8}, [2]),
+    "it_starts_behind_it": ({0: 50, 1: 0}, {0: 50, 1: 0}, END, {0: 50, 1: 0}, [0, 1]),
+}
+
+
+@pytest.mark.parametrize(("start", "there", "end", "upto", "read"), BACKLOGS.values(), ids=BACKLOGS)
+def test_no_batch_reads_across_the_end_of_a_backlog(start, there, end, upto, read):
+    assert up_to_backlog(start, there, end) == upto
+    assert behind_backlog(upto, end) == read
 
 
 LIFE = Life("probe", 0, "id-1", {0: 10, 1: 0}, end_offsets={0: 50, 1: 20})
@@ -78,3 +94,5 @@ def test_a_new_life_ends_where_there_is_something_to_wait_for(view, marks, end):
     assert resumed.end_offsets == end
     assert all(resumed.start_offsets[p] <= last for p, last in end.items())
     assert resumption(replace(LIFE, end_offsets=None), DONE, marks, view).end_offsets is None
+    backlog = replace(LIFE, end_offsets=None, backlog_offsets=LIFE.end_offsets)
+    assert resumption(backlog, DONE, marks, view).backlog_offsets == end

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from joins.event_channels import BatchInput, EventChannels, EventInput, Heard
 from watermark.errors import StateFormatError
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
+from watermark.model import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    PROCESSING_TIME,
+    Watermark,
+    WatermarkStatus,
+)
 
 STREAM = EventInput("probe", idle_timeout_ms=1_000)
 RATES = EventInput("rates", idle_timeout_ms=1_000)
@@ -151,6 +157,84 @@ def test_a_partition_that_is_gone_is_forgotten_and_a_new_one_holds_nothing_back(
     assert [view.partition for view in channels.channels()] == [0, 2]
 
 
+# Backlogs
+# ----------------------------------------------------------------------------------------------
+
+
+def read(*partitions, before=()):
+    return {"backlog_read": partitions, "backlog_read_before": before}
+
+
+def test_a_partition_that_is_read_to_its_backlogs_end_holds_nothing_back_any_more():
+    channels = EventChannels([STREAM, NO_TIME])
+    merged = channels.take(batch(5_000, heard=heard(p0=(500, 1), p1=(300, 1)), **read(1)))
+    assert merged.after == Watermark(500)
+    (slow, _), watermarks = (
+        [view.state.status for view in channels.channels()],
+        [view.state.watermark for view in channels.channels()],
+    )
+    assert (slow, watermarks) == (WatermarkStatus.ACTIVE, [Watermark(500), PROCESSING_TIME])
+
+
+def test_the_stream_is_in_processing_time_when_all_backlogs_are_read_and_for_good():
+    channels = EventChannels([STREAM, NO_TIME])
+    channels.take(batch(5_000, heard=heard(p0=(500, 1)), **read(1)))
+    assert not channels.has_ended()
+    assert channels.take(
+        batch(5_001, heard=heard(p0=(600, 2)), **read(0, 1, before=(1,)))
+    ).after == (PROCESSING_TIME)
+    assert channels.has_ended()
+    later = heard(p0=(9_000, 3), p1=(100, 3))
+    merged = channels.take(batch(9_000, (0, 1, 2), heard=later, **read(0, 1, 2, before=(0, 1))))
+    assert (merged.before, merged.after) == (PROCESSING_TIME, PROCESSING_TIME)
+
+
+def test_what_is_said_behind_a_backlog_moves_nothing():
+    channels = EventChannels([STREAM])
+    channels.take(batch(400, heard=heard(p0=(500, 1), p1=(300, 1)), **read(0)))
+    merged = channels.take(
+        batch(401, heard=heard(p0=(900, 2), p1=(700, 2)), **read(0, before=(0,)))
+    )
+    assert merged.after == Watermark(500), "the clock has not come to 500 yet"
+    assert channels.channels()[0].state.watermark == Watermark(500)
+    channels.take(batch(500, heard=heard(p0=(950, 3)), **read(0, before=(0,))))
+    assert channels.channels()[0].state.watermark == PROCESSING_TIME
+    assert channels.watermark == Watermark(700)
+
+
+def test_an_idle_partition_switches_too():
+    channels = EventChannels([STREAM])
+    channels.take(batch(0, heard=heard(p0=(500, 1), p1=(100, 1))))
+    channels.take(batch(2_000, heard=heard(p0=(600, 2))))
+    assert channels.take(batch(2_001, **read(0, 1))).after == PROCESSING_TIME
+    assert channels.status_of("probe") is WatermarkStatus.ACTIVE
+    channels.take(batch(90_000, **read(0, 1, before=(0, 1))))
+    assert [view.state.status for view in channels.channels()] == [WatermarkStatus.ACTIVE] * 2
+
+
+def test_a_dimension_in_event_time_keeps_the_operator_there():
+    channels = EventChannels([STREAM, RATES])
+    told = {"rates": {0: Heard(200, 7)}}
+    merged = channels.take(
+        batch(5_000, heard=heard(p0=(500, 1), p1=(900, 1)), dimensions=told, **read(0, 1))
+    )
+    assert merged.after == Watermark(200)
+    assert channels.watermark_of("probe") == PROCESSING_TIME
+
+
+def test_on_event_the_records_of_a_backlog_move_the_watermark_before_it_switches():
+    channels = EventChannels([STREAM])
+    steps = {0: [(10, 100), (12, 300)], 1: [(5, 200)]}
+    found = batch(5_000, heard=heard(p0=(300, 1), p1=(200, 1)), steps=steps, **read(0, 1))
+    merged = channels.take(found)
+    assert (merged.steps, merged.after) == (((1, 5, 200),), PROCESSING_TIME)
+    again = batch(
+        5_001, heard=heard(p0=(400, 2)), steps={0: [(20, 400)]}, **read(0, 1, before=(0, 1))
+    )
+    merged = channels.take(again)
+    assert (merged.steps, merged.by_partition) == ((), {}), "all have seen what was before"
+
+
 def test_state_of_other_inputs_is_refused():
     state = EventChannels([STREAM]).snapshot()
     with pytest.raises(StateFormatError):
@@ -163,7 +247,7 @@ MILLIS = st.integers(0, 50).map(lambda each: each * 100)
 @st.composite
 def histories(draw):
     """Batches with a clock and offsets that do not go back; watermarks may."""
-    now_ms, found = 0, []
+    now_ms, found, done = 0, [], set()
     for offset in range(1, draw(st.integers(2, 9))):
         now_ms += draw(st.integers(0, 900))
         partitions = draw(st.sets(st.integers(0, 2), max_size=3))
@@ -174,7 +258,10 @@ def histories(draw):
             steps = {p: list(enumerate(values)) for p, values in rising.items()}
         rates = {p: Heard(draw(st.none() | MILLIS), draw(st.integers(0, 3))) for p in (0, 1)}
         ended = draw(st.sets(st.integers(0, 2), max_size=1)) - partitions
-        found.append(BatchInput(now_ms, (0, 1, 2), told, ended, {"rates": rates}, steps))
+        before = frozenset(done)
+        done |= draw(st.sets(st.integers(0, 2), max_size=1))
+        backlog = read(*done, before=before) if draw(st.booleans()) or before else {}
+        found.append(BatchInput(now_ms, (0, 1, 2), told, ended, {"rates": rates}, steps, **backlog))
     return found
 
 
@@ -193,18 +280,47 @@ def test_a_cut_and_a_repetition_anywhere_change_nothing(batches, cut):
     assert channels.snapshot() == whole.snapshot()
 
 
+@given(histories(), st.booleans())
+def test_processing_time_is_when_every_backlog_is_read_and_final(batches, has_rates):
+    channels = EventChannels([STREAM, RATES] if has_rates else [STREAM])
+    for each in batches:
+        before = {view.state.channel for view in switched(channels)}
+        merged = channels.take(each)
+        now = {view.state.channel for view in switched(channels)}
+        assert before <= now
+        assert now <= {f"probe/{partition}" for partition in each.backlog_read}
+        late = {view.state.watermark.timestamp_ms for view in channels.channels()}
+        if (
+            max(late) <= each.now_ms
+            and not set(each.ended)
+            and not merged.before.use_processing_time
+        ):
+            assert len(now) == len(set(each.backlog_read))
+        assert merged.after.use_processing_time is (not has_rates and len(now) == 3)
+
+
+def switched(channels):
+    return [view for view in channels.channels() if view.state.watermark.use_processing_time]
+
+
+def reached(watermark):
+    """Processing time is behind all event time."""
+    return watermark.use_processing_time, watermark.timestamp_ms
+
+
 @given(histories())
 def test_the_watermark_never_goes_back_and_never_passes_an_active_partition(batches):
     channels = EventChannels([STREAM, RATES])
     for each in batches:
         merged = channels.take(each)
-        assert merged.after.timestamp_ms >= merged.before.timestamp_ms
+        assert reached(merged.after) >= reached(merged.before)
         risen = [watermark for _, _, watermark in merged.steps]
         assert risen == sorted(set(risen))
         for merged_steps in merged.by_partition.values():
             assert list(merged_steps) == sorted(merged_steps)
         for view in channels.channels():
-            if view.state.status is WatermarkStatus.ACTIVE and view.state.aligned:
+            is_waited_for = view.state.status is WatermarkStatus.ACTIVE and view.state.aligned
+            if is_waited_for and not view.state.watermark.use_processing_time:
                 assert channels.watermark_of(view.input.name).timestamp_ms <= max(
                     view.state.watermark.timestamp_ms, MIN_TIMESTAMP
                 )

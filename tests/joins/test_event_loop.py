@@ -4,7 +4,7 @@ import pytest
 
 from joins.event_channels import BatchInput, EventInput, Heard
 from joins.event_plan import spread
-from joins.event_state import EventSpec, EventState, advance
+from joins.event_state import EventSpec, EventState, advance, batch_input
 from joins.event_view import EventView
 from joins.expressions import Column
 from joins.plan import Windowing, WindowKind
@@ -58,6 +58,20 @@ def test_in_processing_time_everything_that_waits_may_go():
     )
     after = advance(both, EventState(), BatchInput(5_000, (0,))).after
     assert (after.release_ms, after.watermark) == (MAX_TIMESTAMP, MIN_TIMESTAMP)
+
+
+def test_behind_the_backlog_nothing_waits_and_windows_of_event_time_follow_the_clock():
+    timed = spec(STREAM, window=window(Column("c", "ts", TIME)))
+    told = {"clock_ms": 5_000, "at_end": [], "dimensions": {}}
+    backlog = {"read": [0], "read_before": []}
+    first = advance(timed, EventState(), batch_input(told, (0,), None, {0: Heard(700, 1)})).after
+    assert (first.release_ms, first.window_watermark, first.has_ended) == (700, 700, False)
+    again = batch_input({**told, "backlog": backlog}, (0,), None, {0: Heard(900, 2)})
+    after = advance(timed, first, again).after
+    assert (after.release_ms, after.watermark) == (MAX_TIMESTAMP, MIN_TIMESTAMP)
+    assert (after.window_watermark, after.processing_time, after.has_ended) == (5_000, True, True)
+    later = {"clock_ms": 6_000, "at_end": [], "dimensions": {}, "backlog": backlog}
+    assert advance(timed, after, batch_input(later, (0,), None)).after.window_watermark == 6_000
 
 
 def test_a_state_is_the_same_after_json():

@@ -99,6 +99,19 @@ def test_a_bounded_stream_is_read_to_its_end_and_says_so(topic):
     assert (done.has_records(), done.event["at_end"]) == (False, [0, 1])
 
 
+def test_no_batch_reads_across_a_backlogs_end_and_the_pin_says_what_was_read(topic):
+    planner = topic.planner(backlog_offsets={0: 40, 1: 0})
+    first = planner.next(0, {0: 0, 1: 0}, EventState())
+    assert (first.end, first.event["backlog"]) == (
+        {0: 40, 1: 30},
+        {"read": [0, 1], "read_before": [1]},
+    )
+    rest = planner.next(1, first.end, EventState())
+    assert (rest.end, rest.event["backlog"]["read_before"]) == ({0: 60, 1: 30}, [0, 1])
+    alone = topic.planner().next(0, {0: 0, 1: 0}, EventState())
+    assert alone.event["backlog"] == {"read": [], "read_before": []}
+
+
 def test_a_partition_that_comes_later_is_read_from_its_beginning(topic):
     admin = KafkaAdminClient(bootstrap_servers=topic.servers)
     try:

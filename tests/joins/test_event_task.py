@@ -123,7 +123,8 @@ COUNTS = JoinPlan(
 
 
 def on_event(plan):
-    return replace(plan, probe=replace(plan.probe, watermark=replace(SPEC, on_event=True)))
+    watermark = replace(plan.probe.watermark, on_event=True)
+    return replace(plan, probe=replace(plan.probe, watermark=watermark))
 
 
 SPEC = PROBE_COLUMNS.watermark
@@ -324,6 +325,26 @@ BATCHES = st.lists(
 )
 
 
+SEAM_MS = 60
+LATER = st.lists(
+    st.tuples(
+        st.fixed_dictionaries(
+            {
+                part: st.lists(
+                    st.tuples(st.integers(1, 5), st.integers(30, 100), st.none() | TIMES),
+                    max_size=5,
+                )
+                for part in PARTITIONS
+            }
+        ),
+        st.integers(0, 20),
+    ),
+    min_size=1,
+    max_size=3,
+)
+SEAMS = st.tuples(BATCHES.map(lambda batches: batches[:3]), LATER)
+
+
 class Merged:
     """Watermarks of partitions, merged; said by record, heard per batch or at once."""
 
@@ -350,25 +371,59 @@ def arrivals(batches):
 
 def driven(operator, batches, emit_at_once, feed):
     """What `operator` gives for each batch, and at the end of time."""
-    merged, outputs = Merged(), []
-    for number in range(len(batches)):
-        out, pending = [], []
-        for _, part, offset, user, time, watermark in (
-            each for each in arrivals(batches) if each[0] == number
-        ):
-            out += operator.process_record(Record((part, offset, user), time), now_ms=0, **feed)
-            told = [(part, watermark)]
-            if emit_at_once:
-                for each in (w for p, ms in told for w in merged.say(p, ms)):
-                    out += operator.process_watermark(each, now_ms=0, **feed)
-            else:
-                pending += told
-        last = [each for part, ms in pending for each in merged.say(part, ms)][-1:]
-        for each in last:
-            out += operator.process_watermark(each, now_ms=0, **feed)
-        outputs.append(out)
+    merged, numbers = Merged(), range(len(batches))
+    steps = [(number, [e for e in arrivals(batches) if e[0] == number]) for number in numbers]
+    outputs = [in_event_time(operator, merged, found, emit_at_once, feed) for _, found in steps]
     outputs.append(operator.process_watermark(Watermark(2**63 - 1), now_ms=0, **feed))
     return outputs
+
+
+def in_event_time(operator, merged, arrived, emit_at_once, feed):
+    """What `operator` gives for one batch, with `merged` watermarks."""
+    out, pending = [], []
+    for _, part, offset, user, time, watermark in arrived:
+        out += operator.process_record(Record((part, offset, user), time), now_ms=0, **feed)
+        if emit_at_once:
+            for each in merged.say(part, watermark):
+                out += operator.process_watermark(each, now_ms=0, **feed)
+        else:
+            pending.append((part, watermark))
+    for each in [each for part, ms in pending for each in merged.say(part, ms)][-1:]:
+        out += operator.process_watermark(each, now_ms=0, **feed)
+    return out
+
+
+def switched(operator, backlog, later, emit_at_once, feed):
+    """What `operator` gives for each batch, where processing time begins behind the `backlog`.
+
+    The records of a later batch have come since the clock of the one before.
+    """
+    merged, outputs, clock_ms = Merged(), [], SEAM_MS
+    found = list(arrivals([*backlog, *(batch for batch, _ in later)]))
+    for number in range(len(backlog)):
+        arrived = [each for each in found if each[0] == number]
+        if number == len(backlog) - 1 and not emit_at_once:
+            arrived = [(*each[:-1], None) for each in arrived]  # it says one thing at its end
+        outputs.append(in_event_time(operator, merged, arrived, emit_at_once, feed))
+    outputs[-1] += operator.process_watermark(PROCESSING_TIME, now_ms=clock_ms, **feed)
+    for number, (_, passes_ms) in enumerate(later, len(backlog)):
+        out = []
+        for _, part, offset, user, time, _ in (each for each in found if each[0] == number):
+            record = Record((part, offset, user), time)
+            out += operator.process_record(record, now_ms=clock_ms, **feed)
+        clock_ms += passes_ms
+        outputs.append([*out, *operator.advance_clock(clock_ms)])
+    return outputs
+
+
+def as_steps(backlog, later):
+    """The same batches for an `EventJob`: values, and the clock of those in processing time."""
+    clocks = [None] * (len(backlog) - 1) + [SEAM_MS]
+    for _, passes_ms in later:
+        clocks.append(clocks[-1] + passes_ms)
+    batches = [*backlog, *(batch for batch, _ in later)]
+    values = [{part: [click(*each) for each in b[part]] for part in b} for b in batches]
+    return [(each, {"now_ms": clock}) for each, clock in zip(values, clocks, strict=True)]
 
 
 def per_partition(found):
@@ -399,9 +454,30 @@ def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
     operator = static_join()
     expected = driven(operator, batches, emit_at_once, {"source": PROBE})
     job = EventJob(on_event(PLAN) if emit_at_once else PLAN, tmp_path_factory.mktemp("job"))
-    steps = [({part: [click(*each) for each in b[part]] for part in b}, None) for b in batches]
-    for (records, upto), wanted in zip([*steps, ({}, 2**63 - 1)], expected, strict=True):
-        outcome = job.run(records, upto=upto)
+    check_join(job, as_events(batches), expected)
+
+
+@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
+@given(seam=SEAMS)
+@settings(max_examples=6, deadline=None)
+def test_behind_a_backlog_the_join_is_that_of_the_operator_in_processing_time(
+    tmp_path_factory, emit_at_once, seam
+):
+    expected = switched(static_join(), *seam, emit_at_once, {"source": PROBE})
+    job = EventJob(on_event(PLAN) if emit_at_once else PLAN, tmp_path_factory.mktemp("job"))
+    check_join(job, as_steps(*seam), expected)
+
+
+def as_events(batches):
+    """The batches for an `EventJob`, and the end of time."""
+    values = [{part: [click(*each) for each in b[part]] for part in b} for b in batches]
+    return [*((each, {}) for each in values), ({}, {"upto": 2**63 - 1})]
+
+
+def check_join(job, steps, expected):
+    """Each batch of `job` has the rows and the late records that an operator gave for it."""
+    for (records, time), wanted in zip(steps, expected, strict=True):
+        outcome = job.run(records, **time)
         rows = [
             (*row.value.probe[:2], None if row.value.build is None else f"r{row.value.build}")
             for row in wanted
@@ -431,14 +507,29 @@ def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assig
     window = replace(COUNTS.window, lateness_ms=lateness, **shape)
     plan = replace(COUNTS, window=window)
     job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
-    check_windows(job, batches, expected)
+    check_windows(job, as_events(batches), expected)
 
 
-def check_windows(job, batches, expected):
+@pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
+@given(seam=SEAMS, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
+@settings(max_examples=6, deadline=None)
+def test_behind_a_backlog_windows_follow_the_clock_like_the_operator(
+    tmp_path_factory, shape, assigner, seam, mode
+):
+    lateness, emit_at_once = mode
+    keyed = Stream().key_by(lambda value: value[2]).window(assigner)
+    counted = keyed.allowed_lateness(lateness).side_output_late_data(LATE)
+    operator = counted.process(lambda context, values: [(context.key, len(values))])
+    expected = switched(operator, *seam, emit_at_once, {})
+    plan = replace(COUNTS, window=replace(COUNTS.window, lateness_ms=lateness, **shape))
+    job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
+    check_windows(job, as_steps(*seam), expected)
+
+
+def check_windows(job, steps, expected):
     """Each batch of `job` has the results and the late records that an operator gave for it."""
-    steps = [({part: [click(*each) for each in b[part]] for part in b}, None) for b in batches]
-    for (records, upto), wanted in zip([*steps, ({}, 2**63 - 1)], expected, strict=True):
-        outcome = job.run(records, upto=upto)
+    for (records, time), wanted in zip(steps, expected, strict=True):
+        outcome = job.run(records, **time)
         rows = [(each.timestamp_ms, *each.value) for each in wanted if isinstance(each, Record)]
         late = [each.record.value[:2] for each in wanted if isinstance(each, SideRecord)]
         found = [
@@ -457,13 +548,13 @@ class JoinThenCount:
         self._join = join
         self._windows = windows
 
-    def _onwards(self, elements):
+    def _onwards(self, elements, now_ms=0):
         for each in elements:
             if isinstance(each, Record):
                 joined = Record(each.value.probe, each.timestamp_ms)
                 yield from self._windows.process_record(joined, now_ms=0)
             elif isinstance(each, Watermark):
-                yield from self._windows.process_watermark(each, now_ms=0)
+                yield from self._windows.process_watermark(each, now_ms=now_ms)
             else:
                 yield each
 
@@ -472,7 +563,11 @@ class JoinThenCount:
 
     def process_watermark(self, watermark, *, now_ms, source):
         told = self._join.process_watermark(watermark, now_ms=now_ms, source=source)
-        return list(self._onwards(told))
+        return list(self._onwards(told, now_ms))
+
+    def advance_clock(self, now_ms):
+        told = list(self._onwards(self._join.advance_clock(now_ms), now_ms))
+        return told + list(self._windows.advance_clock(now_ms))
 
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
@@ -485,4 +580,21 @@ def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_on
     expected = driven(operator, batches, emit_at_once, {"source": PROBE})
     plan = replace(COUNTS, joins=PLAN.joins, dimensions=PLAN.dimensions)
     job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
-    check_windows(job, batches, expected)
+    check_windows(job, as_events(batches), expected)
+
+
+@pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
+@given(seam=SEAMS)
+@settings(max_examples=6, deadline=None)
+def test_behind_a_backlog_what_a_join_lets_through_may_be_late_for_its_window(
+    tmp_path_factory, emit_at_once, seam
+):
+    keyed = Stream().key_by(lambda value: value[2]).window(TumblingWindows(10))
+    late = keyed.side_output_late_data(LATE)
+    windows = late.process(lambda context, values: [(context.key, len(values))])
+    operator = JoinThenCount(static_join(), windows)
+    expected = switched(operator, *seam, emit_at_once, {"source": PROBE})
+    probe = replace(PLAN.probe, watermark=replace(SPEC, after_backlog=True))
+    plan = replace(COUNTS, probe=probe, joins=PLAN.joins, dimensions=PLAN.dimensions)
+    job = EventJob(on_event(plan) if emit_at_once else plan, tmp_path_factory.mktemp("job"))
+    check_windows(job, as_steps(*seam), expected)

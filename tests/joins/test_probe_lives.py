@@ -1,6 +1,7 @@
 """Lives of the probe: kept whole, numbers that only grow, acknowledgements with them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,17 @@ RECORD = {
     "gaps": [Gap(0, 5, 9).as_json()],
     "life": "probe-2",
 }
-SECOND = Life("probe-2", 7, "id-2", {0: 9, 1: 3}, {"users": 4}, "records-lost", RECORD, (6,))
+SECOND = Life(
+    "probe-2",
+    7,
+    "id-2",
+    {0: 9, 1: 3},
+    {"users": 4},
+    "records-lost",
+    RECORD,
+    (6,),
+    backlog_offsets={0: 12, 1: 0},
+)
 
 
 @pytest.fixture
@@ -40,6 +51,12 @@ def test_a_job_without_the_file_has_one_life_from_its_submission(checkpoint):
     assert lives.spark_directory == checkpoint.directory / "spark" / "probe"
     assert lives.acknowledgements() == []
     assert not (checkpoint.directory / "acknowledgements.jsonl").exists()
+
+
+def test_the_first_life_has_the_backlog_of_the_submission(checkpoint):
+    checkpoint.write_meta(replace(META, probe_backlog_offsets={0: 7, 1: 0}))
+    (life,) = read_lives(checkpoint)
+    assert life.backlog_offsets == {0: 7, 1: 0}
 
 
 def test_a_directory_without_a_job_has_no_lives(tmp_path):

@@ -6,8 +6,17 @@ import pytest
 
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.errors import SourceError
-from joins.plan import BoundedMode, KafkaOptions, KafkaSource, StartupMode
-from service.resolution import resolve_end_offsets, resolve_start_offsets
+from joins.expressions import Constant
+from joins.plan import (
+    BoundedMode,
+    KafkaOptions,
+    KafkaSource,
+    ProbeSource,
+    StartupMode,
+    WatermarkSpec,
+)
+from joins.types import SqlType, TypeName
+from service.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
 from tests.support.topics import create_topic, produce
 
 LATEST = {"bounded_mode": BoundedMode.LATEST}
@@ -56,6 +65,9 @@ ENDS = {
 }
 
 
+TIME = SqlType(TypeName.TIMESTAMP, 3)
+
+
 @pytest.fixture(scope="module")
 def source(kafka):
     topic = create_topic(kafka.bootstrap_servers, partitions=2)
@@ -68,6 +80,18 @@ def source(kafka):
 def test_the_end_is_resolved_to_offsets(source, given, end):
     asked, cluster = replace(source, **given), KafkaCluster(source.kafka)
     assert resolve_end_offsets(asked, resolve_start_offsets(asked, cluster), cluster) == end
+
+
+def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):
+    watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
+    probe = ProbeSource("s", "s", source, (), watermark=watermark)
+    cluster = KafkaCluster(source.kafka)
+    assert resolve_backlog(probe, cluster) == {0: 10, 1: 4}
+    kept = replace(probe, source=replace(source, backlog_offsets=((0, 7), (1, 0))))
+    assert resolve_backlog(kept, cluster) == {0: 7, 1: 0}
+    stays = replace(probe, watermark=replace(watermark, after_backlog=False))
+    assert resolve_backlog(stays, cluster) is None
+    assert resolve_backlog(replace(probe, watermark=None), cluster) is None
 
 
 def test_an_end_in_a_partition_that_is_not_there_is_refused(source):

@@ -22,10 +22,11 @@ from joins.plan import JoinPlan
 from joins.probe_task import IndexPlace, ProbeTask, TaskCounts
 from joins.staging import BatchReport, merge_reports
 from tests.support.changelog import batch_of, record
-from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
+from watermark import MAX_TIMESTAMP, MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 
 CLOCK_MS = 1_000_000
 PARTITIONS = (0, 1)
+_NONE = BatchReport({}, {}, ())
 
 Arrived = Mapping[int, Sequence[Mapping[str, Any] | bytes | None]]
 """Of one batch: partition → values, objects or raw bytes."""
@@ -51,12 +52,17 @@ class Outcome:
 
 @dataclass(slots=True)
 class EventJob:
-    """Runs batches of `plan`; users 1 to 3 are in the one dimension, if it has one."""
+    """Runs batches of `plan`; users 1 to 3 are in the one dimension, if it has one.
+
+    Attributes:
+        clock_ms: of the newest batch, once the operator is in processing time.
+    """
 
     plan: JoinPlan
     root: Path
     task: EventTask = field(init=False)
     watermark_ms: int = MIN_TIMESTAMP
+    clock_ms: int | None = None
     number: int = 0
     ends: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
     valve: StatusWatermarkValve = field(
@@ -84,15 +90,20 @@ class EventJob:
         )
         self.task = event_task(self.plan, probe, places)
 
-    def run(self, arrived: Arrived, *, upto: int | None = None) -> Outcome:
-        """A batch of these records; `upto` is a watermark that it reaches in any case."""
+    def run(
+        self, arrived: Arrived, *, upto: int | None = None, now_ms: int | None = None
+    ) -> Outcome:
+        """A batch of these records; `upto` is a watermark that it reaches in any case.
+
+        With `now_ms` the operator is in processing time at the batch's end, and this is its clock.
+        """
         before, pin = self.watermark_ms, self._pin(arrived)
         frames = list(self._frames(arrived))
         spec = self.plan.probe.watermark
         merged, on_the_way = self._merged(frames, pin) if spec and spec.on_event else (None, [])
         scanned = _collected(scan(iter(frames), task=self.task, pin=pin, merged=merged))
         (detail,) = scanned.details
-        if merged is None:
+        if merged is None and self.clock_ms is None:
             for partition, seen in sorted(detail["partitions"].items()):
                 if seen["watermark"] is not None:
                     self._say(int(partition), seen["watermark"])
@@ -100,20 +111,37 @@ class EventJob:
             self.watermark_ms = max(self.watermark_ms, upto)
         if self.plan.window is not None and self.plan.window.time is None:
             self.watermark_ms = pin.event["clock_ms"] - 1
-        moved = {"after": before, "upto": self.watermark_ms, "steps": on_the_way}
+        moves = self._moves(before, on_the_way, now_ms)
         counts = TaskCounts()
-        answers = self._rest(detail, pin, moved, counts)
+        acted, answers = self._rest(detail, pin, moves, counts)
         self._keep(counts)
+        if now_ms is not None:
+            self.waiting.clear()  # all of its files are behind the watermark
         staged = {name: (file,) for name, file in counts.files.items()}
-        reports = [scanned, BatchReport(staged, counts.values, ())]
+        reports = [scanned, acted, BatchReport(staged, counts.values, ())]
         return self._outcome(answers, reports, before)
+
+    def _moves(
+        self, before: int, steps: list[int], now_ms: int | None
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """How far the time goes for the join and for windows."""
+        moved = {"after": before, "upto": self.watermark_ms, "steps": steps}
+        if now_ms is None:
+            return moved, moved
+        fires = {**moved, "after": self.clock_ms or before, "upto": now_ms}
+        self.watermark_ms, self.clock_ms = MIN_TIMESTAMP, now_ms
+        return {**moved, "upto": MAX_TIMESTAMP}, fires
 
     def _pin(self, arrived: Arrived) -> Pin:
         start = dict(self.ends)
         for partition, values in arrived.items():
             self.ends[partition] += len(values)
         self.number += 1
-        event = {"watermark": self.watermark_ms, "clock_ms": CLOCK_MS + 1_000 * self.number}
+        event = {
+            "watermark": self.watermark_ms,
+            "window_watermark": self.clock_ms,
+            "clock_ms": CLOCK_MS + 1_000 * self.number,
+        }
         versions = {"users": 1} if self.plan.joins else {}
         clock = event["clock_ms"]
         return Pin(self.number, "clicks", start, dict(self.ends), versions, clock, 2, {}, event)
@@ -141,6 +169,8 @@ class EventJob:
         self, frames: list[pa.RecordBatch], pin: Pin
     ) -> tuple[dict[int, list[tuple[int, int]]], list[int]]:
         """The operator's watermarks by place, and those that it reaches."""
+        if self.clock_ms is not None:
+            return {}, []
         (detail,) = _collected(steps(iter(frames), task=self.task, pin=pin)).details
         found: dict[int, list[tuple[int, int]]] = {}
         reached = []
@@ -156,21 +186,24 @@ class EventJob:
         self,
         detail: Mapping[str, Any],
         pin: Pin,
-        moved: Mapping[str, Any],
+        moves: tuple[Mapping[str, Any], Mapping[str, Any]],
         counts: TaskCounts,
-    ) -> list[Any]:
-        partials = detail["partials"]
+    ) -> tuple[BatchReport, list[Any]]:
+        """What is left to do behind the scan: the report of B where C follows, and the answers."""
+        moved, fires = moves
+        acted, partials = _NONE, list(detail["partials"])
         if self.task.waits:
             item = _frame({"stage": "act", "parts": self._parts(detail["arrivals"]), **moved})
             if self.task.windows is None:
-                return list(self.task.answers(iter([item]), pin, counts))
+                return acted, list(self.task.answers(iter([item]), pin, counts))
             acted = _collected(act(iter([item]), task=self.task, pin=pin))
             for name, staged in acted.files.items():
-                counts.stage(name, staged[0])
+                if name.startswith("waiting/"):
+                    counts.stage(name, staged[0])
             (told,) = acted.details
             partials = told["partials"]
-        item = _frame({"stage": "windows", "parts": self._buckets(partials), **moved})
-        return list(self.task.answers(iter([item]), pin, counts))
+        item = _frame({"stage": "windows", "parts": self._buckets(partials), **fires})
+        return acted, list(self.task.answers(iter([item]), pin, counts))
 
     def _parts(self, arrivals: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [

@@ -13,6 +13,8 @@ def generator(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any
         "input": source,
         "partition": int(partition),
         "watermark_ms": watermark_ms,
+        "use_processing_time": False,
+        "backlog_end": None,
         "status": "ACTIVE",
         "aligned": True,
         "active_at_ms": AT_MS + 50_000,
@@ -37,7 +39,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
         "emit": "on-periodic",
         "inputs": [heard("probe", AT_MS + 40_000), heard("rates", AT_MS)],
         "channels": [
-            generator("probe/0", AT_MS + 40_000),
+            generator("probe/0", AT_MS + 40_000, backlog_end=70),
             generator("probe/1", None, **idle),
             generator("rates/0", AT_MS),
         ],

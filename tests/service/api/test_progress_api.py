@@ -258,10 +258,11 @@ def test_what_a_runner_reports_is_shown_whole():
     batch = BatchInput(90_000, (0, 1), heard, dimensions={"rates": {2: Heard(20_000, 1)}})
     move = advance(spec, EventState(), batch)
     state = move.after.counted({"waited": 12_000, "late": 3})
-    report = EventView(spec, state, move.channels, 55_000, None, (), (), False).as_json()
+    report = EventView(spec, state, move.channels, 55_000, None, (), (), False, {0: 9}).as_json()
     assert EventTimeView.model_validate(report).model_dump(mode="json") == report
     assert report.keys() == event_time().keys()
     assert report["channels"][0].keys() == event_time()["channels"][0].keys()
+    assert [channel["backlog_end"] for channel in report["channels"]] == [9, 0, None]
 
 
 ON_USERS = [
@@ -295,6 +296,11 @@ def test_flinks_addresses_have_the_watermarks_of_event_time(http, timed):
     build = http.get(f"{base}/build-users/watermarks").json()
     assert build == [{"id": "0.currentInputWatermark", "value": str(AT_MS)}]
     assert http.get(f"{base}/windows/watermarks").status_code == 404
+    switched = generator("probe/1", None, use_processing_time=True, backlog_end=7)
+    base = f"/jobs/{timed(event_time(channels=[ON_USERS[0], switched]))}/vertices"
+    asked = {"get": "0.currentUseProcessingTime,1.currentUseProcessingTime"}
+    values = http.get(f"{base}/probe/metrics", params=asked).json()
+    assert [found["value"] for found in values] == ["false", "true"]
 
 
 def test_windows_are_a_vertex_of_their_own(http, timed):

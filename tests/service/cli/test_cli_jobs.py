@@ -160,6 +160,8 @@ def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice,
         "late 7 records",
         'waits for 12,000 records wait for the watermark of dimension "rates", partition 0, '
         "which is 40 s behind",
+        "probe 0 ACTIVE 2023-11-14T22:14:00.000Z, processing time from offset 70 on "
+        "2023-11-14T22:14:10.000Z",
         "probe 1 IDLE not known yet 2023-11-14T22:12:20.000Z",
         "rates 0 ACTIVE 2023-11-14T22:13:20.000Z 2023-11-14T22:14:10.000Z",
     } <= told

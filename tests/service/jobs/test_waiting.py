@@ -375,6 +375,13 @@ def test_an_idle_partition_is_not_waited_for_and_one_that_came_back_is_told_as_i
     assert "it counts again once it has caught up" in channels[3][2]
 
 
+def test_a_partition_in_processing_time_is_not_waited_for():
+    switched = generator("probe/0", None, use_processing_time=True, backlog_end=7)
+    (channel,) = told(opened(event_time=event_time(channels=[switched])), "channel-has-watermark")
+    said = 'channel "probe/0" is in processing time: nobody waits for it'
+    assert channel == ("probe/0", True, said)
+
+
 def test_a_partition_without_a_watermark_holds_nothing_up_while_nothing_waits():
     quiet = released(channels=[generator("probe/1", None)])
     ((_, met, _),) = told(opened(event_time=quiet), "channel-has-watermark")

@@ -50,10 +50,19 @@ def test_no_function_is_both_allowed_and_refused():
 
 def column_of(value):
     def resolve(column: Column) -> pa.Array:
-        item = None if value is None else ROW[column.type.name]
+        item = None if value is None else value_of(column.type)
         return pa.array([item], arrow_type(column.type))
 
     return resolve
+
+
+def value_of(kind):
+    parts = [value_of(member.type) for member in kind.members]
+    if kind.name is TypeName.ROW:
+        return dict(zip((member.name for member in kind.members), parts, strict=True))
+    if kind.name is TypeName.ARRAY:
+        return parts
+    return [tuple(parts)] if kind.name is TypeName.MAP else ROW[kind.name]
 
 
 @pytest.mark.parametrize("row", [None, "full"], ids=["nulls", "values"])

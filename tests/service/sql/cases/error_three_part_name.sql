@@ -1,4 +1,4 @@
--- error: a column has at most one qualifier
+-- error: unknown table or alias "a"
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

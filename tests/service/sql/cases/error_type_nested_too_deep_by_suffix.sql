@@ -1,0 +1,2 @@
+-- error: nested more than 16 levels deep
+CREATE TABLE t (a INT ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY ARRAY) WITH ('connector' = 'print');

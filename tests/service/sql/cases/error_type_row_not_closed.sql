@@ -1,0 +1,2 @@
+-- error: expected ">"
+CREATE TABLE t (a ROW<x INT) WITH ('connector' = 'print');

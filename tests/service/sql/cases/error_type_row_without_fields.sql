@@ -1,0 +1,2 @@
+-- error: expected "<", found "<>"
+CREATE TABLE t (a ROW<>) WITH ('connector' = 'print');
