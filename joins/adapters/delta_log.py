@@ -9,6 +9,9 @@ Spark's writer gives a commit one transaction only: `<app id>:spark` has epoch a
 number (`spark_version`). Whatever is asked here of batches and epochs looks at both, because a
 table may have commits of both writers.
 
+delta-rs lists the whole log to look for news, and reads its tail for each transaction's number.
+Here the next entry is asked for by name, and numbers follow the entries that are new.
+
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
