@@ -98,7 +98,7 @@ def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) ->
 
 
 def output(plan: JoinPlan) -> Table | None:
-    """The sink; None if rows do not stay anywhere."""
+    """The sink of one INSERT; None if rows do not stay anywhere."""
     name = name_of(plan.sink)
     if name is None:
         return None
@@ -107,7 +107,7 @@ def output(plan: JoinPlan) -> Table | None:
 
 
 def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
-    """Output column → what it is made of, each input column once; generated rows are left out."""
+    """Of one INSERT: output column → input columns it is made of; generated rows are left out."""
     names = _relations(plan)
     found: dict[str, list[Origin]] = {}
     for column in plan.output:

@@ -176,11 +176,16 @@ def _inputs(plan: JoinPlan) -> list[InputDataset]:
 
 
 def _outputs(plan: JoinPlan) -> list[OutputDataset]:
-    table = datasets.output(plan)
-    if table is None:
-        return []
-    found = {"schema": _schema(table), "columnLineage": _column_lineage(plan)}
-    return [OutputDataset(namespace=table.dataset.namespace, name=table.dataset.name, facets=found)]
+    """A sink of each INSERT that leaves its rows somewhere."""
+    return [
+        OutputDataset(
+            namespace=table.dataset.namespace,
+            name=table.dataset.name,
+            facets={"schema": _schema(table), "columnLineage": _column_lineage(insert)},
+        )
+        for insert in plan.inserts
+        if (table := datasets.output(insert)) is not None
+    ]
 
 
 def _schema(table: datasets.Table) -> facets.schema_dataset.SchemaDatasetFacet:
