@@ -154,7 +154,7 @@ def check_script(sql: str) -> None:
     if size > SQL_LIMIT_BYTES:
         raise SubmissionError(
             f"script has {size} bytes, expected at most {SQL_LIMIT_BYTES}",
-            hint="Shorten the script; one INSERT is one job.",
+            hint="Shorten the script; statement sets may be several jobs.",
         )
     if "\x00" in sql or any("\ud800" <= char <= "\udfff" for char in sql):
         raise SubmissionError(

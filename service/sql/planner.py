@@ -88,7 +88,7 @@ def _job_statement(
             raise script.error(
                 statement.at,
                 "a statement after the INSERT INTO",
-                hint="Put it in front; a script has exactly one INSERT INTO, at its end.",
+                hint="Put it in front; several INSERTs go into EXECUTE STATEMENT SET BEGIN … END.",
             )
         if isinstance(statement, JobStatement):
             found = statement
