@@ -28,13 +28,13 @@
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
-| `NotReplayableError` | a batch cannot be run again: for its sink, or because it has event time |
+| `NotReplayableError` | what a batch gave its sink cannot be read back for comparison |
 | `UnknownTopicError` | a topic or partition was asked for that the job does not read |
 | `UnknownLetterError` | a dead letter was asked for that is not there |
 | `UnknownDimensionError` | a table was asked for that the job does not join |
 | `UnknownVersionError` | a version of a dimension was asked for that is not there yet |
 | `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
-| `QuestionError` | a key, a cursor or a pair of versions was given that a table cannot have |
+| `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
 | `NotReadableError` | the sink keeps no rows that could be shown |
 | `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |

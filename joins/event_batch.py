@@ -16,11 +16,10 @@ commit.
 import json
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -28,12 +27,19 @@ from pyspark.sql import functions as f
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.adapters.state_log import StateChange, StateFile, StateLog
-from joins.event_channels import Heard, Steps
+from joins.event_channels import Steps
 from joins.event_items import StagePlan, act_stage, window_stage
-from joins.event_state import Advance, EventSpec, EventState, advance, batch_input
+from joins.event_reports import (
+    NOTHING,
+    added,
+    details,
+    pinned_advance,
+    steps_told,
+    together,
+)
+from joins.event_state import Advance, EventSpec, EventState
 from joins.event_task import EventTask, act, scan, steps
 from joins.failpoints import Failpoints
-from joins.kernels.files import StagedFile
 from joins.lookups import Lookups
 from joins.pins import Pin, offsets_text, pin_json
 from joins.plan import KafkaOptions
@@ -48,8 +54,6 @@ from joins.staging import (
     no_room,
 )
 from joins.window_task import LATE
-
-_NOTHING = BatchReport({}, {}, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,21 +237,19 @@ class EventBatches:
             told = self._read_steps(frame, ready, pin)
             scanned, move = self._scan(frame, ready, pin, told)
             reports, removed = [scanned], {}
-            partials = _details(scanned, "partials")
+            partials = details(scanned, "partials")
             if task.waits:
-                plan = act_stage(_details(scanned, "arrivals"), self._files(pin, "waiting"), move)
+                plan = act_stage(details(scanned, "arrivals"), self._files(pin, "waiting"), move)
                 removed["waiting"] = plan.removed
                 reports.append(self._act(plan, ready, pin))
-                partials = _details(reports[-1], "partials")
+                partials = details(reports[-1], "partials")
             window = self._parts.spec.window
             if window is not None:
                 plan = window_stage(partials, self._files(pin, "windows"), move, window.kind)
                 removed["windows"] = plan.removed
                 reports.append(self._parts.writer.run(self._frame(plan), ready, pin))
-        report = _together(reports)
-        changes = {
-            name: StateChange(_added(report, name), paths) for name, paths in removed.items()
-        }
+        report = together(reports)
+        changes = {name: StateChange(added(report, name), paths) for name, paths in removed.items()}
         return report, move, changes
 
     def _records(self, pin: Pin, *, is_retry: bool) -> DataFrame | None:
@@ -283,31 +285,23 @@ class EventBatches:
             return None
         if frame is None:
             return {}
-        report = collect_reports(frame.mapInArrow(partial(steps, task=task, pin=pin), REPORT_DDL))
-        found: dict[int, list[tuple[int, int]]] = {}
-        for detail in report.details:
-            for partition, rises in detail.get("steps", {}).items():
-                found.setdefault(int(partition), []).extend((o, w) for o, w in rises)
-        return {partition: sorted(rises) for partition, rises in found.items()}
+        stage = partial(steps, task=task, pin=pin)
+        return steps_told(collect_reports(frame.mapInArrow(stage, REPORT_DDL)))
 
     def _scan(
         self, frame: DataFrame | None, task: EventTask, pin: Pin, told: Steps | None
     ) -> tuple[BatchReport, Advance]:
         """Scan the records and move the time; with steps the other way round."""
+        spec = self._parts.spec
         if frame is None:
-            return _NOTHING, self._advance(pin, {}, told)
+            return NOTHING, pinned_advance(spec, pin, NOTHING, told)
         if told is not None:
-            move = self._advance(pin, _read(pin), told)
+            move = pinned_advance(spec, pin, NOTHING, told)
             stage = partial(scan, task=task, pin=pin, merged=move.merged.by_partition)
             return collect_reports(frame.mapInArrow(stage, REPORT_DDL)), move
         stage = partial(scan, task=task, pin=pin, merged=None)
         report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
-        return report, self._advance(pin, _heard(pin, report), None)
-
-    def _advance(self, pin: Pin, heard: Mapping[int, Heard], told: Steps | None) -> Advance:
-        event = pin.event or {}
-        batch = batch_input(event, pin.end_offsets, told, heard)
-        return advance(self._parts.spec, EventState.of(event), batch)
+        return report, pinned_advance(spec, pin, report, None)
 
     def _act(self, plan: StagePlan, task: EventTask, pin: Pin) -> BatchReport:
         frame = self._frame(plan)
@@ -353,42 +347,3 @@ class EventBatches:
         hit("C13", pin.batch)
         self._parts.writer.commit(report, pin, epoch)
         hit("C8", pin.batch)
-
-
-def _read(pin: Pin) -> dict[int, Heard]:
-    """The partitions with records in the batch."""
-    return {partition: Heard(None, pin.batch) for partition in pin.ranges()}
-
-
-def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:
-    """The same with the greatest watermark of each, as the scan has reported it."""
-    greatest: dict[int, int] = {}
-    for detail in report.details:
-        for partition, found in detail.get("partitions", {}).items():
-            told = found["watermark"]
-            if told is not None:
-                greatest[int(partition)] = max(told, greatest.get(int(partition), told))
-    return {p: Heard(greatest.get(p), heard.records) for p, heard in _read(pin).items()}
-
-
-def _details(report: BatchReport, name: str) -> list[Mapping[str, Any]]:
-    """What all tasks have listed under `name`."""
-    return [each for detail in report.details for each in detail.get(name, ())]
-
-
-def _together(reports: Iterable[BatchReport]) -> BatchReport:
-    """The reports of several stages as one."""
-    files: dict[str, tuple[StagedFile, ...]] = {}
-    counts: dict[str, int] = {}
-    for report in reports:
-        for name, found in report.files.items():
-            files[name] = (*files.get(name, ()), *found)
-        for name, count in report.counts.items():
-            counts[name] = counts.get(name, 0) + count
-    return BatchReport(files, counts, ())
-
-
-def _added(report: BatchReport, name: str) -> tuple[StagedFile, ...]:
-    """The new files of one table of the state."""
-    mine = (found for key, found in report.files.items() if key.startswith(f"{name}/"))
-    return tuple(file for found in mine for file in found)

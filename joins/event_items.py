@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.state_log import StateFile
+from joins.adapters.state_log import StateColumns, StateFile
 from joins.event_state import Advance
 from joins.plan import WindowKind
 from joins.staging import RECORDS_WORTH_A_TASK
+
+WAITING_COLUMNS = StateColumns(due="_time", keep="_time", bucket="_partition")
+WINDOW_COLUMNS = StateColumns(due="_due", keep="_keep", bucket="_bucket")
 
 MANY_IN_BUCKET = 16
 _MERGE_FACTOR = 4

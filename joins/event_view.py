@@ -39,9 +39,9 @@ class EventView:
         stream = self.spec.inputs[0]
         emit = "on-event" if self.spec.on_event else "on-periodic"
         return {
-            "watermark_ms": _millis(state.watermark),
+            "watermark_ms": shown_ms(state.watermark),
             "use_processing_time": state.processing_time,
-            "window_watermark_ms": _millis(state.window_watermark) if windowed else None,
+            "window_watermark_ms": shown_ms(state.window_watermark) if windowed else None,
             "emit": emit if stream.has_watermarks else None,
             "inputs": [self._input_json(each.name) for each in self.spec.inputs],
             "channels": [
@@ -70,7 +70,7 @@ class EventView:
         watermark = self.channels.watermark_of(name)
         return {
             "input": name,
-            "watermark_ms": _millis(watermark.timestamp_ms),
+            "watermark_ms": shown_ms(watermark.timestamp_ms),
             "use_processing_time": watermark.use_processing_time,
             "status": self.channels.status_of(name).name,
         }
@@ -81,7 +81,7 @@ class EventView:
         slowest = self._slowest() if wanted_ms is not None else None
         if wanted_ms is None or slowest is None:
             return None
-        watermark_ms = _millis(slowest.state.watermark.timestamp_ms)
+        watermark_ms = shown_ms(slowest.state.watermark.timestamp_ms)
         name, partition = slowest.input.name, slowest.partition
         whose = "the stream" if name == PROBE else f'dimension "{name}"'
         behind_ms = None if watermark_ms is None else max(0, self._front(wanted_ms) - watermark_ms)
@@ -131,7 +131,7 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
         "channel": view.state.channel,
         "input": view.input.name,
         "partition": view.partition,
-        "watermark_ms": _millis(watermark.timestamp_ms),
+        "watermark_ms": shown_ms(watermark.timestamp_ms),
         "use_processing_time": watermark.use_processing_time,
         "backlog_end": backlog,
         "status": view.state.status.name,
@@ -141,7 +141,7 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
     }
 
 
-def _millis(timestamp_ms: int) -> int | None:
+def shown_ms(timestamp_ms: int) -> int | None:
     """None before the first watermark."""
     return None if timestamp_ms == MIN_TIMESTAMP else timestamp_ms
 

@@ -18,15 +18,16 @@ from joins.errors import (
     UnknownLetterError,
     UnknownTopicError,
 )
+from joins.explain_event import EventJourneys, Journey
 from joins.history import History
 from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.probe import JoinedBatch, join_batch
 from joins.letter_replays import LetterReplays
 from joins.past_indexes import PastIndexes
+from joins.past_records import PastRecords
 from joins.pins import Pin, pin_json
 from joins.plan import JoinType
 from joins.probe_task import pinned_context
-from joins.replay import PastRecords, refuse_event_batch
 from joins.row_matches import MAX_ROWS, RowMatches, json_rows
 
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
@@ -60,10 +61,12 @@ class RowExplainer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
         self._matches = RowMatches(history.places, indexes)
         self._records = PastRecords(history)
+        event = history.places.event
+        self._journeys = None if event is None else EventJourneys(history, event)
         self._letters = DeadLetters(
             history.places.dead_letters, LetterReplays(history.places.replays)
         )
@@ -78,14 +81,15 @@ class RowExplainer:
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
         `held`, `before-start`, `after-end` (of a bounded stream), `skipped`, `expired`,
-        `no-record`, `beyond-end` (of the topic); `reason` says it in a sentence.
+        `no-record`, `beyond-end` (of the topic); with event time or windows also `waiting`, `late`
+        and `in-windows`; `reason` says it in a sentence. There `event_time` tells the record's way,
+        and batch and pin are those of the batch that joined it.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
             PinnedVersionExpiredError: a version of its pin cannot be read any more.
-            NotReplayableError: its batch has event time or windows.
         """
-        topic = self._places.kernel.topic
+        topic = self.places.kernel.topic
         if place.topic != topic or place.partition < 0 or place.offset < 0:
             raise UnknownTopicError(
                 f'topic "{place.topic}" at {place.partition}/{place.offset} is not read by the job',
@@ -94,7 +98,8 @@ class RowExplainer:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
-        refuse_event_batch(pin, f"the batch of {topic}/{place.partition}/{place.offset}")
+        if self._journeys is not None:
+            return self._with_journey(self._journeys, place, pin)
         return self._with_batch(place, pin)
 
     # Records that no batch has
@@ -166,7 +171,7 @@ class RowExplainer:
         return None
 
     def _is_open(self) -> bool:
-        return self._places.checkpoint.read_phase() is not None
+        return self.places.checkpoint.read_phase() is not None
 
     def _record_now(self, place: Coordinates) -> pa.RecordBatch | None:
         ranges = {place.partition: (place.offset, place.offset + 1)}
@@ -180,7 +185,66 @@ class RowExplainer:
         record = self._record(place, pin, letter)
         indexes = self._indexes.of(pin.versions) if record is not None else {}
         joined = None if record is None else self._join(record, indexes, pin)
+        if joined is not None and self.places.kernel.member and not joined.dead_letters.num_rows:
+            letter = None  # of another INSERT
         outcome = self._outcome(place, pin, joined, letter)
+        return {
+            **self._told(place, pin, outcome, letter),
+            **_record_json(record),
+            "dimensions": self._matches.of(record, indexes, pin),
+        }
+
+    def _with_journey(
+        self, journeys: EventJourneys, place: Coordinates, arrived: Pin
+    ) -> dict[str, Any]:
+        """The same of a record that may have waited, and that windows may have counted."""
+        letter = self._letter(place, arrived)
+        record = self._record(place, arrived, letter)
+        journey = journeys.of(record, (place.partition, place.offset), arrived)
+        pin = journey.pin
+        letter = letter or self._letter(place, pin)
+        is_joined = journey.arrival is not None and journey.released is not None
+        indexes = self._indexes.of(pin.versions) if is_joined else {}
+        joined = journeys.joined(journey, indexes)
+        windows = [] if joined is None else journeys.windows(journey, joined)
+        outcome = self._event_outcome(journey, joined, letter, windows)
+        if outcome is None:
+            outcome = self._outcome(place, pin, joined, letter)
+        return {
+            **self._told(place, pin, outcome, letter),
+            **_record_json(record),
+            "dimensions": self._matches.of(record if is_joined else None, indexes, pin),
+            "event_time": {**journey.as_json(), "windows": windows},
+        }
+
+    def _event_outcome(
+        self,
+        journey: Journey,
+        joined: JoinedBatch | None,
+        letter: DeadLetter | None,
+        windows: Sequence[Mapping[str, Any]],
+    ) -> _Outcome | None:
+        """What only records with event time or windows become; None of what others become, too."""
+        if letter is not None or not self._history.is_committed(journey.arrived.batch):
+            return None
+        if journey.late is not None:
+            what = "the join" if journey.late["reason"] == "join" else "every one of its windows"
+            reason = f"it came behind the watermark, too late for {what}: see the late records"
+            return _Outcome("late", reason, (), None)
+        if journey.waits:
+            reason = "it waits until the watermark has passed its rowtime"
+            return _Outcome("waiting", reason, (), None)
+        if joined is None or not windows:
+            return None
+        fired = sum(window["fired_in_batch"] is not None for window in windows)
+        reason = f"it is counted in {len(windows)} windows, of which {fired} have fired"
+        if windows[0]["merges"]:
+            reason = "it is counted in a session, which others may have made longer"
+        return _Outcome("in-windows", reason, (), None)
+
+    def _told(
+        self, place: Coordinates, pin: Pin, outcome: _Outcome, letter: DeadLetter | None
+    ) -> dict[str, Any]:
         return {
             "coordinates": place.as_json(),
             "state": outcome.state,
@@ -190,8 +254,6 @@ class RowExplainer:
             "committed_at_ms": self._committed_at_ms(pin),
             "output_rows": list(outcome.rows)[:MAX_ROWS],
             "rows_from": outcome.rows_from,
-            **_record_json(record),
-            "dimensions": self._matches.of(record, indexes, pin),
             "dead_letter": None if letter is None else letter.as_json(shown_bytes=0),
         }
 
@@ -224,7 +286,7 @@ class RowExplainer:
     def _join(
         self, record: pa.RecordBatch, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> JoinedBatch:
-        return join_batch(self._places.kernel, record, indexes, pinned_context(pin))
+        return join_batch(self.places.kernel, record, indexes, pinned_context(pin))
 
     def _committed_at_ms(self, pin: Pin) -> int | None:
         output = self._history.output or self._history.dead_letters
@@ -261,9 +323,13 @@ class RowExplainer:
     ) -> tuple[list[dict[str, Any]], str | None]:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
-        if output is not None and self._places.kernel.row_metadata:
-            where = {"_batch": pin.batch, "_partition": place.partition, "_offset": place.offset}
-            return json_rows(output.rows_now(where, self._places.kernel.output_schema)), "output"
+        kernel = self.places.kernel
+        told = kernel.row_metadata and kernel.window_input is None and self.places.has_own_table
+        if output is not None and told:
+            where = {"_partition": place.partition, "_offset": place.offset}
+            if self._journeys is None or joined is not None:  # else nobody knows how long it waited
+                where["_batch"] = pin.batch
+            return json_rows(output.rows_now(where, kernel.output_schema)), "output"
         if joined is None:
             return [], None
         return json_rows(pa.Table.from_batches([joined.rows])), "computed"
@@ -284,8 +350,8 @@ class RowExplainer:
             return "dead-letter", str(joined.dead_letters.column("reason")[0].as_py())
         if joined.matched:
             return "filtered", "the record has a match, and WHERE is not true for it"
-        inner = any(j.join_type is JoinType.INNER for j in self._places.kernel.joins)
-        if inner and self._places.kernel.where is None:
+        inner = any(j.join_type is JoinType.INNER for j in self.places.kernel.joins)
+        if inner and self.places.kernel.where is None:
             return "no-match", "an INNER JOIN found no row of the table"
         return "filtered", "no row is left after the joins and WHERE"
 

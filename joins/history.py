@@ -4,7 +4,7 @@ Nothing here writes, locks or starts anything, and all of it works without a run
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,24 @@ import pyarrow as pa
 from joins.adapters.delta_log import DeltaLog, added_files
 from joins.checkpoint import Checkpoint, read_json
 from joins.errors import CheckpointError, UnknownBatchError
+from joins.event_task import EventPlaces
 from joins.kernels.probe import ProbeKernelSpec
 from joins.pins import Pin, PinStore, offsets_value
-from joins.plan import Dimension, KafkaOptions, Sink
+from joins.plan import Dimension, JoinPlan, KafkaOptions, Sink
 from joins.probe_lives import Life, first_life, life_of, read_lives
 from joins.probe_task import IndexPlace
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """What looking back needs of a job with event time or windows.
+
+    Attributes:
+        places: of its state and its late records.
+    """
+
+    plan: JoinPlan
+    places: EventPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +44,12 @@ class HistoryPlaces:
         roles: alias → where the runner keeps the index that it looks up.
         tables: dimension → directory with `changelog` and `current`.
         replays: what is known of replayed dead letters.
+        insert: of the INSERTs which one, from 0; kernel, roles, output and sink are its own.
+        has_own_table: no other INSERT of the job writes to `output`.
         output: the Delta output; None for other sinks.
         probe_kafka: cluster and topic of the probe, its secrets resolved.
         sink: with its secrets resolved if it is a Kafka sink.
+        event: of a job with event time or windows.
     """
 
     app_id: str
@@ -47,6 +63,19 @@ class HistoryPlaces:
     output: Path | None
     probe_kafka: KafkaOptions
     sink: Sink
+    insert: int = 0
+    has_own_table: bool = True
+    event: PastEvent | None = None
+
+
+def output_app_id(app_id: str, insert: int) -> str:
+    """Of the commits that an INSERT makes to its output: two may write to the same table."""
+    return app_id if insert == 0 else f"{app_id}:insert-{insert + 1}"
+
+
+def sent_note(insert: int) -> str:
+    """Name of the checkpoint's file that says which batch a Kafka sink has sent."""
+    return "kafka_sink.json" if insert == 0 else f"kafka_sink_{insert + 1}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +86,7 @@ class BatchCommit:
         metadata: what the runner has told in the commit.
         added: the data files that it added, as its log says it.
         files: their paths.
+        removed: the data files that it removed, likewise.
     """
 
     batch: int
@@ -65,6 +95,7 @@ class BatchCommit:
     metadata: Mapping[str, Any]
     added: tuple[Mapping[str, Any], ...]
     files: tuple[Path, ...]
+    removed: tuple[Mapping[str, Any], ...] = ()
 
 
 class BatchCommits:
@@ -90,11 +121,17 @@ class BatchCommits:
             metadata=user_metadata(told),
             added=added,
             files=tuple(self._path / unquote(action["path"]) for action in added),
+            removed=tuple(action["remove"] for action in actions if "remove" in action),
         )
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether a file may have rows that the table does not."""
+        return self._log.table_rows().has_deletion_vectors
 
     def is_untouched(self, commit: BatchCommit) -> bool:
         """Whether the table still has all rows of the files that `commit` added."""
-        if self._log.table_rows().has_deletion_vectors:
+        if self.has_deletion_vectors:
             return False  # a file may be there and some of its rows not
         return set(commit.files) <= self._active_files()
 
@@ -104,9 +141,21 @@ class BatchCommits:
             self._active = (version, frozenset(self._log.files_at(version)))
         return self._active[1]
 
+    def is_complete(self) -> bool:
+        """Whether the log still has all commits."""
+        return self._log.oldest_entry() == 0
+
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` added, one table a file."""
         yield from self._log.table_rows().of_files(commit.added)
+
+    def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
+        """The rows of the files that `commit` removed, one table a file.
+
+        Raises:
+            OSError: a file is gone, as VACUUM removes them.
+        """
+        yield from self._log.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
         """The newest version's rows whose columns have these values, whoever wrote its files."""
@@ -129,7 +178,11 @@ class History:
         self.places = places
         self.pins = PinStore(places.checkpoint.pins_directory)
         self.dead_letters = BatchCommits(places.dead_letters, places.app_id)
-        self.output = None if places.output is None else BatchCommits(places.output, places.app_id)
+        app_id = output_app_id(places.app_id, places.insert)
+        self.output = None if places.output is None else BatchCommits(places.output, app_id)
+        self.late: BatchCommits | None = None
+        if places.event is not None:
+            self.late = BatchCommits(places.event.places.late, f"{places.app_id}:late")
         meta = places.checkpoint.read_meta()
         if meta is None:
             raise UnknownBatchError(
@@ -165,7 +218,7 @@ class History:
         """Whether the output of `batch` is complete."""
         if self.output is not None:
             return self.output.of(batch) is not None
-        for name in ("kafka_sink.json", "progress.json"):
+        for name in (sent_note(self.places.insert), "progress.json"):
             noted = read_json(self.places.checkpoint.directory / name)
             if noted is not None and noted.get("batch") is not None:
                 return int(noted["batch"]) >= batch
@@ -196,6 +249,27 @@ class History:
             pin = self._find_pin(number)
             if pin is not None:
                 yield pin
+
+    def first_behind(self, pin: Pin, holds: Callable[[Pin], bool]) -> Pin | None:
+        """The first pin behind `pin` that `holds`, as all later ones then do; None if none does."""
+        newest = self.pins.newest()
+        first, last = pin.batch + 1, pin.batch if newest is None else newest.batch
+        found: Pin | None = None
+        while first <= last:
+            middle = (first + last) // 2
+            candidate = self._next_pin(middle, last)
+            if candidate is None:
+                last = middle - 1
+            elif holds(candidate):
+                found, last = candidate, middle - 1
+            else:
+                first = candidate.batch + 1
+        return found
+
+    def last_before(self, pin: Pin, first: Pin) -> Pin:
+        """The pin before `pin`; `first` is an older one."""
+        numbers = range(pin.batch - 1, first.batch, -1)
+        return next((p for b in numbers if (p := self._find_pin(b))), first)
 
     def covering(self, partition: int, offset: int) -> Pin | None:
         """The newest batch whose range has the record at `offset`; None if no batch has it."""

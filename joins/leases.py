@@ -5,13 +5,28 @@ no pin, for the first batch may take it; and by the newest index, for the next b
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from joins.checkpoint import read_json
 
 
-def oldest_pinned(pins: Path, newest: int) -> Mapping[str, int]:
-    """The versions of the oldest among the `newest` pins; versions never go back.
+@dataclass(frozen=True, slots=True)
+class StateLease:
+    """Versions of one table of the state that somebody may still have to read.
+
+    Attributes:
+        needed: the oldest one that a batch may read, should it be run again.
+        replayed: the oldest one that a replay may want; kept as far as there is room.
+    """
+
+    needed: int
+    replayed: int
+
+
+def oldest_kept(pins: Path, newest: int) -> Mapping[str, Any] | None:
+    """The oldest among the `newest` pins as JSON values; None if there is none.
 
     Raises:
         CheckpointError: that pin is damaged, so nobody knows what it leases.
@@ -20,8 +35,18 @@ def oldest_pinned(pins: Path, newest: int) -> Mapping[str, int]:
     for name in names[-newest:]:
         value = read_json(pins / name)
         if value is not None:  # it may have been pruned just now
-            return dict(value["versions"])
-    return {}
+            return value
+    return None
+
+
+def oldest_pinned(pins: Path, newest: int) -> Mapping[str, int]:
+    """The versions of the oldest among the `newest` pins; versions never go back.
+
+    Raises:
+        CheckpointError: as `oldest_kept`.
+    """
+    found = oldest_kept(pins, newest)
+    return {} if found is None else dict(found["versions"])
 
 
 def oldest_leased(

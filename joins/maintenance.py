@@ -8,7 +8,7 @@ nothing here, and the names of files say which epoch wrote them.
 |---|---|
 | changelog | compaction, Delta checkpoint, log clean-up, removal of files |
 | `current` | Delta checkpoint, VACUUM, log clean-up |
-| state | Delta checkpoint, log clean-up, removal of files that no batch reads again |
+| state | Delta checkpoint, log clean-up, removal of files that no batch and no replay reads |
 | output, dead letters | Delta checkpoint, removal of files that were never committed |
 
 The log of an output is never shortened: it is the user's table.
@@ -25,13 +25,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from joins.adapters.delta_log import DeltaLog, Rewrite
+from joins.adapters.delta_log import DeltaLog, Rewrite, added_files
 from joins.dimension import DimensionRuntime
 from joins.fold import folded_version
 from joins.kernels.changes import Progress
 from joins.kernels.compaction import CompactionTask, compact, watermarks
 from joins.kernels.digest import COMPACTED_READS
 from joins.kernels.files import FileOrigin, ParquetStage
+from joins.leases import StateLease
 
 _MERGE_FACTOR = 4
 _SMALL_FILE_ROWS = 4096
@@ -49,6 +50,7 @@ class UpkeepSettings:
         max_rows: rows that one compaction reads at the most; larger files stay as they are.
         current_retention_hours: how long what `current` no longer needs is kept.
         grace_s: age of an uncommitted file of this runner in an output before it is removed.
+        replayed_state_bytes: room in each table of the state for files that only replays read.
     """
 
     checkpoint_every: int = 20
@@ -56,6 +58,7 @@ class UpkeepSettings:
     max_rows: int = 8_000_000
     current_retention_hours: float = 168.0
     grace_s: float = 3600.0
+    replayed_state_bytes: int = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,27 +288,75 @@ class OutputMaintenance:
 
 
 class StateMaintenance:
-    """The upkeep of one table of the state between batches."""
+    """The upkeep of one table of the state between batches; one caller at a time."""
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
+        self._known: dict[int, _StateCommit] = {}
 
-    def run(self, leased: int | None) -> None:
+    def run(self, leased: StateLease | None) -> None:
         """Do what is due; as `ChangelogMaintenance.run`.
 
         Args:
-            leased: the version that the newest batch has read, None before the first one.
+            leased: the versions that somebody may read, None before the first batch.
         """
         self._table.checkpoint()
         if leased is None:
             return
         log = self._table.log
-        self._table.shorten_log(leased)
+        first = self._first_kept(leased)
+        self._table.shorten_log(first)
         settled, newest = self._table.settled(log.last_batch()), log.version()
-        oldest = min(max(leased, log.oldest_version()), newest)
+        oldest = min(max(first, log.oldest_version()), newest)
         needed = {path.name for path in log.files_at(oldest)}
-        needed |= log.files_named(oldest + 1, newest)
+        for version in range(oldest + 1, newest + 1):
+            needed |= self._commit(version).added
+        self._known = {at: known for at, known in self._known.items() if at > oldest}
         self._table.remove([name for name in settled if name not in needed])
+
+    def _first_kept(self, leased: StateLease) -> int:
+        """The oldest version whose files stay: replays have so much room, the newest come first."""
+        room = self._table.settings.replayed_state_bytes
+        version, oldest = leased.needed, max(leased.replayed, self._table.log.oldest_entry())
+        while version > oldest:
+            superseded = self._commit(version).superseded_bytes
+            if superseded is None or superseded > room:
+                break
+            room -= superseded
+            version -= 1
+        return version
+
+    def _commit(self, version: int) -> "_StateCommit":
+        if version not in self._known:
+            entry, root = self._table.log.commit_entry(version), self._table.log.path
+            gone = [action["remove"]["path"] for action in entry if "remove" in action]
+            sizes = [_size(root / name) for name in gone]
+            known = [size for size in sizes if size is not None]
+            names = frozenset(action["path"] for action in added_files(entry))
+            total = sum(known) if len(known) == len(sizes) else None
+            self._known[version] = _StateCommit(names, total)
+        return self._known[version]
+
+
+@dataclass(frozen=True, slots=True)
+class _StateCommit:
+    """One commit to a table of the state.
+
+    Attributes:
+        added: names of files.
+        superseded_bytes: of the files that the version before has and this one has not; None if
+            not all of them are there any more.
+    """
+
+    added: frozenset[str]
+    superseded_bytes: int | None
+
+
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _marks(file: Path) -> pa.Table:
@@ -342,7 +393,7 @@ class Maintenance:
         self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in outputs]
 
     def steps(
-        self, leased: Mapping[str, int], states: Sequence[int] = ()
+        self, leased: Mapping[str, int], states: Sequence[StateLease] = ()
     ) -> Iterator[tuple[str, Callable[[], None]]]:
         """What there is to do, by name: each may fail without keeping the others from going on.
 

@@ -5,8 +5,8 @@ rows are compared in a canonical form. Nothing of the job is changed.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,14 @@ from joins.errors import (
     RecordsExpiredError,
     SinkError,
 )
+from joins.event_replay import EventReplay, state_differences
+from joins.event_state import EventState
 from joins.history import BatchCommit, BatchCommits, History
 from joins.kernels.canonical import CanonicalRows, Difference, differences
 from joins.kernels.probe import JoinedBatch, join_batch
-from joins.kernels.render import with_text_times
+from joins.merged_rows import Changes, changed_rows, last_changes
 from joins.past_indexes import PastIndexes
+from joins.past_records import PastRecords, Range
 from joins.pins import Pin, pin_json
 from joins.plan import DeltaSink, KafkaSink
 from joins.probe_task import pinned_context
@@ -36,7 +39,6 @@ MAX_SINK_RECORDS = 5_000_000
 _CLOCK_SLACK_MS = 60_000
 _COORDINATES = ("partition", "offset")
 _SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offset")
-Range = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +50,45 @@ class Recomputed:
         dead: (partition, offset, value) of the dead letters, canonical.
         missing: (partition, first, end) of offsets that retention has removed.
         read: partition → offsets of the records that were read.
+        event: of a batch with event time or windows; None of others.
+        changes: of an output whose rows replace others, instead of `rows`; None of others.
     """
 
     rows: CanonicalRows
     dead: CanonicalRows
     missing: tuple[Range, ...]
     read: Mapping[int, npt.NDArray[np.int64]]
+    event: "EventSide | None" = None
+    changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
         """Whether the record of `difference` was there; compaction removes single ones."""
         if difference.partition is None:
             return True
+        if self.event is not None and self.event.came_before(difference):
+            return True
         offsets = self.read.get(difference.partition)
         return offsets is not None and bool((offsets == difference.offset).any())
+
+
+@dataclass(frozen=True, slots=True)
+class EventSide:
+    """What a batch with event time or windows gives beside rows and dead letters.
+
+    Attributes:
+        start: partition → first offset of the batch; older records waited in the state.
+        late: (partition, offset, value) of the late records, canonical; None if unknown.
+        after: what the next batch begins with; None if unknown.
+    """
+
+    start: Mapping[int, int]
+    late: CanonicalRows | None
+    after: EventState | None
+
+    def came_before(self, difference: Difference) -> bool:
+        """Whether the record of `difference` is one of an earlier batch, or a window's row."""
+        partition, offset = difference.partition or 0, difference.offset or 0
+        return partition < 0 or offset < self.start.get(partition, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,80 +97,19 @@ class Committed:
 
     Attributes:
         source: `commit` (the files that the batch added), `table` (the newest version's rows of the
-            batch: somebody has rewritten those files) or `topic`.
+            batch: somebody has rewritten those files), `changes` (what the commit has changed in an
+            output whose rows replace others) or `topic`.
         repeated: records that an at-least-once sink has more than once.
+        wanted: what the batch should have, where only the output tells; None if `Recomputed` does.
+        event: of a batch with event time or windows.
     """
 
     rows: CanonicalRows
     dead: CanonicalRows | None
     source: str
     repeated: int = 0
-
-
-def refuse_event_batch(pin: Pin, what: str) -> None:
-    """See that a batch is a function of its records, its versions and its clock alone.
-
-    Raises:
-        NotReplayableError: it also has rows that waited, or windows.
-    """
-    if pin.event is not None:
-        raise NotReplayableError(
-            f"{what} is of a job with event time or windows, whose rows also come from its state",
-            hint="Look at the output, the dead letters, the late records and `event_time` of the "
-            "job's status.",
-        )
-
-
-class PastRecords:
-    """The records of old batches, as far as Kafka still has them."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        kafka = history.places.probe_kafka
-        self._records = KafkaRecords(kafka)
-        self._cluster = KafkaCluster(kafka, keep_open=True)
-
-    def close(self) -> None:
-        """End both connections."""
-        self._records.close()
-        self._cluster.close()
-
-    def check_topic(self, pin: Pin) -> None:
-        """See that the topic is still the one that the batch has read.
-
-        Raises:
-            RecordsExpiredError: it is gone, or another one has its name.
-        """
-        found = self._cluster.describe(pin.topic)
-        wanted = self._history.life_of(pin.batch).topic_id
-        if found is None or found.topic_id != wanted:
-            told = "is gone" if found is None else f"has id {found.topic_id}, expected {wanted}"
-            raise RecordsExpiredError(
-                f'topic "{pin.topic}" of batch {pin.batch} {told}',
-                hint="The records of this batch cannot be read again.",
-            )
-
-    def ends(self, topic: str) -> tuple[dict[int, int], dict[int, int]]:
-        """(oldest offsets, offsets behind the newest record) by partition."""
-        return self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
-
-    def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
-        """(partition → range that is there, ranges that retention has removed) of a batch."""
-        self.check_topic(pin)
-        begin = self._cluster.beginning_offsets(pin.topic)
-        ranges: dict[int, tuple[int, int]] = {}
-        gone: list[Range] = []
-        for partition, end in sorted(pin.end_offsets.items()):
-            start = pin.start_offsets.get(partition, 0)
-            first = min(max(start, begin.get(partition, end)), end)
-            ranges[partition] = (first, end)
-            if start < first:
-                gone.append((partition, start, first))
-        return ranges, tuple(gone)
-
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        """The records of `ranges`, in the form that the kernel takes."""
-        return self._records.batches(topic, ranges)
+    wanted: CanonicalRows | None = None
+    event: EventSide | None = None
 
 
 class Replayer:
@@ -150,8 +117,14 @@ class Replayer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
+        places = history.places
+        self._event = (
+            None
+            if places.event is None
+            else EventReplay(places.event, places.kernel, places.app_id)
+        )
         self.records = PastRecords(history)
 
     def close(self) -> None:
@@ -168,22 +141,17 @@ class Replayer:
         Raises:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
-            NotReplayableError: the sink keeps nothing, or not what the batch gave it.
-            RecordsExpiredError: none of its records is in Kafka any more.
+            NotReplayableError: the sink keeps nothing, or not what the batch gave it any more.
+            RecordsExpiredError: none of its records is in Kafka any more, or, with event time or
+                windows, not all of them are.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        if not isinstance(self._places.sink, DeltaSink | KafkaSink):
+        if not isinstance(self.places.sink, DeltaSink | KafkaSink):
             raise NotReplayableError(
-                f'sink "{self._places.sink.kind}" keeps no rows, a delta or kafka sink does',
+                f'sink "{self.places.sink.kind}" keeps no rows, a delta or kafka sink does',
                 hint="Use explain-row to see what a record is joined with.",
             )
-        if isinstance(self._places.sink, DeltaSink) and self._places.sink.merge_key:
-            raise NotReplayableError(
-                f"rows of later batches replace those of batch {batch} in the output",
-                hint="Replay a batch of a job that only adds rows.",
-            )
         pin = self._history.pin(batch)
-        refuse_event_batch(pin, f"batch {batch}")
         if not self._history.is_committed(batch):
             raise BatchNotCommittedError(
                 f"batch {batch} is pinned and not committed",
@@ -196,6 +164,8 @@ class Replayer:
     def recomputed(self, pin: Pin) -> Recomputed:
         """Join the records of `pin` again."""
         ranges, missing = self.records.kept(pin)
+        if self._event is not None:
+            return self._event_batch(self._event, pin, missing)
         if missing and not any(first < end for first, end in ranges.values()):
             raise RecordsExpiredError(
                 f'topic "{pin.topic}" has no record of batch {pin.batch} any more',
@@ -209,30 +179,74 @@ class Replayer:
             read.setdefault(records.column("partition")[0].as_py(), []).append(
                 records.column("offset")
             )
-            joined = join_batch(self._places.kernel, records, indexes, context)
-            rows.append(self._canonical(joined))
+            joined = join_batch(self.places.kernel, records, indexes, context)
+            rows.append(self._canonical(joined, pin))
             dead.append(_letters([joined.dead_letters]))
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
         return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
 
-    def _canonical(self, joined: JoinedBatch) -> CanonicalRows:
+    def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
+        """The same where the batch's records move the time and its rows may have waited."""
+        if missing:
+            partition, first, end = missing[0]
+            raise RecordsExpiredError(
+                f'topic "{pin.topic}" does not have the records {partition}/{first} to '
+                f"{partition}/{end - 1} of batch {pin.batch} any more",
+                hint="All records of such a batch move its time; only younger batches can be "
+                "replayed.",
+            )
+        read: dict[int, list[pa.Array]] = {}
+
+        def records() -> Iterator[pa.RecordBatch]:
+            read.clear()
+            for partition, found in sorted(pin.ranges().items()):
+                for batch in self.records.read(pin.topic, {partition: found}):
+                    read.setdefault(partition, []).append(batch.column("offset"))
+                    yield batch
+
+        again = replay.run(pin, records, self._indexes.of(pin.versions))
+        key = self._merge_key
+        return Recomputed(
+            CanonicalRows.merged(self._canonical(each, pin) for each in again.answers),
+            _letters(again.dead_letters),
+            (),
+            {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
+            EventSide(pin.start_offsets, _letters(again.late), again.after),
+            last_changes(again.answers, key) if key else None,
+        )
+
+    @property
+    def _merge_key(self) -> tuple[str, ...]:
+        """The key by which rows of the output replace others, () if none do."""
+        sink = self.places.sink
+        return tuple(sink.merge_key) if isinstance(sink, DeltaSink) else ()
+
+    def _canonical(self, joined: JoinedBatch, pin: Pin) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
-        sink, output = self._places.sink, self._places.kernel.output
+        sink, output = self.places.sink, self.places.kernel.output
         if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
-        encoding = RecordEncoding.of(sink, output)
-        texts = encoding.values(with_text_times(joined.rows, output), joined.kinds).to_pylist()
-        columns = (places.column(name).to_pylist() for name in _COORDINATES)
-        return CanonicalRows.of_texts(zip(*columns, texts, strict=True))
+        records = RecordEncoding.of(sink, output)(joined, pin)
+        columns = (records.column(name).to_pylist() for name in ("partition", "offset"))
+        keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
+        texts = map(_sent_text, keys, values)
+        return CanonicalRows.of_texts(
+            (_number(partition), _number(offset), text)
+            for partition, offset, text in zip(*columns, texts, strict=True)
+        )
 
     # The other side
     # ------------------------------------------------------------------------------------
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
         """What the output has of the batch."""
+        found = self._committed_rows(pin, expected)
+        return found if self._event is None else replace(found, event=self._committed_event(pin))
+
+    def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
         dead = self._committed_letters(pin)
-        if isinstance(self._places.sink, KafkaSink):
-            rows, repeated = self._sent(pin, self._places.sink, expected.rows)
+        if isinstance(self.places.sink, KafkaSink):
+            rows, repeated = self._sent(pin, self.places.sink, expected.rows)
             return Committed(rows, dead, "topic", repeated)
         output = self._history.output
         commit = None if output is None else output.of(pin.batch)
@@ -241,7 +255,41 @@ class Replayer:
                 f"commit of batch {pin.batch} is not in the output's log any more",
                 hint="The output was replaced, or its log was cleaned by its owner.",
             )
+        if expected.changes is not None:
+            return self._merged(pin, output, commit, (dead, expected.changes))
         return self._appended(pin, output, commit, (dead, expected.dead))
+
+    def _merged(
+        self,
+        pin: Pin,
+        output: BatchCommits,
+        commit: BatchCommit,
+        sides: tuple[CanonicalRows | None, Changes],
+    ) -> Committed:
+        dead, changes = sides
+        if output.has_deletion_vectors:
+            raise NotReplayableError(
+                f"output of batch {pin.batch} has deletion vectors, "
+                "expected files that tell what a commit has changed",
+                hint="Compare with Spark, by `VERSION AS OF` the batch's commit and the one before "
+                "it; `sluice explain-row` works.",
+            )
+        try:
+            added = map(self._typed, output.rows_added(commit))
+            removed = map(self._typed, output.rows_removed(commit))
+            wanted, rows = changed_rows(changes, added, removed, self._merge_key)
+        except OSError as exc:
+            raise NotReplayableError(
+                f"files that batch {pin.batch} has added or replaced are gone from the output, "
+                f"so nothing tells what it has changed: {exc}",
+                hint="VACUUM has removed them; replay a younger batch, or keep them longer with "
+                "'delta.deletedFileRetentionDuration'.",
+            ) from exc
+        return Committed(rows, dead, "changes", wanted=wanted)
+
+    def _typed(self, table: pa.Table) -> pa.Table:
+        schema = pa.schema([f.with_nullable(True) for f in self.places.kernel.output_schema])
+        return table.select(schema.names).cast(schema)
 
     def _appended(
         self,
@@ -251,10 +299,17 @@ class Replayer:
         dead: tuple[CanonicalRows | None, CanonicalRows],
     ) -> Committed:
         committed, expected = dead
-        with_places = self._places.kernel.row_metadata
+        with_places = self.places.kernel.row_metadata
         try:
-            if with_places and not output.is_untouched(commit):
-                schema = self._places.kernel.output_schema
+            is_untouched = not with_places or output.is_untouched(commit)
+            if not is_untouched and not self.places.has_own_table:
+                raise NotReplayableError(
+                    f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
+                    "the job write: its rows do not tell which one they are of",
+                    hint="Give each INSERT a table of its own.",
+                )
+            if not is_untouched:
+                schema = self.places.kernel.output_schema
                 now = output.rows_now({"_batch": pin.batch}, schema)
                 letters = {(p, o) for p, o in expected.places() if p is not None and o is not None}
                 rows = self._rows_of([now]).outside(letters)  # those replayed came later
@@ -267,16 +322,15 @@ class Replayer:
             ) from exc
 
     def _rows_of(self, tables: Iterable[pa.Table]) -> CanonicalRows:
-        schema = pa.schema([f.with_nullable(True) for f in self._places.kernel.output_schema])
         parts: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = []
         for table in tables:
             if table.num_rows:
-                for rows in table.select(schema.names).cast(schema).to_batches():
+                for rows in self._typed(table).to_batches():
                     parts.append((rows, self._places_in(rows)))
         return CanonicalRows.of(parts)
 
     def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        if not self._places.kernel.row_metadata:
+        if not self.places.kernel.row_metadata:
             return None
         return rows.select(["_partition", "_offset"]).rename_columns(list(_COORDINATES))
 
@@ -285,15 +339,26 @@ class Replayer:
         commit = self._history.dead_letters.of(pin.batch)
         if commit is None:
             return None
-        try:
-            tables = list(self._history.dead_letters.rows_added(commit))
-        except OSError:
-            return None
-        return _letters(
-            batch
-            for table in tables
-            for batch in table.select([*_COORDINATES, "value"]).to_batches()
-        )
+        return _letters_of(self._history.dead_letters, commit, self._told_here)
+
+    def _committed_event(self, pin: Pin) -> EventSide:
+        assert self._event is not None, "the job has event time or windows"
+        late = self._history.late
+        assert late is not None, "such a job has a table of late records"
+        commit = late.of(pin.batch)
+        if commit is not None:
+            records = _letters_of(late, commit)
+        else:  # a batch without late records commits nothing there
+            records = CanonicalRows.merged([]) if late.is_complete() else None
+        return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
+
+    def _told_here(self, letters: pa.Table) -> pa.Table:
+        """Of a statement set, the letters that are not of another INSERT alone."""
+        member = self.places.kernel.member
+        if member is None:
+            return letters
+        reasons = letters.column("reason").to_pylist()
+        return letters.filter(pa.array([member.is_told(reason) for reason in reasons], pa.bool_()))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
@@ -301,16 +366,16 @@ class Replayer:
         """The records of a Kafka sink, repeats of the expected ones left out and counted."""
         header = ("sluice-batch", str(pin.batch).encode())
         wanted = expected.counted()
-        rows: list[tuple[int, int, str]] = []
-        seen: dict[tuple[int, int, str], int] = {}
+        rows: list[tuple[int | None, int | None, str]] = []
+        seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
         with KafkaRecords(sink.kafka) as records:
             ranges = self._sent_ranges(pin, sink)
             found = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
-            for (topic, partition, offset), _, value in found:
+            for (topic, partition, offset), key, value in found:
                 if topic != pin.topic.encode():
                     continue
-                row = (int(partition or b"-1"), int(offset or b"-1"), (value or b"").decode())
+                row = (_number(partition), _number(offset), _sent_text(key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in wanted and seen[row] > wanted[row]:
                     repeated += 1
@@ -338,6 +403,15 @@ class Replayer:
         return {p: (start.get(p, 0), end[p]) for p in end}
 
 
+def _number(text: bytes | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _sent_text(key: bytes | None, value: bytes | None) -> str:
+    """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
+    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+
+
 def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
     """Dead letters by record and value: the wording of a reason may change between versions."""
     return CanonicalRows.of(
@@ -345,13 +419,30 @@ def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
     )
 
 
+def _letters_of(
+    table: BatchCommits,
+    commit: BatchCommit,
+    meant: Callable[[pa.Table], pa.Table] = lambda added: added,
+) -> CanonicalRows | None:
+    """The records that a commit has added to a table of such; None if its files are gone."""
+    try:
+        tables = [meant(added) for added in table.rows_added(commit)]
+    except OSError:
+        return None
+    return _letters(
+        batch for table in tables for batch in table.select([*_COORDINATES, "value"]).to_batches()
+    )
+
+
 def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> dict[str, Any]:
-    wanted, committed = expected.rows, found.rows
+    wanted = expected.rows if found.wanted is None else found.wanted
+    committed = found.rows
     if len(committed) and committed.places()[0] == (None, None):
         wanted = wanted.without_places()
     unlike = [("output", d) for d in differences(wanted, committed)]
     if found.dead is not None:
         unlike += [("dead_letters", d) for d in differences(expected.dead, found.dead)]
+    unlike += _event_differences(expected.event, found.event)
     shown = [(table, d) for table, d in unlike if expected.was_read(d)]
     gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
     return {
@@ -370,6 +461,22 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
         "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
         "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
     }
+
+
+def _event_differences(
+    expected: EventSide | None, found: EventSide | None
+) -> list[tuple[str, Difference]]:
+    """Where late records, and what the next batch begins with, differ."""
+    unlike: list[tuple[str, Difference]] = []
+    if expected is None or found is None:
+        return unlike
+    if expected.late is not None and found.late is not None:
+        unlike += [("late_records", d) for d in differences(expected.late, found.late)]
+    if expected.after is not None and found.after is not None:
+        told = state_differences(expected.after, found.after)
+        if told is not None:
+            unlike.append(("state", Difference("changed", None, None, *map(json.dumps, told))))
+    return unlike
 
 
 def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:

@@ -158,7 +158,14 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
         OutputColumn(f"found{n}", Column(join.alias, name, types[name]))
         for n, name in enumerate(index.spec.identity)
     ]
-    return replace(kernel, joins=joins, where=None, output=tuple(columns), row_metadata=False)
+    return replace(
+        kernel,
+        joins=joins,
+        where=None,
+        output=tuple(columns),
+        row_metadata=False,
+        window_input=None,
+    )
 
 
 def _key_and_matches(

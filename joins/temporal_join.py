@@ -30,15 +30,13 @@ from joins.event_job import EventJob, EventSide
 from joins.event_loop import EventLoop
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
-from joins.leases import oldest_leased
-from joins.lookups import Lookups
+from joins.inserts import Inserts
+from joins.leases import StateLease, oldest_kept, oldest_leased
 from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
 from joins.plan import JoinPlan, KafkaOptions, KafkaSource
-from joins.ports import BatchWriter
 from joins.probe_control import ControlParts, ProbeControl
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
-from joins.probe_task import ProbeTask
 from joins.queries import Queries, Query
 from joins.requests import Handler, Request, Requests
 from joins.source_coordinator import SourceCoordinator
@@ -62,6 +60,7 @@ class JobSettings:
 
     Attributes:
         replay_batches: how many of the newest batches can be replayed; their pins are kept.
+        replay_state_bytes: room in each table of the state for what only replays read.
         maintenance_interval_s: least time between two rounds of compaction and clean-up.
         fold: which changes are worth a fold.
         current_retention_hours: how long files that `current` no longer needs are kept.
@@ -74,6 +73,7 @@ class JobSettings:
     fold_interval_s: float = 30.0
     fold: FoldPolicy = field(default_factory=FoldPolicy)
     replay_batches: int = 10_000
+    replay_state_bytes: int = 4 << 30
     maintenance_interval_s: float = 300.0
     current_retention_hours: float = 168.0
 
@@ -83,12 +83,14 @@ class JobParts:
     """What the wiring has put together for one job.
 
     Attributes:
+        inserts: what batches need for each INSERT; event batches have one only.
         changelog_kafka: the cluster of the changelog topics.
         probe_kafka: the cluster and topic of the probe.
         requests: where the control plane's requests lie.
         handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: who appends to the delta output now; None for other sinks.
+        writer_choice: who appends to the delta outputs now, a slower one first; None for other
+            sinks.
         event: of a job with event time or windows; None for one that joins records as they come.
     """
 
@@ -100,10 +102,8 @@ class JobParts:
     changelog_kafka: KafkaOptions
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
-    lookups: Lookups
+    inserts: Inserts
     sources: tuple[SourceCoordinator, ...]
-    probe_task: ProbeTask
-    writer: BatchWriter
     outputs: tuple[DeltaLog, ...]
     dead_letters: DeltaLog
     opening: Opening
@@ -132,15 +132,17 @@ class TemporalJoin:
                 checkpoint=parts.checkpoint,
                 meta=parts.meta,
                 kafka=parts.probe_kafka,
-                writer=parts.writer,
+                writer=parts.inserts,
                 dead_letters=parts.dead_letters,
                 stalls=parts.stalls,
                 available=self._available_versions,
                 event=None if parts.event is None else parts.event.tables,
+                outputs=_outputs_of_several(parts),
             )
         )
+        writer = parts.inserts.first.writer
         self.event = (
-            None if parts.event is None else EventSide(parts.event, parts.dimensions, parts.writer)
+            None if parts.event is None else EventSide(parts.event, parts.dimensions, writer)
         )
         self.progress = self.control.progress
         self._pins = self.control.pins
@@ -157,9 +159,13 @@ class TemporalJoin:
         logs = [each.log for each in states]
         self._upkeep = Maintenance(
             parts.dimensions,
-            [output for output in parts.outputs if output not in logs],
+            # Of two INSERTs into one table the later one commits last: what it has, both have.
+            [*{log.path: log for log in parts.outputs if log not in logs}.values()],
             parts.meta.epoch,
-            UpkeepSettings(current_retention_hours=parts.settings.current_retention_hours),
+            UpkeepSettings(
+                current_retention_hours=parts.settings.current_retention_hours,
+                replayed_state_bytes=parts.settings.replay_state_bytes,
+            ),
             logs,
         )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
@@ -242,7 +248,7 @@ class TemporalJoin:
     def _open(self) -> None:
         """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""
         versions = {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
-        self.parts.lookups.check(versions)
+        self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions, held_records=held, at_ms=time.time_ns() // 1_000_000
@@ -290,7 +296,7 @@ class TemporalJoin:
 
     def _start_probe(self) -> Query:
         self._prepare_probe()
-        self.parts.lookups.forget()
+        self.parts.inserts.forget()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         settings = ProbeSettings(
@@ -306,7 +312,7 @@ class TemporalJoin:
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
-            lookups=self.parts.lookups,
+            lookups=self.parts.inserts.first.lookups,
             small_records=self._limit.is_of_small_records,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
@@ -315,11 +321,11 @@ class TemporalJoin:
             guards=self._guards(_PROBE),
             turn=self.control.turn,
         )
-        spark, task, writer = self.parts.spark, self.parts.probe_task, self.parts.writer
+        spark = self.parts.spark
         if self.event is not None:
             self._probe = self.event.loop(spark, settings, hooks)
         else:
-            self._probe = ProbeSide(spark, task, settings, writer, hooks)
+            self._probe = ProbeSide(spark, self.parts.inserts, settings, hooks)
         return self._probe.start()
 
     def _finished(self, batch: FinishedBatch) -> None:
@@ -434,17 +440,20 @@ class TemporalJoin:
             self.parts.opening.view().versions_at_open,
             {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
         )
-        for part, work in self._upkeep.steps(leased, self._state_versions()):
+        for part, work in self._upkeep.steps(leased, self._state_leases()):
             if not self._stopping.is_set():
                 self._attempt(part, work)
 
-    def _state_versions(self) -> tuple[int, ...]:
-        """The versions of the state that the newest batch has read, should it be run again."""
+    def _state_leases(self) -> tuple[StateLease, ...]:
+        """The versions of the state that the newest batch has read, and the kept ones before."""
         pin, event = self._pins.newest(), self.parts.event
         if pin is None or pin.event is None or event is None:
             return ()
-        named = pin.event["state_versions"]
-        return tuple(int(named[each.log.path.name]) for each in event.tables.states)
+        kept = oldest_kept(self.parts.checkpoint.pins_directory, self.parts.settings.replay_batches)
+        needed = pin.event["state_versions"]
+        replayed = needed if kept is None else kept["event"]["state_versions"]
+        names = [each.log.path.name for each in event.tables.states]
+        return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         try:
@@ -478,6 +487,13 @@ class TemporalJoin:
             self._maintenance.join(timeout=15)
         self.control.close()
         self._changelog_cluster.close()
+
+
+def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
+    """The Delta outputs of a statement set of several INSERTs."""
+    if not parts.plan.more_inserts:
+        return ()
+    return tuple(log for log in parts.outputs if log is not parts.dead_letters)
 
 
 def _batch_limit(parts: JobParts) -> BatchLimit:

@@ -19,6 +19,7 @@ from service.cli_options import (
     Job,
     Key,
     Server,
+    Sink,
     Timeout,
     complete_job,
     open_client,
@@ -36,6 +37,7 @@ from service.cli_output import (
     table,
 )
 from service.errors import SubmissionError, UnreachableError
+from service.jobs.event_waiting import shown_time
 
 _LINE = 2000
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
@@ -79,16 +81,17 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     show(facts_table(shown))
 
 
-def replay(
+def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
+    sink: Sink = None,
     server: Server = None,
     output: Form = Output.TABLE,
 ) -> None:
     """Join a batch again and compare. Writes nothing, exits with 1 if it differs."""
     with open_client(server) as client:
-        found = client.replay_batch(client.find(job), batch, diff=diff)
+        found = client.replay_batch(client.find(job), batch, diff=diff, sink=sink)
     if output is Output.JSON:
         show_json(found)
     else:
@@ -101,6 +104,7 @@ def _show_replay(found: Mapping[str, Any]) -> None:
     missing = found["records_missing"]
     facts: list[tuple[str, Text | str]] = [
         ("batch", number(found["batch"])),
+        *_insert_facts(found),
         ("identical", "yes" if found["identical"] else "NO"),
         ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
         ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
@@ -122,6 +126,7 @@ def _show_replay(found: Mapping[str, Any]) -> None:
 def explain_row(
     job: Job,
     coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
+    sink: Sink = None,
     server: Server = None,
     output: Form = Output.TABLE,
 ) -> None:
@@ -132,7 +137,7 @@ def explain_row(
             hint="Take _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        found = client.explain_row(client.find(job), coordinates)
+        found = client.explain_row(client.find(job), coordinates, sink=sink)
     if output is Output.JSON:
         show_json(found)
     else:
@@ -157,20 +162,50 @@ def _versions(dimension: Mapping[str, Any]) -> str:
     return f"{told}, {equal} version {number(dimension['current_version'])} of current"
 
 
+def _insert_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
+    if found.get("insert") is not None:
+        yield "insert", one_line(f"{found['insert']} INTO {found['sink_table']}", _LINE)
+
+
 def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     place = found["coordinates"]
     yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
+    yield from _insert_facts(found)
     for name in ("state", "reason", "batch", "committed_at_ms"):
         if found[name] is not None:
             value = instant(found[name]) if name == "committed_at_ms" else found[name]
             yield name.removesuffix("_at_ms"), one_line(value, _LINE)
     if found["pin"]:
         yield "versions", one_line(_compact(found["pin"].get("versions")), _LINE)
+    yield from _event_facts(found.get("event_time") or {})
     for name in ("record", "record_base64"):
         if found[name] is not None:
             yield name.replace("record", "value").replace("_", " "), one_line(found[name], _LINE)
     for row in found["output_rows"]:
         yield "output row", one_line(_compact(row), _LINE)
+
+
+def _event_facts(told: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The way of a record with event time or windows."""
+    if not told:
+        return
+    if told["rowtime_ms"] is not None:
+        yield "rowtime", shown_time(told["rowtime_ms"])
+    seen = told["watermark_at_arrival_ms"]
+    yield "came in batch", f"{number(told['arrived_in_batch'])}, watermark {shown_time(seen)}"
+    if told["released_in_batch"] is not None:
+        by = f", watermark {shown_time(told['released_by_watermark_ms'])} behind it"
+        if told["released_by_processing_time"]:
+            by = ", in processing time"
+        yield "left in batch", f"{number(told['released_in_batch'])}{by}"
+    for window in told["windows"]:
+        fired = window["fired_in_batch"]
+        state = "not fired" if fired is None else f"fired in batch {number(fired)}"
+        if window["merges"]:
+            state = "its own part of a session"
+        span = f"{shown_time(window['start_ms'])} to {shown_time(window['end_ms'])}"
+        yield "window", f"{span}, {state}"
 
 
 def doctor(

@@ -262,6 +262,13 @@ class Settings(BaseSettings):
         ge=10,
         le=10_000_000,
     )
+    replay_state_max_mib: int = _setting(
+        4_096,
+        "Room in each table of a job's state for files that only replays read; the newest stay.",
+        "0 to 1000000000",
+        ge=0,
+        le=1_000_000_000,
+    )
     restart_backoff_min_s: float = _setting(
         0.5, "Wait before the first restart of a crashed runner.", "0 to 3600", ge=0, le=3600
     )

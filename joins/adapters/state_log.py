@@ -182,13 +182,18 @@ class StateLog:
         Raises:
             CheckpointError: the log does not have its commit.
         """
-        told = self.log.batch_metadata(batch)
-        if told is None or AFTER not in told:
+        told = self.find_after(batch)
+        if told is None:
             raise CheckpointError(
                 f'state "{self.log.path}" has no commit of batch {batch}, which is committed',
                 hint="The table was changed from outside; restore it, or submit the job anew.",
             )
-        return dict(told[AFTER])
+        return told
+
+    def find_after(self, batch: int) -> Mapping[str, Any] | None:
+        """What `batch` has left for the next one; None if the log does not have its commit."""
+        told = self.log.batch_metadata(batch)
+        return None if told is None or AFTER not in told else dict(told[AFTER])
 
     def newest_after(self) -> Mapping[str, Any] | None:
         """What the newest batch has left that was not undone; None before the first."""

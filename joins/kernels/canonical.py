@@ -58,7 +58,7 @@ class CanonicalRows:
         return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
 
     @classmethod
-    def of_texts(cls, rows: Iterable[tuple[int, int, str]]) -> Self:
+    def of_texts(cls, rows: Iterable[tuple[int | None, int | None, str]]) -> Self:
         """From (partition, offset, text)."""
         columns = dict(zip(_SCHEMA.names, zip(*rows, strict=True), strict=False))
         table = pa.table(columns, schema=_SCHEMA) if columns else _SCHEMA.empty_table()

@@ -85,10 +85,9 @@ class JobLayout:
         """The Delta table of records that cannot be parsed."""
         return self.job_dir / "dead_letters"
 
-    @property
-    def staged_rows(self) -> Path:
-        """Files of rows between the workers and the sink, of the newest batch only."""
-        return self.job_dir / "staged_rows"
+    def staged_rows(self, insert: int) -> Path:
+        """Files of rows between the workers and the sink of an INSERT, of the newest batch only."""
+        return self.job_dir / ("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
 
     @property
     def late_records(self) -> Path:

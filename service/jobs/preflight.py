@@ -64,7 +64,8 @@ def preflight(
         clusters.of(internal_kafka(resolved, settings)).reach()
         for dimension in resolved.dimensions:
             _check_dimension(dimension, settings)
-        _check_sink(resolved, settings, clusters)
+        for insert in resolved.inserts:
+            _check_sink(insert, settings, clusters)
         return planned
 
 
@@ -125,7 +126,7 @@ def _check_delta(plan: JoinPlan, path: Path) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """Who would append to the delta output as it is now; None for other sinks.
+    """Who would append to the delta output of a plan of one INSERT; None for other sinks.
 
     Raises:
         SinkError: nobody can.
@@ -140,7 +141,12 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its output."""
+    """What whoever submits `plan` should know of its outputs."""
+    told = (text for insert in plan.inserts for text in _advice(insert, settings))
+    return tuple(dict.fromkeys(told))
+
+
+def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

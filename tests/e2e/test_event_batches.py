@@ -1,13 +1,18 @@
 """Event time end to end: records wait for both watermarks, and a kill changes no row."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from joins.checkpoint import read_json
+from joins.explain_row import Coordinates
+from joins.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.jobs.past import open_explainer, open_replayer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -90,3 +95,54 @@ def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
         assert len(rig.rows(path)) == 6
         assert told(job)["waiting_rows"] == 1, "the one beyond both watermarks"
         assert (job.directory / "checkpoint" / "failpoints" / faults).exists()
+        assert_batches_can_be_replayed(job)
+        assert_records_can_be_explained(job, topic)
+
+
+def assert_batches_can_be_replayed(job: RunningJob) -> None:
+    """All, the killed one among them, while the runner lives; another state is noticed."""
+    newest = PinStore(job.directory / "checkpoint" / "pins").newest()
+    assert newest is not None
+    found = replayed(job, range(newest.batch + 1))
+    assert [each["differences"] for each in found] == [[]] * len(found)
+    assert all(each["identical"] and each["compared_with"] == "commit" for each in found)
+    assert sum(each["expected_rows"] for each in found) == 6
+    released = next(
+        each for each in found if each["expected_rows"] and each["pin"]["event"]["waiting"] > 1
+    )
+    path = job.directory / "checkpoint" / "pins" / f"{released['batch']:010d}.json"
+    kept = path.read_text()
+    try:
+        path.write_text(re.sub(r'("waiting":)\d+}', r"\g<1>0}", kept))
+        (other,) = replayed(job, [released["batch"]])
+    finally:
+        path.write_text(kept)
+    told = {(each["kind"], each["table"]) for each in other["differences"]}
+    assert told == {("extra", "output"), ("changed", "state")}
+
+
+def replayed(job: RunningJob, batches: Iterable[int]) -> list[dict[str, Any]]:
+    with open_replayer(job.directory) as replayer:
+        return [replayer.replay(batch, diff=True) for batch in batches]
+
+
+def assert_records_can_be_explained(job: RunningJob, topic: str) -> None:
+    """One that waited, one that is unmatched, one that waits, and one that came too late."""
+    with open_explainer(job.directory) as explainer:
+        places = {"waited": (0, 0), "unmatched": (1, 1), "waits": (0, 3), "late": (0, 4)}
+        found = {n: explainer.explain(Coordinates(topic, *p)) for n, p in places.items()}
+    states = [each["state"] for each in found.values()]
+    assert states == ["joined", "unmatched", "waiting", "late"]
+    waited = found["waited"]
+    way = waited["event_time"]
+    assert way["arrived_in_batch"] < way["released_in_batch"] == waited["batch"]
+    assert way["released_by_watermark_ms"] >= way["rowtime_ms"]
+    (row,) = waited["output_rows"]
+    assert (row["number"], row["rate"], row["_batch"]) == (1, 1, waited["batch"])
+    (rates,) = waited["dimensions"]
+    assert rates["version"] == waited["pin"]["versions"]["rates"]
+    assert [(each["rate"], each["since"]) for each in rates["rows"]] == [
+        (1, "2024-01-01 10:00:00.000")
+    ]
+    assert found["waits"]["event_time"]["released_in_batch"] is None
+    assert found["late"]["event_time"]["late"]["reason"] == "join"

@@ -13,7 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.support.rig import Rig, cdc_table
+from joins.pins import PinStore
+from service.jobs.past import open_replayer
+from tests.support.rig import Rig, RunningJob, cdc_table
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, consume_json, create_topic, produce, unique_name
 from tests.watermark.seed import VECTORS, millis
@@ -66,12 +68,14 @@ class Finished:
     Attributes:
         late: the values of the records in the side output, in the order of arrival.
         status: at its end.
+        replays: of all its batches.
     """
 
     results: list[Result]
     late: list[Row]
     status: Mapping[str, Any]
     letters: list[Row] = field(default_factory=list)
+    replays: list[Row] = field(default_factory=list)
 
     def rows(self, *names: str) -> list[tuple[Any, ...]]:
         return [tuple(result.row[name] for name in names) for result in self.results]
@@ -242,7 +246,15 @@ def run(rig: Rig, example: Example) -> Finished:
         status = job.wait_state("FINISHED", deadline_s=400)
         letters = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
         results = delta_results(rig, out) if example.sink == _DELTA else topic_results(servers, out)
-        return Finished(results, side_output(rig, late), status, letters)
+        return Finished(results, side_output(rig, late), status, letters, replayed(job))
+
+
+def replayed(job: RunningJob) -> list[Row]:
+    """Every batch again, with what differs."""
+    newest = PinStore(job.directory / "checkpoint" / "pins").newest()
+    assert newest is not None
+    with open_replayer(job.directory) as replayer:
+        return [replayer.replay(batch, diff=True) for batch in range(newest.batch + 1)]
 
 
 def side_output(rig: Rig, path: str) -> list[Row]:
@@ -365,6 +377,17 @@ def test_an_hour_with_a_minute_of_lateness_is_corrected_in_a_table(
     ]
     assert [row["ts"] for row in done.late] == [at("8:30")["ts"]]
     assert_nothing_is_left(done, late=1)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_batch_can_be_replayed(finished: Callable[[str], Finished], name: str) -> None:
+    """Appended, merged, sent as rows, as updates and as a changelog."""
+    done = finished(name)
+    assert [each["differences"] for each in done.replays] == [[]] * len(done.replays)
+    assert all(each["identical"] for each in done.replays)
+    sources = {each["compared_with"] for each in done.replays}
+    assert sources == ({"changes"} if name == "hour" else {"topic"})
+    assert sum(each["expected_rows"] for each in done.replays) >= len(done.results)
 
 
 # Bad input

@@ -70,6 +70,9 @@ class EventJob:
     )
     waiting: dict[int, list[StagedFile]] = field(default_factory=dict)
     windows: dict[int, list[StagedFile]] = field(default_factory=dict)
+    pin: Pin | None = None
+    frames: list[pa.RecordBatch] = field(default_factory=list)
+    late_files: list[StagedFile] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         indexes = {}
@@ -98,7 +101,8 @@ class EventJob:
         With `now_ms` the operator is in processing time at the batch's end, and this is its clock.
         """
         before, pin = self.watermark_ms, self._pin(arrived)
-        frames = list(self._frames(arrived))
+        self.pin, self.frames = pin, list(self._frames(arrived))
+        frames = self.frames
         spec = self.plan.probe.watermark
         merged, on_the_way = self._merged(frames, pin) if spec and spec.on_event else (None, [])
         scanned = _collected(scan(iter(frames), task=self.task, pin=pin, merged=merged))
@@ -119,6 +123,7 @@ class EventJob:
             self.waiting.clear()  # all of its files are behind the watermark
         staged = {name: (file,) for name, file in counts.files.items()}
         reports = [scanned, acted, BatchReport(staged, counts.values, ())]
+        self.late_files = [file for each in reports for file in each.files.get("late", ())]
         return self._outcome(answers, reports, before)
 
     def _moves(

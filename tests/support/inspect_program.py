@@ -115,7 +115,23 @@ def explain_row(found):
         "output_rows": [{"name": HOSTILE}],
         "dimensions": [dimension],
         "dead_letter": None,
+        "event_time": None if found.offset == 7 else EVENT_TIME,
     }
+
+
+EVENT_TIME = {
+    "rowtime_ms": 1_700_000_000_000,
+    "arrived_in_batch": 2,
+    "watermark_at_arrival_ms": None,
+    "released_in_batch": 4,
+    "released_by_watermark_ms": 2**63 - 1,
+    "released_by_processing_time": False,
+    "late": None,
+    "windows": [
+        {"start_ms": 0, "end_ms": 60_000, "merges": False, "fired_in_batch": None},
+        {"start_ms": 30_000, "end_ms": 90_000, "merges": False, "fired_in_batch": 5},
+    ],
+}
 
 
 def doctor(found):

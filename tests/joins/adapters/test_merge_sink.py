@@ -1,5 +1,6 @@
 """The delta sink whose rows replace others by key: once, fenced, whatever a crash leaves."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,10 @@ from joins.adapters.delta_log import create_table
 from joins.adapters.delta_merge import Changes, MergedOutput, change_schema
 from joins.adapters.merge_sink import MergeSinkWriter
 from joins.errors import ConstraintViolatedError, FencedError, SinkError
+from joins.history import BatchCommits
+from joins.kernels.canonical import differences, row_texts
 from joins.kernels.files import FileOrigin, ParquetStage
+from joins.merged_rows import changed_rows
 from joins.plan import DeltaSink, SinkWriter
 from joins.row_files import RowFiles
 from tests.support.probe import PIN, clicks, probe_task
@@ -95,6 +99,28 @@ def test_each_key_has_its_newest_row_after_every_batch(output):
     assert log.merge(3, 1, output.stage(3, [(3, ONE, "x", 0)])) == version + 1
     assert (log.last_batch(), len(output.found())) == (3, 2)
     assert [log.batch_metadata(batch)["batch"] for batch in range(4)] == [0, 1, 2, 3]
+    second, gone = [(NOON, "a", 5, 1), (NOON, None, 8, 1)], [(NOON, "b"), (ONE, "c"), (ONE, "x")]
+    assert changed(output, 1, second, gone) == []
+    (lost,) = changed(output, 1, second, gone[1:])
+    assert (lost.kind, json.loads(lost.expected)["item"]) == ("missing", "b")
+    assert changed(output, 2, [], []) == changed(output, 3, [], [(ONE, "x")]) == []
+
+
+def changed(output, batch, rows, deleted):
+    """Where what the commit of `batch` has changed is not `rows`, nor what was `deleted`."""
+    columns = pa.schema([item.with_nullable(True) for item in output.rows])
+    whole = [dict(zip(columns.names, row, strict=True)) for row in rows]
+    keys = [dict(zip(KEY, key, strict=True)) for key in deleted]
+    batches = [pa.RecordBatch.from_pylist(found, schema=columns) for found in (whole, keys)]
+    names = [row_texts(found.select(list(KEY))).to_pylist() for found in batches]
+    changes = dict.fromkeys(names[1]) | dict(
+        zip(names[0], row_texts(batches[0]).to_pylist(), strict=True)
+    )
+    commits = BatchCommits(output.path, APP)
+    commit = commits.of(batch)
+    files = (commits.rows_added(commit), commits.rows_removed(commit))
+    typed = ([table.select(columns.names).cast(columns) for table in each] for each in files)
+    return differences(*changed_rows(changes, *typed, KEY))
 
 
 def test_a_batch_that_comes_again_changes_nothing(output):

@@ -6,6 +6,7 @@ import pytest
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.state_log import StateChange, StateColumns, StateLog
 from joins.errors import CheckpointError, FencedError, SinkError
+from joins.leases import StateLease
 from joins.maintenance import StateMaintenance, Upkeep, UpkeepSettings
 from tests.support.changelog import stage
 
@@ -112,7 +113,7 @@ def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
     upkeep = StateMaintenance(Upkeep(state.log, 1, UpkeepSettings(checkpoint_every=3)))
     upkeep.run(None)
     assert (state.log.path / orphan.path).exists(), "nobody knows yet what is needed"
-    upkeep.run(versions[7])
+    upkeep.run(StateLease(versions[7], versions[7]))
     left = {path.name for path in state.log.path.glob("*.parquet")}
     assert left == {names[6], names[7]}
     fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
@@ -121,3 +122,34 @@ def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
     assert fresh.log.oldest_entry() > 0
     fresh.undo(7, 1, versions[7], {"watermark": 6})
     assert [file.path for file in fresh.newest_files()] == [names[6]]
+
+
+ROOM = {
+    "for_all_that_was_asked_for": (1 << 20, 3, 3),
+    "for_two_files": (2, 0, 5),
+    "for_none": (0, 0, 7),
+}
+
+
+@pytest.mark.parametrize(("files", "asked", "oldest"), ROOM.values(), ids=ROOM)
+def test_upkeep_keeps_older_versions_for_replays_as_far_as_there_is_room(
+    state, files, asked, oldest
+):
+    """Batch n reads the file of batch n - 1 and takes it out."""
+    names, versions = [], []
+    for batch in range(8):
+        versions.append(state.version())
+        file = staged(state, batch, number=batch)
+        gone = names[-1:]
+        names.append(file.path)
+        state.commit(batch, 1, StateChange([file], gone, {"watermark": batch}))
+    size = max((state.log.path / name).stat().st_size for name in names)
+    settings = UpkeepSettings(checkpoint_every=3, replayed_state_bytes=files * size)
+    for _ in range(2):  # what was removed once is not asked for again
+        upkeep = StateMaintenance(Upkeep(state.log, 1, settings))
+        upkeep.run(StateLease(versions[7], versions[asked]))
+    left = {path.name for path in state.log.path.glob("*.parquet")}
+    assert left == set(names[max(0, oldest - 1) :])
+    fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
+    for batch in range(oldest, 8):
+        assert [file.path for file in fresh.files(versions[batch])] == names[batch - 1 : batch]

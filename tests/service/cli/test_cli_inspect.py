@@ -46,6 +46,8 @@ COMMANDS = {
     "batch_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "NO"),
     "batch_that_is_the_same": (["replay", "good", "--batch", "4"], 0, "yes"),
     "row": (["explain-row", "good", "clicks/0/7"], 0, "equal to version 2 of current"),
+    "row_that_waited": (["explain-row", "good", "clicks/0/8"], 0, "2, watermark not known yet"),
+    "row_in_windows": (["explain-row", "good", "clicks/0/8"], 0, "fired in batch 5"),
     "letters": (["dlq", "ls", "good"], 0, "0/6"),
     "letter": (["dlq", "show", "good", "0/7"], 0, "reason"),
     "table_rows": (["dim", "get", "good", "users"], 0, "owned"),
