@@ -12,11 +12,9 @@ from tests.support.feeds import feed, table_rows
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FEATURES = {
     "plain": {},
+    "deletion_vectors": {"delta.enableDeletionVectors": "true"},
     "columns_mapped_by_name": {"delta.columnMapping.mode": "name"},
-    "deletion_vectors_and_columns_mapped_by_id": {
-        "delta.enableDeletionVectors": "true",
-        "delta.columnMapping.mode": "id",
-    },
+    "columns_mapped_by_id": {"delta.columnMapping.mode": "id"},
     "all_and_a_change_feed": {
         "delta.enableDeletionVectors": "true",
         "delta.enableChangeDataFeed": "true",
