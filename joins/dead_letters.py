@@ -9,6 +9,8 @@ import codecs
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,10 @@ _PLACE = ("partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record that has no rows.
+    """One record that has no rows, of several INSERTs in one of them at least.
 
     Attributes:
+        reason: one for each INSERT that has failed; of a record that cannot be parsed only one.
         timestamp: when the record was written to its topic; None in tables of older jobs.
         value: the record's bytes, as they came.
         replayed_by: number of the replay that gave it its rows.
@@ -214,19 +217,25 @@ def _letters_of(
     if not tables:
         return
     table = pa.concat_tables(tables, promote_options="default")
-    order = pc.sort_indices(table, [(name, "ascending") for name in _PLACE])
-    for rows in table.take(order).to_batches(1024):
-        for row in rows.to_pylist():
-            yield DeadLetter(
-                batch=batch,
-                topic=row["topic"],
-                partition=row["partition"],
-                offset=row["offset"],
-                reason=row["reason"],
-                value=row["value"],
-                timestamp=row.get("timestamp"),
-                replayed_by=replayed.get((batch, row["partition"], row["offset"])),
-            )
+    by = [(name, "ascending") for name in (*_PLACE, "reason")]
+    rows = (
+        row
+        for part in table.take(pc.sort_indices(table, by)).to_batches(1024)
+        for row in part.to_pylist()
+    )
+    for _, same in groupby(rows, key=itemgetter(*_PLACE)):
+        told = list(same)
+        row = told[0]
+        yield DeadLetter(
+            batch=batch,
+            topic=row["topic"],
+            partition=row["partition"],
+            offset=row["offset"],
+            reason="; ".join(each["reason"] for each in told),
+            value=row["value"],
+            timestamp=row.get("timestamp"),
+            replayed_by=replayed.get((batch, row["partition"], row["offset"])),
+        )
 
 
 def _read(file: Path, columns: list[str] | None = None) -> pa.Table:

@@ -34,7 +34,7 @@
 | `UnknownDimensionError` | a table was asked for that the job does not join |
 | `UnknownVersionError` | a version of a dimension was asked for that is not there yet |
 | `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
-| `QuestionError` | a key, a cursor or a pair of versions was given that a table cannot have |
+| `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
 | `NotReadableError` | the sink keeps no rows that could be shown |
 | `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |

@@ -61,7 +61,7 @@ class RowExplainer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
         self._matches = RowMatches(history.places, indexes)
         self._records = PastRecords(history)
@@ -89,7 +89,7 @@ class RowExplainer:
             UnknownTopicError: the job does not read that topic or partition.
             PinnedVersionExpiredError: a version of its pin cannot be read any more.
         """
-        topic = self._places.kernel.topic
+        topic = self.places.kernel.topic
         if place.topic != topic or place.partition < 0 or place.offset < 0:
             raise UnknownTopicError(
                 f'topic "{place.topic}" at {place.partition}/{place.offset} is not read by the job',
@@ -171,7 +171,7 @@ class RowExplainer:
         return None
 
     def _is_open(self) -> bool:
-        return self._places.checkpoint.read_phase() is not None
+        return self.places.checkpoint.read_phase() is not None
 
     def _record_now(self, place: Coordinates) -> pa.RecordBatch | None:
         ranges = {place.partition: (place.offset, place.offset + 1)}
@@ -185,6 +185,8 @@ class RowExplainer:
         record = self._record(place, pin, letter)
         indexes = self._indexes.of(pin.versions) if record is not None else {}
         joined = None if record is None else self._join(record, indexes, pin)
+        if joined is not None and self.places.kernel.member and not joined.dead_letters.num_rows:
+            letter = None  # of another INSERT
         outcome = self._outcome(place, pin, joined, letter)
         return {
             **self._told(place, pin, outcome, letter),
@@ -284,7 +286,7 @@ class RowExplainer:
     def _join(
         self, record: pa.RecordBatch, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> JoinedBatch:
-        return join_batch(self._places.kernel, record, indexes, pinned_context(pin))
+        return join_batch(self.places.kernel, record, indexes, pinned_context(pin))
 
     def _committed_at_ms(self, pin: Pin) -> int | None:
         output = self._history.output or self._history.dead_letters
@@ -321,8 +323,9 @@ class RowExplainer:
     ) -> tuple[list[dict[str, Any]], str | None]:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
-        kernel = self._places.kernel
-        if output is not None and kernel.row_metadata and kernel.window_input is None:
+        kernel = self.places.kernel
+        told = kernel.row_metadata and kernel.window_input is None and self.places.has_own_table
+        if output is not None and told:
             where = {"_partition": place.partition, "_offset": place.offset}
             if self._journeys is None or joined is not None:  # else nobody knows how long it waited
                 where["_batch"] = pin.batch
@@ -347,8 +350,8 @@ class RowExplainer:
             return "dead-letter", str(joined.dead_letters.column("reason")[0].as_py())
         if joined.matched:
             return "filtered", "the record has a match, and WHERE is not true for it"
-        inner = any(j.join_type is JoinType.INNER for j in self._places.kernel.joins)
-        if inner and self._places.kernel.where is None:
+        inner = any(j.join_type is JoinType.INNER for j in self.places.kernel.joins)
+        if inner and self.places.kernel.where is None:
             return "no-match", "an INNER JOIN found no row of the table"
         return "filtered", "no row is left after the joins and WHERE"
 

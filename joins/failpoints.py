@@ -19,6 +19,7 @@ most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`Fai
 | C11 | changes are staged, the changelog's commit has not begun |
 | C12 | the changelog is committed, watermarks and index do not know it |
 | C13 | the state of an event batch is committed, its output is not |
+| C14 | one output of several is committed, the next one is not |
 
 C1 and C10 lie inside Spark: delete the last entry of its offset log or commit log after a stop
 instead.
@@ -34,7 +35,7 @@ from pathlib import Path
 
 from joins.errors import JoinError
 
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13")
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13", "C14")
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 

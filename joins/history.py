@@ -44,6 +44,8 @@ class HistoryPlaces:
         roles: alias → where the runner keeps the index that it looks up.
         tables: dimension → directory with `changelog` and `current`.
         replays: what is known of replayed dead letters.
+        insert: of the INSERTs which one, from 0; kernel, roles, output and sink are its own.
+        has_own_table: no other INSERT of the job writes to `output`.
         output: the Delta output; None for other sinks.
         probe_kafka: cluster and topic of the probe, its secrets resolved.
         sink: with its secrets resolved if it is a Kafka sink.
@@ -61,7 +63,19 @@ class HistoryPlaces:
     output: Path | None
     probe_kafka: KafkaOptions
     sink: Sink
+    insert: int = 0
+    has_own_table: bool = True
     event: PastEvent | None = None
+
+
+def output_app_id(app_id: str, insert: int) -> str:
+    """Of the commits that an INSERT makes to its output: two may write to the same table."""
+    return app_id if insert == 0 else f"{app_id}:insert-{insert + 1}"
+
+
+def sent_note(insert: int) -> str:
+    """Name of the checkpoint's file that says which batch a Kafka sink has sent."""
+    return "kafka_sink.json" if insert == 0 else f"kafka_sink_{insert + 1}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +178,8 @@ class History:
         self.places = places
         self.pins = PinStore(places.checkpoint.pins_directory)
         self.dead_letters = BatchCommits(places.dead_letters, places.app_id)
-        self.output = None if places.output is None else BatchCommits(places.output, places.app_id)
+        app_id = output_app_id(places.app_id, places.insert)
+        self.output = None if places.output is None else BatchCommits(places.output, app_id)
         self.late: BatchCommits | None = None
         if places.event is not None:
             self.late = BatchCommits(places.event.places.late, f"{places.app_id}:late")
@@ -203,7 +218,7 @@ class History:
         """Whether the output of `batch` is complete."""
         if self.output is not None:
             return self.output.of(batch) is not None
-        for name in ("kafka_sink.json", "progress.json"):
+        for name in (sent_note(self.places.insert), "progress.json"):
             noted = read_json(self.places.checkpoint.directory / name)
             if noted is not None and noted.get("batch") is not None:
                 return int(noted["batch"]) >= batch

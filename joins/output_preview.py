@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog, added_files
-from joins.errors import SinkError
+from joins.errors import NotReadableError, SinkError
 from joins.history import user_metadata
 
 _BATCH_COLUMN = "_batch"
@@ -46,9 +46,11 @@ class OutputPreview:
     Args:
         log: the output under the job's app id.
         schema: of the rows, as the job writes them.
+        has_own_table: no other INSERT of the job writes to it.
     """
 
-    def __init__(self, log: DeltaLog, schema: pa.Schema) -> None:
+    def __init__(self, log: DeltaLog, schema: pa.Schema, *, has_own_table: bool = True) -> None:
+        self._has_own_table = has_own_table
         self._log = log
         self._schema = pa.schema([item.with_nullable(True) for item in schema])
 
@@ -56,6 +58,7 @@ class OutputPreview:
         """The newest `rows` rows, by commit, the newest commit first; none before the first batch.
 
         Raises:
+            NotReadableError: what is left of a batch cannot be told from rows of other INSERTs.
             SinkError: the table cannot be read without Spark.
         """
         if not (self._log.path / "_delta_log").is_dir():
@@ -99,6 +102,12 @@ class OutputPreview:
         table = self._log.table_rows()
         left = [action for action in added if action["path"].rpartition("/")[2] in active]
         untouched = len(left) == len(added) and not table.has_deletion_vectors
+        if not untouched and not self._has_own_table:
+            raise NotReadableError(
+                f'files of delta table "{self._log.path}" were rewritten, and its rows do not tell '
+                "which INSERT of the job they are of",
+                hint="Read the table itself, or give each INSERT a table of its own.",
+            )
         if not untouched and batch is not None and _BATCH_COLUMN in self._schema.names:
             return table.where({_BATCH_COLUMN: batch}, self._schema)
         try:

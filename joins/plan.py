@@ -4,7 +4,7 @@ A plan holds no secret: option values keep their `${secret:name}` references, wh
 resolves.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -12,6 +12,8 @@ from joins.expressions import Column, Expression
 from joins.types import SqlType
 
 PLAN_FORMAT_VERSION = 1
+SET_FORMAT_VERSION = 2
+"""Of a plan with several INSERTs: who knows only the first version would run only the first one."""
 DEFAULT_MAX_FUTURE_MS = 86_400_000
 
 
@@ -484,13 +486,33 @@ Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
 
 
 @dataclass(frozen=True, slots=True)
-class JoinPlan:
-    """Everything that one INSERT, or the SELECT of a preview, means.
+class FurtherInsert:
+    """An INSERT of a statement set behind its first one; both read the same stream.
 
     Attributes:
+        alias: of the stream in this query.
+        computed_fields: of the stream, under this alias.
+    """
+
+    alias: str
+    computed_fields: tuple[ComputedField, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    sink_table: str
+    sink: Sink
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """Everything that an INSERT, a statement set or the SELECT of a preview means.
+
+    Attributes:
+        dimensions: of all INSERTs; a batch pins one version of each for all of them.
         sql: the script as submitted, with inline secrets replaced by references; for people only.
         settings: SET statements that we know, as (key, value).
         window: what the joined rows are aggregated into, None for a plain join.
+        more_inserts: of a statement set, those behind the first.
     """
 
     name: str
@@ -505,6 +527,13 @@ class JoinPlan:
     settings: tuple[tuple[str, str], ...] = ()
     window: Windowing | None = None
     format_version: int = PLAN_FORMAT_VERSION
+    more_inserts: tuple[FurtherInsert, ...] = ()
+
+    @property
+    def inserts(self) -> tuple["JoinPlan", ...]:
+        """A plan of one INSERT for each, in the order of the script."""
+        first = replace(self, more_inserts=(), format_version=PLAN_FORMAT_VERSION)
+        return (first, *(_of_one(first, insert) for insert in self.more_inserts))
 
     @property
     def needs_event_batches(self) -> bool:
@@ -515,3 +544,16 @@ class JoinPlan:
     def gives_updates(self) -> bool:
         """Whether a row of the output may be replaced by a later one."""
         return self.window is not None and self.window.lateness_ms > 0
+
+
+def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
+    probe = replace(first.probe, alias=insert.alias, computed_fields=insert.computed_fields)
+    return replace(
+        first,
+        probe=probe,
+        joins=insert.joins,
+        where=insert.where,
+        output=insert.output,
+        sink_table=insert.sink_table,
+        sink=insert.sink,
+    )

@@ -10,6 +10,14 @@ from joins.probe_task import BatchTask
 from joins.staging import BatchReport
 
 
+class CommittedBatches(Protocol):
+    """Knows which batches are complete."""
+
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """What the batch of `pin` counted if its output is already complete, else None."""
+        ...
+
+
 class BatchWriter(Protocol):
     """One kind of sink: stages on the workers, commits on the driver."""
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from joins.event_batch import EventTables
 from joins.guards import TopicGuard, TopicView, check_batch, explain_spark, resumption
 from joins.pins import Pin, PinStore, newest_logged, read_offset_log, restore_offset_log
 from joins.plan import KafkaOptions
-from joins.ports import BatchWriter
+from joins.ports import CommittedBatches
 from joins.probe_lives import LOGS_DISAGREE, Life, ProbeLives
 from joins.probe_progress import ProbeProgress
 from joins.probe_side import FinishedBatch, logs_disagree
@@ -36,18 +36,21 @@ class ControlParts:
     """What `ProbeControl` works with.
 
     Attributes:
+        writer: tells which batches have their output.
         available: versions by dimension → for each the oldest one not older that can be read.
         event: the tables of a job with event batches, whose offsets Spark does not log.
+        outputs: the Delta outputs of a job with several; one may have a batch that another lacks.
     """
 
     checkpoint: Checkpoint
     meta: JobMeta
     kafka: KafkaOptions
-    writer: BatchWriter
+    writer: CommittedBatches
     dead_letters: DeltaLog
     stalls: Stalls
     available: Callable[[Mapping[str, int]], Mapping[str, int]]
     event: EventTables | None = None
+    outputs: Sequence[DeltaLog] = ()
 
 
 class ProbeControl:
@@ -242,6 +245,9 @@ class ProbeControl:
                     hint="Create or restore it first; then acknowledge what is shown.",
                 )
             life = self._next_life(request, fault, choice, view)
+            for batch in life.abandoned:  # its records come again in another batch
+                for output in self._parts.outputs:
+                    output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
             self._abandon(life)
             self._guard.begin(life, view)

@@ -1,13 +1,13 @@
 """The probe side: one micro-batch is a pure function of (Kafka offsets, pin).
 
 Order: Spark's offset log, the pin, the join on the workers, the look at the topic's identity, the
-dead letters' commit, the output's commit. A retry reads the same pin, completes what is missing and
-repeats nothing.
+dead letters' commit, the commit of each output. A retry reads the same pin, completes what is
+missing and repeats nothing.
 """
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,21 +23,20 @@ from joins.errors import (
     StoppingError,
 )
 from joins.guards import first_offsets
+from joins.inserts import Counts, Inserts, StagedBatch, counts_of_all
 from joins.lookups import Lookups
 from joins.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log
 from joins.plan import KafkaOptions
-from joins.ports import BatchWriter
 from joins.probe_lives import Life
-from joins.probe_task import DEAD_LETTERS, ProbeTask
-from joins.staging import BatchReport, QueryGuards, in_few_tasks, limit_arrow_batches, no_room
+from joins.staging import QueryGuards, in_few_tasks, limit_arrow_batches, no_room
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A batch whose output is committed.
+    """A batch whose outputs are committed.
 
     Attributes:
-        counts: `joined`, `matched`, `unmatched`, `dead_letters`.
+        counts: `joined`, `matched`, `unmatched`, `dead_letters`; of several INSERTs the sums.
     """
 
     pin: Pin
@@ -68,7 +67,7 @@ class ProbeHooks:
     Attributes:
         versions: dimension → newest version that can be looked up.
         source_times: versions → when the newest change in each was made, None if unknown.
-        lookups: bring the rows of dimensions without an index.
+        lookups: bring the rows of dimensions without an index, of a job with event batches.
         small_records: whether records are so small that counting them limits an Arrow batch.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
@@ -97,15 +96,14 @@ class ProbeSide:
     def __init__(
         self,
         spark: SparkSession,
-        task: ProbeTask,
+        inserts: Inserts,
         settings: ProbeSettings,
-        writer: BatchWriter,
         hooks: ProbeHooks,
     ) -> None:
         self._spark = spark
-        self._task = task
+        self._inserts = inserts
+        self._task = inserts.first.task
         self._settings = settings
-        self._writer = writer
         self._hooks = hooks
         self._ended = False
 
@@ -203,11 +201,10 @@ class ProbeSide:
             raise logs_disagree(life.first_batch + spark_batch)
         return start
 
-    def _join(self, frame: DataFrame, pin: Pin) -> BatchReport:
+    def _join(self, frame: DataFrame, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
         """Join on the workers; where they fail, see that the index files are not the reason."""
         try:
-            with self._hooks.lookups.ready(frame, self._task, pin) as (ready, task):
-                return self._writer.run(ready, task, pin)
+            return self._inserts.stage(frame, pin, committed)
         except Exception as exc:
             told = no_room(exc)
             if told is not None:
@@ -247,24 +244,25 @@ class ProbeSide:
         pin = self.pin(spark_batch)
         hit("C3", number)
         self._hooks.on_pin(pin)
-        committed = self._writer.committed_counts(pin)
-        if committed is not None:
-            self._hooks.on_finish(FinishedBatch(pin, committed))
+        committed = self._inserts.committed(pin)
+        done = counts_of_all(committed)
+        if done is not None:
+            self._hooks.on_finish(FinishedBatch(pin, done))
             return
-        self._task.attach(pin.versions)
+        self._inserts.attach(pin.versions)
         hit("C4", number)
         limit_arrow_batches(frame, by_bytes=is_retry or not self._hooks.small_records())
         wanted = up_to(frame, self._planned(spark_batch).end_offsets, pin)
-        report = self._join(in_few_tasks(wanted, pin.records()), pin)
+        staged = self._join(in_few_tasks(wanted, pin.records()), pin, committed)
         self._hooks.check(pin)
         hit("C6", number)
         self._hooks.dead_letters.commit(
-            number, self._task.epoch, report.files.get(DEAD_LETTERS, ()), pin_json(pin)
+            number, self._task.epoch, staged.dead_letters, pin_json(pin)
         )
         hit("C7", number)
-        self._writer.commit(report, pin, self._task.epoch)
+        self._inserts.commit(staged, pin, self._task.epoch, lambda: hit("C14", number))
         hit("C8", number)
-        self._hooks.on_finish(FinishedBatch(pin, report.counts))
+        self._hooks.on_finish(FinishedBatch(pin, staged.counts))
         hit("C9", number)
 
 

@@ -98,8 +98,7 @@ class Queries:
                 self._recovered(name, query)
             elif name not in self._retry_at:
                 self._note_failure(name, query)
-                delay = min(self._retry_delay.get(name, 0.5) * 2, _RETRY_MAX_S)
-                self._retry_delay[name] = max(delay, _RETRY_MIN_S)
+                self._retry_delay[name] = self._next_delay(name, query)
                 self._retry_at[name] = now + self._retry_delay[name]
             elif now >= self._retry_at[name]:
                 self._restart(name)
@@ -108,6 +107,13 @@ class Queries:
         """Stop every query."""
         for query in self._queries.values():
             _stop(query)
+
+    def _next_delay(self, name: str, query: Query) -> float:
+        """Twice the last one, unless `query` did a batch meanwhile that nobody had seen yet."""
+        last = self._retry_delay.get(name)
+        if last is None or query.lastProgress is not None:
+            return _RETRY_MIN_S
+        return min(last * 2, _RETRY_MAX_S)
 
     def _recovered(self, name: str, query: Query) -> None:
         if name in self._retry_delay and query.lastProgress is not None:

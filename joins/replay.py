@@ -5,7 +5,7 @@ rows are compared in a canonical form. Nothing of the job is changed.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,7 +117,7 @@ class Replayer:
 
     def __init__(self, history: History, indexes: PastIndexes) -> None:
         self._history = history
-        self._places = history.places
+        self.places = history.places
         self._indexes = indexes
         places = history.places
         self._event = (
@@ -146,9 +146,9 @@ class Replayer:
                 windows, not all of them are.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        if not isinstance(self._places.sink, DeltaSink | KafkaSink):
+        if not isinstance(self.places.sink, DeltaSink | KafkaSink):
             raise NotReplayableError(
-                f'sink "{self._places.sink.kind}" keeps no rows, a delta or kafka sink does',
+                f'sink "{self.places.sink.kind}" keeps no rows, a delta or kafka sink does',
                 hint="Use explain-row to see what a record is joined with.",
             )
         pin = self._history.pin(batch)
@@ -179,7 +179,7 @@ class Replayer:
             read.setdefault(records.column("partition")[0].as_py(), []).append(
                 records.column("offset")
             )
-            joined = join_batch(self._places.kernel, records, indexes, context)
+            joined = join_batch(self.places.kernel, records, indexes, context)
             rows.append(self._canonical(joined, pin))
             dead.append(_letters([joined.dead_letters]))
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
@@ -218,12 +218,12 @@ class Replayer:
     @property
     def _merge_key(self) -> tuple[str, ...]:
         """The key by which rows of the output replace others, () if none do."""
-        sink = self._places.sink
+        sink = self.places.sink
         return tuple(sink.merge_key) if isinstance(sink, DeltaSink) else ()
 
     def _canonical(self, joined: JoinedBatch, pin: Pin) -> CanonicalRows:
         places = joined.coordinates.select(list(_COORDINATES))
-        sink, output = self._places.sink, self._places.kernel.output
+        sink, output = self.places.sink, self.places.kernel.output
         if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
         records = RecordEncoding.of(sink, output)(joined, pin)
@@ -245,8 +245,8 @@ class Replayer:
 
     def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
         dead = self._committed_letters(pin)
-        if isinstance(self._places.sink, KafkaSink):
-            rows, repeated = self._sent(pin, self._places.sink, expected.rows)
+        if isinstance(self.places.sink, KafkaSink):
+            rows, repeated = self._sent(pin, self.places.sink, expected.rows)
             return Committed(rows, dead, "topic", repeated)
         output = self._history.output
         commit = None if output is None else output.of(pin.batch)
@@ -288,7 +288,7 @@ class Replayer:
         return Committed(rows, dead, "changes", wanted=wanted)
 
     def _typed(self, table: pa.Table) -> pa.Table:
-        schema = pa.schema([f.with_nullable(True) for f in self._places.kernel.output_schema])
+        schema = pa.schema([f.with_nullable(True) for f in self.places.kernel.output_schema])
         return table.select(schema.names).cast(schema)
 
     def _appended(
@@ -299,10 +299,17 @@ class Replayer:
         dead: tuple[CanonicalRows | None, CanonicalRows],
     ) -> Committed:
         committed, expected = dead
-        with_places = self._places.kernel.row_metadata
+        with_places = self.places.kernel.row_metadata
         try:
-            if with_places and not output.is_untouched(commit):
-                schema = self._places.kernel.output_schema
+            is_untouched = not with_places or output.is_untouched(commit)
+            if not is_untouched and not self.places.has_own_table:
+                raise NotReplayableError(
+                    f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
+                    "the job write: its rows do not tell which one they are of",
+                    hint="Give each INSERT a table of its own.",
+                )
+            if not is_untouched:
+                schema = self.places.kernel.output_schema
                 now = output.rows_now({"_batch": pin.batch}, schema)
                 letters = {(p, o) for p, o in expected.places() if p is not None and o is not None}
                 rows = self._rows_of([now]).outside(letters)  # those replayed came later
@@ -323,14 +330,16 @@ class Replayer:
         return CanonicalRows.of(parts)
 
     def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        if not self._places.kernel.row_metadata:
+        if not self.places.kernel.row_metadata:
             return None
         return rows.select(["_partition", "_offset"]).rename_columns(list(_COORDINATES))
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
         """The dead letters that the batch committed, None if that cannot be told any more."""
         commit = self._history.dead_letters.of(pin.batch)
-        return None if commit is None else _letters_of(self._history.dead_letters, commit)
+        if commit is None:
+            return None
+        return _letters_of(self._history.dead_letters, commit, self._told_here)
 
     def _committed_event(self, pin: Pin) -> EventSide:
         assert self._event is not None, "the job has event time or windows"
@@ -342,6 +351,14 @@ class Replayer:
         else:  # a batch without late records commits nothing there
             records = CanonicalRows.merged([]) if late.is_complete() else None
         return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
+
+    def _told_here(self, letters: pa.Table) -> pa.Table:
+        """Of a statement set, the letters that are not of another INSERT alone."""
+        member = self.places.kernel.member
+        if member is None:
+            return letters
+        reasons = letters.column("reason").to_pylist()
+        return letters.filter(pa.array([member.is_told(reason) for reason in reasons], pa.bool_()))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
@@ -402,10 +419,14 @@ def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
     )
 
 
-def _letters_of(table: BatchCommits, commit: BatchCommit) -> CanonicalRows | None:
+def _letters_of(
+    table: BatchCommits,
+    commit: BatchCommit,
+    meant: Callable[[pa.Table], pa.Table] = lambda added: added,
+) -> CanonicalRows | None:
     """The records that a commit has added to a table of such; None if its files are gone."""
     try:
-        tables = list(table.rows_added(commit))
+        tables = [meant(added) for added in table.rows_added(commit)]
     except OSError:
         return None
     return _letters(

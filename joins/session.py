@@ -15,6 +15,9 @@ from pyspark.sql import SparkSession
 from joins.errors import JoinError
 from joins.staging import ARROW_BATCH_BYTES
 
+_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -25,6 +28,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
+    # By default a batch starts 16 processes of `readlink` for the renames of its two log files.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",

@@ -22,6 +22,7 @@ from joins.adapters.delta_features import WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.batch_limit import BatchLimit
+from joins.build_pace import BuildPace
 from joins.build_side import BuildSettings
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dimension import DimensionRuntime
@@ -30,15 +31,13 @@ from joins.event_job import EventJob, EventSide
 from joins.event_loop import EventLoop
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
+from joins.inserts import Inserts
 from joins.leases import StateLease, oldest_kept, oldest_leased
-from joins.lookups import Lookups
 from joins.maintenance import Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
 from joins.plan import JoinPlan, KafkaOptions, KafkaSource
-from joins.ports import BatchWriter
 from joins.probe_control import ControlParts, ProbeControl
 from joins.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
-from joins.probe_task import ProbeTask
 from joins.queries import Queries, Query
 from joins.requests import Handler, Request, Requests
 from joins.source_coordinator import SourceCoordinator
@@ -51,7 +50,6 @@ _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 _TICK_S = 0.25
 _TRIM_EVERY_S = 20.0
-_DRAINING_REST_S = 1.7
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
 
@@ -85,12 +83,14 @@ class JobParts:
     """What the wiring has put together for one job.
 
     Attributes:
+        inserts: what batches need for each INSERT; event batches have one only.
         changelog_kafka: the cluster of the changelog topics.
         probe_kafka: the cluster and topic of the probe.
         requests: where the control plane's requests lie.
         handlers: kind → what carries out a request; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: who appends to the delta output now; None for other sinks.
+        writer_choice: who appends to the delta outputs now, a slower one first; None for other
+            sinks.
         event: of a job with event time or windows; None for one that joins records as they come.
     """
 
@@ -102,10 +102,8 @@ class JobParts:
     changelog_kafka: KafkaOptions
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
-    lookups: Lookups
+    inserts: Inserts
     sources: tuple[SourceCoordinator, ...]
-    probe_task: ProbeTask
-    writer: BatchWriter
     outputs: tuple[DeltaLog, ...]
     dead_letters: DeltaLog
     opening: Opening
@@ -134,15 +132,17 @@ class TemporalJoin:
                 checkpoint=parts.checkpoint,
                 meta=parts.meta,
                 kafka=parts.probe_kafka,
-                writer=parts.writer,
+                writer=parts.inserts,
                 dead_letters=parts.dead_letters,
                 stalls=parts.stalls,
                 available=self._available_versions,
                 event=None if parts.event is None else parts.event.tables,
+                outputs=_outputs_of_several(parts),
             )
         )
+        writer = parts.inserts.first.writer
         self.event = (
-            None if parts.event is None else EventSide(parts.event, parts.dimensions, parts.writer)
+            None if parts.event is None else EventSide(parts.event, parts.dimensions, writer)
         )
         self.progress = self.control.progress
         self._pins = self.control.pins
@@ -159,7 +159,8 @@ class TemporalJoin:
         logs = [each.log for each in states]
         self._upkeep = Maintenance(
             parts.dimensions,
-            [output for output in parts.outputs if output not in logs],
+            # Of two INSERTs into one table the later one commits last: what it has, both have.
+            [*{log.path: log for log in parts.outputs if log not in logs}.values()],
             parts.meta.epoch,
             UpkeepSettings(
                 current_retention_hours=parts.settings.current_retention_hours,
@@ -247,7 +248,7 @@ class TemporalJoin:
     def _open(self) -> None:
         """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""
         versions = {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
-        self.parts.lookups.check(versions)
+        self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions, held_records=held, at_ms=time.time_ns() // 1_000_000
@@ -284,18 +285,12 @@ class TemporalJoin:
             checkpoint=self.parts.checkpoint.spark_directory(f"build-{dimension}"),
             trigger_ms=self.parts.settings.build_trigger_ms,
         )
-        return runtime.start_build(
-            self.parts.spark, settings, self._guards(query), self._rest_while_draining
-        )
-
-    def _rest_while_draining(self) -> None:
-        """Between two build batches: a probe batch takes a second then, and pins one version."""
-        if self._limit.is_draining():
-            self._stopping.wait(_DRAINING_REST_S)
+        pace = BuildPace(self._limit.is_draining, self._stopping.wait)
+        return runtime.start_build(self.parts.spark, settings, self._guards(query), pace.rest)
 
     def _start_probe(self) -> Query:
         self._prepare_probe()
-        self.parts.lookups.forget()
+        self.parts.inserts.forget()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         settings = ProbeSettings(
@@ -311,7 +306,7 @@ class TemporalJoin:
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
-            lookups=self.parts.lookups,
+            lookups=self.parts.inserts.first.lookups,
             small_records=self._limit.is_of_small_records,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
@@ -320,11 +315,11 @@ class TemporalJoin:
             guards=self._guards(_PROBE),
             turn=self.control.turn,
         )
-        spark, task, writer = self.parts.spark, self.parts.probe_task, self.parts.writer
+        spark = self.parts.spark
         if self.event is not None:
             self._probe = self.event.loop(spark, settings, hooks)
         else:
-            self._probe = ProbeSide(spark, task, settings, writer, hooks)
+            self._probe = ProbeSide(spark, self.parts.inserts, settings, hooks)
         return self._probe.start()
 
     def _finished(self, batch: FinishedBatch) -> None:
@@ -486,6 +481,13 @@ class TemporalJoin:
             self._maintenance.join(timeout=15)
         self.control.close()
         self._changelog_cluster.close()
+
+
+def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
+    """The Delta outputs of a statement set of several INSERTs."""
+    if not parts.plan.more_inserts:
+        return ()
+    return tuple(log for log in parts.outputs if log is not parts.dead_letters)
 
 
 def _batch_limit(parts: JobParts) -> BatchLimit:

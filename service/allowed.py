@@ -25,8 +25,8 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
     Raises:
         NotAllowedError: something is not; the hint names the setting.
     """
-    ends = ((plan.probe.table, plan.probe.source), (plan.sink_table, plan.sink))
-    for table, end in ends:
+    sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
+    for table, end in ((plan.probe.table, plan.probe.source), *sinks):
         if isinstance(end, KafkaSource | KafkaSink):
             _check_brokers(table, end.kafka.bootstrap_servers, settings)
     for dimension in plan.dimensions:
@@ -34,8 +34,9 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
             _check_database(dimension.name, dimension.source, settings)
         else:
             confined_path(dimension.source, settings)
-    if isinstance(plan.sink, DeltaSink):
-        confined_path(plan.sink, settings)
+    for _, sink in sinks:
+        if isinstance(sink, DeltaSink):
+            confined_path(sink, settings)
     if plan.probe.late_records_path is not None:
         confined_path(DeltaSink(plan.probe.late_records_path), settings)
 

@@ -32,7 +32,7 @@ from service.cli_exits import ExitCode, exit_code, place_of
 from service.cli_options import Form
 from service.cli_output import Output, say, say_error, show_json
 from service.config import Settings, unknown_variables
-from service.footprint import leave_out_pandas
+from service.footprint import kept_for_good, leave_out_pandas
 from service.logs import configure_logs
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -61,14 +61,16 @@ def serve(
 ) -> None:
     """Run the control plane until it is interrupted. Jobs go on without it."""
     leave_out_pandas()
-    from service.api.server import ControlPlane  # slow to load, and only this command needs it
+    with kept_for_good():
+        from service.api.server import ControlPlane  # slow to load, only this command needs it
 
-    settings = Settings.load(host=host, port=port, data_dir=data_dir)
-    configure_logs(settings.log_level)
-    for name in unknown_variables():
-        say(f"warning: {name} is set, but there is no such setting")
-    control_plane = ControlPlane(settings)
-    control_plane.open()
+        settings = Settings.load(host=host, port=port, data_dir=data_dir)
+        configure_logs(settings.log_level)
+        for name in unknown_variables():
+            say(f"warning: {name} is set, but there is no such setting")
+        control_plane = ControlPlane(settings)
+        control_plane.open()
+        control_plane.warm_up()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     try:

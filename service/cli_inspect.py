@@ -19,6 +19,7 @@ from service.cli_options import (
     Job,
     Key,
     Server,
+    Sink,
     Timeout,
     complete_job,
     open_client,
@@ -80,16 +81,17 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     show(facts_table(shown))
 
 
-def replay(
+def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
+    sink: Sink = None,
     server: Server = None,
     output: Form = Output.TABLE,
 ) -> None:
     """Join a batch again and compare. Writes nothing, exits with 1 if it differs."""
     with open_client(server) as client:
-        found = client.replay_batch(client.find(job), batch, diff=diff)
+        found = client.replay_batch(client.find(job), batch, diff=diff, sink=sink)
     if output is Output.JSON:
         show_json(found)
     else:
@@ -102,6 +104,7 @@ def _show_replay(found: Mapping[str, Any]) -> None:
     missing = found["records_missing"]
     facts: list[tuple[str, Text | str]] = [
         ("batch", number(found["batch"])),
+        *_insert_facts(found),
         ("identical", "yes" if found["identical"] else "NO"),
         ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
         ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
@@ -123,6 +126,7 @@ def _show_replay(found: Mapping[str, Any]) -> None:
 def explain_row(
     job: Job,
     coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
+    sink: Sink = None,
     server: Server = None,
     output: Form = Output.TABLE,
 ) -> None:
@@ -133,7 +137,7 @@ def explain_row(
             hint="Take _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        found = client.explain_row(client.find(job), coordinates)
+        found = client.explain_row(client.find(job), coordinates, sink=sink)
     if output is Output.JSON:
         show_json(found)
     else:
@@ -158,9 +162,16 @@ def _versions(dimension: Mapping[str, Any]) -> str:
     return f"{told}, {equal} version {number(dimension['current_version'])} of current"
 
 
+def _insert_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
+    if found.get("insert") is not None:
+        yield "insert", one_line(f"{found['insert']} INTO {found['sink_table']}", _LINE)
+
+
 def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     place = found["coordinates"]
     yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
+    yield from _insert_facts(found)
     for name in ("state", "reason", "batch", "committed_at_ms"):
         if found[name] is not None:
             value = instant(found[name]) if name == "committed_at_ms" else found[name]

@@ -81,6 +81,10 @@ Job = Annotated[
         help="Id, unique beginning of an id, or name.", metavar="JOB", autocompletion=complete_job
     ),
 ]
+Sink = Annotated[
+    str | None,
+    typer.Option(help="Of a statement set: the table, or the number, of the INSERT that is meant."),
+]
 Timeout = Annotated[
     float, typer.Option(help="Seconds to wait at the most.", metavar="SECONDS", min=0.0)
 ]

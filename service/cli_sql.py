@@ -117,7 +117,8 @@ class Conversation:
             job = self.client.submit(script)
         try:
             warn(warning["message"] for warning in job["warnings"])
-            follow(self.client, job["id"], GOALS["finished"], self.timeout_s)
+            done = follow(self.client, job["id"], GOALS["finished"], self.timeout_s)
+            warn(_unread(done))
             rows = [[line] for line in self._log(job["id"]) if _ROW.match(line)]
             self.tell({"statement": word, "columns": ["result"], "rows": rows})
         finally:
@@ -129,8 +130,18 @@ class Conversation:
         while True:
             block, after = self.client.log(job_id, at)
             if after == at:
-                return iter(text.splitlines())
+                return iter(text.split("\n"))  # a value may have what else ends a line
             text, at = text + block, after
+
+
+def _unread(job: Result) -> Iterator[str]:
+    """That rows are missing: what a preview could not read is removed with its job."""
+    count = (job.get("probe") or {}).get("dead_letters")
+    if count:
+        yield (
+            f"{count} records have no row, they could not be read; a job with a sink keeps such "
+            "records as dead letters, with the reason of each."
+        )
 
 
 def show_result(found: Result) -> None:
@@ -139,10 +150,10 @@ def show_result(found: Result) -> None:
     if len(columns) == 1 and columns[0] in ("result", "job id"):
         for (text,) in rows:
             typer.echo(clean(text or ""))
-        return
-    made = table(*(one_line(column) for column in columns))
-    for row in rows:
-        made.add_row(*("NULL" if cell is None else one_line(cell, _WHOLE) for cell in row))
-    show(made)
+    else:
+        made = table(*(one_line(column) for column in columns))
+        for row in rows:
+            made.add_row(*("NULL" if cell is None else one_line(cell, _WHOLE) for cell in row))
+        show(made)
     if not rows:
         say("(no rows)")

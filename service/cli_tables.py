@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from service.cli_options import Form, Job, Server, open_client
+from service.cli_options import Form, Job, Server, Sink, open_client
 from service.cli_output import (
     Output,
     facts_table,
@@ -147,11 +147,15 @@ def _changed(item: Mapping[str, Any], key: Iterable[str]) -> tuple[str, str]:
 
 
 def preview(
-    job: Job, limit: Limit = 20, server: Server = None, output: Form = Output.TABLE
+    job: Job,
+    limit: Limit = 20,
+    sink: Sink = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
-        found = client.preview(client.find(job), limit)
+        found = client.preview(client.find(job), limit, sink=sink)
     if output is Output.JSON:
         show_json(found)
         return

@@ -127,9 +127,7 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     yield "runner", f"{alive}, crashes {runner['crashes']}, restarts {runner['restarts']}"
     if runner["restart_at_ms"] is not None:
         yield "next start", instant(runner["restart_at_ms"])
-    if job["writer"]:
-        why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
-        yield "writer", f"{clean(job['writer'])}{why}"
+    yield from _sinks(job)
     if job["combined_watermark"]:
         yield "watermark", watermark(job["combined_watermark"])
     if job["probe"]:
@@ -140,6 +138,15 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
         yield "warning", f"{clean(warning['message'])} {clean(warning['hint'])}"
     for found in job["acknowledgements"]:
         yield "acknowledged", _acknowledged(found)
+
+
+def _sinks(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    for sink in job.get("sinks", ()):  # (older control planes have none)
+        place = "" if sink["place"] is None else f", {sink['place']}"
+        yield "sink", one_line(f"{sink['table']} ({sink['connector']}{place})", 500)
+    if job["writer"]:
+        why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
+        yield "writer", f"{clean(job['writer'])}{why}"
 
 
 def _troubles(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -18,6 +18,7 @@ from joins.plan import (
     KafkaSource,
     MysqlCdcSource,
     ProbeSource,
+    Sink,
     StartupMode,
 )
 from service.allowed import confined_path
@@ -40,25 +41,30 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         username, password = (secrets.resolve(v) for v in (source.username, source.password))
         return replace(found, source=replace(source, username=username, password=password))
 
+    def sink(found: Sink) -> Sink:
+        if not isinstance(found, KafkaSink):
+            return found
+        return replace(found, kafka=kafka(found.kafka))
+
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
         probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
-    sink = plan.sink
-    if isinstance(sink, KafkaSink):
-        sink = replace(sink, kafka=kafka(sink.kafka))
-    return replace(plan, dimensions=dimensions, probe=probe, sink=sink)
+    more = tuple(replace(insert, sink=sink(insert.sink)) for insert in plan.more_inserts)
+    return replace(
+        plan, dimensions=dimensions, probe=probe, sink=sink(plan.sink), more_inserts=more
+    )
 
 
 def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
-    """The cluster of our own topics: by setting, else the one of the probe or of the sink.
+    """The cluster of our own topics: by setting, else the one of the probe or of a sink.
 
     Raises:
         SourceError: neither names one.
     """
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
-    for found in (plan.probe.source, plan.sink):
+    for found in (plan.probe.source, *(insert.sink for insert in plan.inserts)):
         if isinstance(found, KafkaSource | KafkaSink):
             return replace(found.kafka, topic="")
     raise SourceError(

@@ -21,7 +21,7 @@ from typing import Self
 from joins.checkpoint import FORMAT_VERSION, read_json
 from service.config import Settings
 from service.errors import SecretError
-from service.jobs.layout import JobLayout, write_private
+from service.jobs.layout import JobLayout, write_new
 
 VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
@@ -162,6 +162,6 @@ def read_secret(path: Path, name: str) -> str | None:
 
 
 def write_secrets(job_dir: Path, secrets: Mapping[str, str]) -> None:
-    """Keep `secrets` in the job's directory, readable by its owner only."""
+    """Keep `secrets` in a new job's directory, readable by its owner only."""
     content = json.dumps({"format_version": FORMAT_VERSION, "secrets": dict(secrets)})
-    write_private(JobLayout(job_dir).secrets, content.encode())
+    write_new(JobLayout(job_dir).secrets, content.encode())

@@ -20,7 +20,8 @@ from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_merge import MergedOutput
 from joins.adapters.delta_output import OutputLog
 from joins.adapters.delta_source import captured_columns
-from joins.adapters.kafka_cluster import KafkaCluster, OpenClusters
+from joins.adapters.kafka_cluster import KafkaCluster
+from joins.adapters.kafka_pool import OpenClusters
 from joins.adapters.kafka_sink import KafkaLetterWriter, KafkaSinkWriter
 from joins.adapters.merge_sink import MergeSinkWriter
 from joins.adapters.mysql_source import check_source
@@ -47,8 +48,9 @@ from joins.event_task import (
 )
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
-from joins.history import History, HistoryPlaces
+from joins.history import History, HistoryPlaces, output_app_id, sent_note
 from joins.index_source import DimensionTables
+from joins.inserts import Inserts, ProbeInsert
 from joins.kernels.envelope import CapturedColumn
 from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.generate import row_limit
@@ -161,6 +163,7 @@ class _Assembly:
         )
         self.meta = self._meta()
         self.app_id = f"sluice:{self.job_id}:{self.meta.incarnation}"
+        self.plans = plan.inserts
 
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         trigger = trigger_interval_ms(self.plan)
@@ -174,13 +177,14 @@ class _Assembly:
         dimensions = tuple(
             self._dimension(d, columns[d.name], opening) for d in self.plan.dimensions
         )
-        self._prepare_output()
+        for number in range(len(self.plans)):
+            self._prepare_output(number)
         create_table(self.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(self.layout.dead_letters, self.app_id)
         event = self._event(dead_letters)
         spark = start_session(self._spark_settings(), inherit=(self.checkpoint.lock.descriptor,))
         sources = tuple(self._source(spark, d) for d in self.plan.dimensions)
-        writer, outputs = self._writer(spark)
+        inserts, outputs = self._inserts(spark, dimensions)
         parts = JobParts(
             job_id=self.job_id,
             plan=self.plan,
@@ -190,10 +194,8 @@ class _Assembly:
             changelog_kafka=self.kafka,
             probe_kafka=self._probe_kafka(),
             dimensions=dimensions,
-            lookups=self._lookups(dimensions),
+            inserts=Inserts(inserts),
             sources=sources,
-            probe_task=self._probe_task(),
-            writer=writer,
             outputs=(*outputs, dead_letters, *(() if event is None else event.tables.logs)),
             dead_letters=dead_letters,
             opening=opening,
@@ -212,11 +214,9 @@ class _Assembly:
                 current_retention_hours=self.settings.current_retention_hours,
             ),
             requests=self.layout.requests,
-            handlers={
-                "replay-dead-letters": _refuse_replay if event else self._letter_replay(spark)
-            },
+            handlers={"replay-dead-letters": self._replays(spark)},
             generator=self._generator(),
-            writer_choice=partial(_choice_of, writer),
+            writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
             event=event,
         )
         join = TemporalJoin(parts, on_tick)
@@ -225,7 +225,8 @@ class _Assembly:
     def _max_records_per_batch(self) -> int:
         """Printed rows pass through the driver, so that their batches are small."""
         limit = self.settings.max_records_per_batch
-        return min(limit, _PRINTED_PER_BATCH) if isinstance(self.plan.sink, PrintSink) else limit
+        is_printed = any(isinstance(plan.sink, PrintSink) for plan in self.plans)
+        return min(limit, _PRINTED_PER_BATCH) if is_printed else limit
 
     # Durable beginnings
     # ------------------------------------------------------------------------------
@@ -315,13 +316,18 @@ class _Assembly:
             extra=self.settings.spark_conf,
         )
 
-    def _specs(self, dimension: Dimension) -> dict[str, IndexSpec]:
-        """Role's alias → the index that it looks up."""
+    def _specs(self, dimension: Dimension, number: int) -> dict[str, IndexSpec]:
+        """Role's alias in an INSERT → the index that it looks up."""
         return {
             j.alias: index_spec(self.plan, j, self._partitions(dimension))
-            for j in self.plan.joins
+            for j in self.plans[number].joins
             if j.dimension == dimension.name
         }
+
+    def _all_specs(self, dimension: Dimension) -> tuple[IndexSpec, ...]:
+        numbers = range(len(self.plans))
+        specs = [spec for n in numbers for spec in self._specs(dimension, n).values()]
+        return tuple(dict.fromkeys(specs))
 
     def _dimension(
         self, dimension: Dimension, columns: tuple[CapturedColumn, ...], opening: Opening
@@ -334,7 +340,7 @@ class _Assembly:
             current=root / "current",
             index=on_this_node(index_directory(self.layout, self.settings) / dimension.name),
             index_specs=(
-                tuple(dict.fromkeys(self._specs(dimension).values()))
+                self._all_specs(dimension)
                 if dimension.lookup.strategy is LookupStrategy.INDEX
                 else ()
             ),
@@ -380,20 +386,35 @@ class _Assembly:
             chunks_per_job=4 * self.settings.snapshot_parallelism,
         )
 
-    def _kernel(self) -> ProbeKernelSpec:
-        return replace(kernel_spec(self.plan), topic=self.meta.probe_topic)
+    def _kernel(self, number: int = 0) -> ProbeKernelSpec:
+        return replace(kernel_spec(self.plan, number), topic=self.meta.probe_topic)
 
-    def _index_places(self, dimensions: Iterable[Dimension]) -> dict[str, IndexPlace]:
+    def _index_places(
+        self, dimensions: Iterable[Dimension], number: int = 0
+    ) -> dict[str, IndexPlace]:
         directory = index_directory(self.layout, self.settings)
         return {
             alias: IndexPlace(dimension.name, directory / dimension.name, spec)
             for dimension in dimensions
-            for alias, spec in self._specs(dimension).items()
+            for alias, spec in self._specs(dimension, number).items()
         }
 
-    def _lookups(self, runtimes: Sequence[DimensionRuntime]) -> Lookups:
+    def _inserts(
+        self, spark: SparkSession, runtimes: Sequence[DimensionRuntime]
+    ) -> tuple[list[ProbeInsert], list[DeltaLog]]:
+        """What the batches of each INSERT need, and the Delta outputs."""
+        inserts: list[ProbeInsert] = []
+        outputs: list[DeltaLog] = []
+        for number in range(len(self.plans)):
+            writer, logs = self._writer(spark, number)
+            task, lookups = self._probe_task(number), self._lookups(runtimes, number)
+            inserts.append(ProbeInsert(task, lookups, writer))
+            outputs += logs
+        return inserts, outputs
+
+    def _lookups(self, runtimes: Sequence[DimensionRuntime], number: int) -> Lookups:
         known = {runtime.dimension.name: runtime for runtime in runtimes}
-        specs = {a: s for r in runtimes for a, s in self._specs(r.dimension).items()}
+        specs = {a: s for r in runtimes for a, s in self._specs(r.dimension, number).items()}
         roles = [
             Role(
                 alias=join.alias,
@@ -402,17 +423,17 @@ class _Assembly:
                 strategy=known[join.dimension].dimension.lookup.strategy,
                 changelog=known[join.dimension].changelog,
             )
-            for join in self.plan.joins
+            for join in self.plans[number].joins
         ]
         limit = self.settings.lookup_broadcast_max_mib << 20
         return Lookups(roles, max_broadcast_bytes=limit)
 
-    def _probe_task(self) -> ProbeTask:
+    def _probe_task(self, number: int = 0) -> ProbeTask:
         indexed = [d for d in self.plan.dimensions if d.lookup.strategy is LookupStrategy.INDEX]
         return ProbeTask(
             topic=self.meta.probe_topic,
-            kernel=self._kernel(),
-            indexes=self._index_places(indexed),
+            kernel=self._kernel(number),
+            indexes=self._index_places(indexed, number),
             dead_letters=self.layout.dead_letters,
             epoch=self.meta.epoch,
             failpoints=self.failpoints,
@@ -438,31 +459,32 @@ class _Assembly:
         seed = uuid.UUID(self.meta.incarnation).int % 2**63
         return DatagenProcess(kafka, source, self.plan.probe.fields, seed).keep_alive
 
-    def _prepare_output(self) -> None:
+    def _prepare_output(self, number: int) -> None:
         """What can go wrong with the output goes wrong before a JVM is started."""
-        sink = self.plan.sink
+        sink = self.plans[number].sink
         if isinstance(sink, DeltaSink):
-            path, appends = output_path(sink, self.settings), self._appends(sink)
+            path, appends = output_path(sink, self.settings), self._appends(sink, number)
             create_table(path, appends.rows)
             DeltaLog(path, self.app_id).choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
 
-    def _appends(self, sink: DeltaSink) -> Appends:
-        return Appends(self._kernel().output_schema, sink.writer, sink.merge_key)
+    def _appends(self, sink: DeltaSink, number: int = 0) -> Appends:
+        return Appends(self._kernel(number).output_schema, sink.writer, sink.merge_key)
 
-    def _writer(self, spark: SparkSession) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
-        sink = self.plan.sink
+    def _writer(self, spark: SparkSession, number: int) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
+        sink, staged = self.plans[number].sink, RowFiles(self.layout.staged_rows(number))
         if isinstance(sink, DeltaSink):
-            path, appends = output_path(sink, self.settings), self._appends(sink)
+            path, appends = output_path(sink, self.settings), self._appends(sink, number)
+            app_id = output_app_id(self.app_id, number)
             if sink.merge_key:
-                merged = MergedOutput(path, self.app_id, appends, spark)
-                return MergeSinkWriter(merged, RowFiles(self.layout.staged_rows)), (merged,)
-            log = OutputLog(path, self.app_id, appends, spark)
+                merged = MergedOutput(path, app_id, appends, spark)
+                return MergeSinkWriter(merged, staged), (merged,)
+            log = OutputLog(path, app_id, appends, spark)
             return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
-            noted = self.checkpoint.directory / "kafka_sink.json"
-            return KafkaSinkWriter(sink, noted, RowFiles(self.layout.staged_rows)), ()
+            noted = self.checkpoint.directory / sent_note(number)
+            return KafkaSinkWriter(sink, noted, staged), ()
         return _console_writer(sink), ()
 
     # Event time and windows
@@ -518,6 +540,11 @@ class _Assembly:
     # Replays of dead letters
     # ------------------------------------------------------------------------
 
+    def _replays(self, spark: SparkSession) -> Handler:
+        if self.plan.needs_event_batches:
+            return _refuse_replay
+        return _refuse_replay_of_set if self.plan.more_inserts else self._letter_replay(spark)
+
     def _letter_replay(self, spark: SparkSession) -> Handler:
         places = self._history_places()
         replays = LetterReplays(places.replays)
@@ -566,8 +593,20 @@ def _refuse_replay(request: Request) -> Mapping[str, Any]:
     )
 
 
-def _choice_of(writer: BatchWriter) -> WriterChoice | None:
-    return writer.choice if isinstance(writer, DeltaOutputWriter | MergeSinkWriter) else None
+def _refuse_replay_of_set(request: Request) -> Mapping[str, Any]:
+    raise NotReplayableError(
+        "dead letters of a statement set of several INSERTs cannot be replayed: a record may have "
+        "rows in one output and none in another",
+        hint="Correct the records and send them to the stream again; an output that has rows of "
+        "such a record gets further ones, under the new offset.",
+    )
+
+
+def _choice_of(writers: Iterable[BatchWriter]) -> WriterChoice | None:
+    """Of several outputs that of the first one which is not written in columns."""
+    delta = (w for w in writers if isinstance(w, DeltaOutputWriter | MergeSinkWriter))
+    choices = [writer.choice for writer in delta]
+    return min(choices, key=lambda choice: not choice.is_spark, default=None)
 
 
 def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:

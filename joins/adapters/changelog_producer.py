@@ -18,7 +18,7 @@ _END_S = 10.0
 _REQUEST_BYTES = 64 << 20
 _SETTINGS = {
     "acks": "all",
-    "linger_ms": 1,
+    "linger_ms": 1_000,  # `send` flushes: until then only full batches go, not parts of them
     "batch_size": 256 << 10,
     "max_request_size": _REQUEST_BYTES,
     "request_timeout_ms": 15_000,

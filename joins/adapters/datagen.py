@@ -40,6 +40,7 @@ def datagen_config(
         "bootstrap_servers": kafka.bootstrap_servers,
         "topic": kafka.topic,
         "properties": [list(p) for p in kafka.properties],
+        "acknowledged_within_s": _ACKNOWLEDGED_WITHIN_S,
         "rows_per_second": source.rows_per_second,
         "number_of_rows": row_limit(source),
         "seed": seed,
@@ -75,17 +76,20 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
             if due <= row:
                 continue
             batch = generate(fields, rules, seed=config["seed"], rows=range(row, due))
-            _send(producer, kafka.topic, encode_objects(batch), last_row=due - 1)
+            within_s = config["acknowledged_within_s"]
+            _send(producer, kafka.topic, encode_objects(batch), last_row=due - 1, within_s=within_s)
             row = due
     finally:
         producer.close(timeout=1)  # what is not acknowledged is generated again
 
 
-def _send(producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int) -> None:
+def _send(
+    producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
+) -> None:
     """Write rows and wait until they have the offsets of their numbers."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
-    offset = sent.get(timeout=_ACKNOWLEDGED_WITHIN_S).offset
+    offset = sent.get(timeout=within_s).offset
     if offset != last_row:
         raise SourceError(
             f'topic "{topic}" took row {last_row} at offset {offset}',

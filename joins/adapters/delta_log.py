@@ -9,6 +9,9 @@ Spark's writer gives a commit one transaction only: `<app id>:spark` has epoch a
 number (`spark_version`). Whatever is asked here of batches and epochs looks at both, because a
 table may have commits of both writers.
 
+delta-rs lists the whole log to look for news, and reads its tail for each transaction's number.
+Here the next entry is asked for by name, and numbers follow the entries that are new.
+
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
@@ -17,10 +20,11 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -53,6 +57,7 @@ _BATCH_BITS = 40
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _LOG_FILE = re.compile(r"\.?(\d{20})\.")
+_T = TypeVar("_T")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
@@ -166,19 +171,56 @@ class DeltaLog:
         self._fence_id = f"{app_id}:fence"
         self._spark_id = f"{app_id}:spark"
         self._kept: DeltaTable | None = None
+        self._numbers: dict[str, int | None] = {}  # of our transactions in what is kept
         self._lock = threading.RLock()  # one commit at a time: two threads are no conflict
 
     def _fresh(self) -> DeltaTable:
         """The table as it is now; from the second call on only what is new in its log is read."""
         with self._lock:
-            if self._kept is not None:
-                try:
-                    self._kept.update_incremental()
-                except DeltaError:
-                    self._kept = None
+            if self._kept is not None and not self._ends_with(int(self._kept.version())):
+                self._follow(self._kept)
             if self._kept is None:
-                self._kept = self._load()
+                table = self._load()
+                ids = (self.app_id, self._fence_id, self._spark_id)
+                self._numbers = {each: table.transaction_version(each) for each in ids}
+                self._kept = table
             return self._kept
+
+    def _follow(self, table: DeltaTable) -> None:
+        """Read what is new in the log into what is kept, or keep nothing: some of it is gone."""
+        seen, self._kept = int(table.version()), None
+        with suppress(DeltaError, SinkError):
+            table.update_incremental()
+            for version in range(seen + 1, int(table.version()) + 1):
+                told = _transactions(self.commit_entry(version))
+                self._numbers.update({k: told[k] for k in self._numbers.keys() & told.keys()})
+            self._kept = table
+
+    def _number(self, table: DeltaTable, app_id: str) -> int | None:
+        """The newest transaction under `app_id`; delta-rs reads the log for each such question."""
+        if table is self._kept and app_id in self._numbers:
+            return self._numbers[app_id]
+        number: int | None = table.transaction_version(app_id)
+        return number
+
+    def _ends_with(self, version: int) -> bool:
+        """Whether the log has nothing behind `version`: asked by name, for listing grows with it.
+
+        Entries are removed oldest first: while that of `version` is there, the next one, once
+        written, is too. The order of the two looks matters.
+        """
+        try:
+            return not self._entry_path(version + 1).exists() and self._entry_path(version).exists()
+        except OSError:
+            return False  # delta-rs tells what is wrong
+
+    def _of(self, version: int, tell: Callable[[DeltaTable], _T]) -> _T:
+        """What `tell` says of the table at `version`; the newest one is mostly loaded already."""
+        with self._lock:
+            newest = None if self._kept is None else self._fresh()
+            if newest is not None and int(newest.version()) == version:
+                return tell(newest)
+        return tell(self._load(version))
 
     def _load(self, version: int | None = None) -> DeltaTable:
         try:
@@ -211,13 +253,13 @@ class DeltaLog:
 
     def _last(self, table: DeltaTable) -> int | None:
         """The newest batch of either writer."""
-        spark = table.transaction_version(self._spark_id)
-        batches = (table.transaction_version(self.app_id), _batch_of_spark(spark or 0))
+        spark = self._number(table, self._spark_id)
+        batches = (self._number(table, self.app_id), _batch_of_spark(spark or 0))
         return max((batch for batch in batches if batch is not None), default=None)
 
     def _epoch(self, table: DeltaTable) -> int | None:
         """The newest runner of either writer."""
-        fence, spark = map(table.transaction_version, (self._fence_id, self._spark_id))
+        fence, spark = (self._number(table, each) for each in (self._fence_id, self._spark_id))
         epochs = (fence, None if spark is None else epoch_of_spark(spark))
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
@@ -256,9 +298,9 @@ class DeltaLog:
         with self._lock:
             table = self._fresh()
             self._check_epoch(table, epoch)
-            if table.transaction_version(self._fence_id) == epoch:
+            if self._number(table, self._fence_id) == epoch:
                 return
-            for_spark = table.transaction_version(self._spark_id) is not None
+            for_spark = self._number(table, self._spark_id) is not None
             self._write_epoch(table, epoch, for_spark=for_spark)
 
     def _write_epoch(self, table: DeltaTable, epoch: int, *, for_spark: bool) -> None:
@@ -279,7 +321,7 @@ class DeltaLog:
         and its own.
         """
         known = self._last(table)
-        if table.transaction_version(self._spark_id) is None:
+        if self._number(table, self._spark_id) is None:
             return known
         for version in range(int(table.version()), self.oldest_entry() - 1, -1):
             batch = self.batch_in(self.commit_entry(version))
@@ -329,7 +371,7 @@ class DeltaLog:
             )
             commit = _Commit(transactions, change.added, change.removed, metadata)
             version = self._write(table, commit)
-            committed = (self._kept or table).transaction_version(self.app_id)
+            committed = self._number(self._kept or table, self.app_id)
             if committed != batch:
                 raise SinkError(
                     f'delta table "{self.path}" shows batch {committed} after the commit of '
@@ -590,7 +632,7 @@ class DeltaLog:
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch that a commit is of; a runner's epoch names one, too, and is none."""
-        told = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
+        told = _transactions(entry)
         if self.app_id in told:
             return told[self.app_id]
         if self._spark_id not in told or EPOCH_KEY in (_metadata_of(entry) or {}):
@@ -666,7 +708,7 @@ class DeltaLog:
         Raises:
             SinkError: the version cannot be read (any more).
         """
-        return [self.path / unquote(path) for path in _paths(self._load(version))]
+        return [self.path / unquote(path) for path in self._of(version, _paths)]
 
     def check_plain(self, version: int) -> None:
         """See that the rows of `version` are those of its data files, under their own names.
@@ -687,7 +729,7 @@ class DeltaLog:
 
     def rows_at(self, version: int) -> dict[str, int]:
         """Path → rows of the data files of `version`."""
-        actions = pa.table(self._load(version).get_add_actions())
+        actions = self._of(version, _add_actions)
         names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, rows, strict=True))
 
@@ -697,11 +739,8 @@ class DeltaLog:
         Raises:
             SinkError: the version cannot be read (any more).
         """
-        with self._lock:
-            table = self._fresh()
-            found = table if int(table.version()) == version else self._load(version)
-            described: list[dict[str, Any]] = pa.table(found.get_add_actions()).to_pylist()
-            return described
+        described: list[dict[str, Any]] = self._of(version, _add_actions).to_pylist()
+        return described
 
     # Upkeep
     # -----------------------------------------------------------------------------------------
@@ -774,6 +813,11 @@ def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(action["add"]) for action in entry if "add" in action]
 
 
+def _transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """App id → number of the transactions in a commit."""
+    return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
+
+
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:
     """A file of an older version, with the bounds of its integer columns."""
     rows = int(described["num_records"])
@@ -795,6 +839,10 @@ def _metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return dict(value) if isinstance(value, dict) else None
 
 
+def _add_actions(table: DeltaTable) -> pa.Table:
+    return pa.table(table.get_add_actions())
+
+
 def _paths(table: DeltaTable) -> list[str]:
-    found: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
+    found: list[str] = _add_actions(table).column("path").to_pylist()
     return found

@@ -150,7 +150,7 @@ class OutputLog(DeltaLog):
     def _is_fenced(self, table: DeltaTable, epoch: int) -> bool:
         """Whether Spark's transaction has the epoch and the newest batch."""
         wanted = spark_version(epoch, self._newest_batch(table))
-        return bool(table.transaction_version(self._spark_id) == wanted)
+        return self._number(table, self._spark_id) == wanted
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
         """Commit rows as `batch` through Spark's writer, once, and see that the log says so.

@@ -1,11 +1,10 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
@@ -16,6 +15,8 @@ from joins.plan import KafkaOptions
 from watermark.gate import Retention
 
 _TIMEOUT_MS = 10_000
+_NO_TOPIC = "sluice.preflight"
+_Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
 _CLIENT_NAMES = {
     "security.protocol": "security_protocol",
@@ -96,6 +97,7 @@ class KafkaCluster:
         self._kafka = kafka
         self._keep_open = keep_open
         self._kept: KafkaAdminClient | None = None
+        self._answers = False
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
     def close(self) -> None:
@@ -103,6 +105,24 @@ class KafkaCluster:
         if self._kept is not None:
             kept, self._kept = self._kept, None
             kept.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a client is kept."""
+        return self._kept is not None
+
+    def doubt(self) -> None:
+        """Take the kept client for one that may have lost its broker since it was last asked.
+
+        If the next `describe`, which all questions for offsets begin with, fails, a new client is
+        asked.
+        """
+        self._answers = False
+
+    def reach(self) -> None:
+        """Return if the cluster answers; one that has answered already is not asked again."""
+        if not self._answers:
+            self.describe(_NO_TOPIC)
 
     def _client(self) -> KafkaAdminClient:
         try:
@@ -121,6 +141,7 @@ class KafkaCluster:
         self._kept = client if self._keep_open else None
         try:
             yield client
+            self._answers = True
         except (kafka_errors.KafkaError, OSError) as exc:
             self.close()
             if isinstance(exc, OSError) or exc.retriable:
@@ -133,6 +154,17 @@ class KafkaCluster:
             if self._kept is not client:
                 client.close()
 
+    def _asked(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
+        """The answer to a question that changes nothing."""
+        if self._kept is not None and not self._answers:
+            try:
+                with self._admin() as admin:
+                    return question(admin)
+            except SourceError:
+                self.close()
+        with self._admin() as admin:
+            return question(admin)
+
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
         return SourceUnavailableError(
             f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
@@ -141,13 +173,7 @@ class KafkaCluster:
 
     def describe(self, topic: str) -> TopicDescription | None:
         """The topic, or None if the cluster has none of that name."""
-        with self._admin() as admin:
-            try:
-                found = admin.describe_topics([topic])
-                if found and found[0]["error_code"] != 0:
-                    raise kafka_errors.for_code(found[0]["error_code"])(topic)
-            except kafka_errors.UnknownTopicOrPartitionError:
-                return None
+        found = self._asked(lambda admin: _described(admin, topic))
         if not found:
             return None
         partitions = sorted(p["partition_index"] for p in found[0]["partitions"])
@@ -284,33 +310,15 @@ class KafkaCluster:
         }
 
 
-class OpenClusters:
-    """The clusters of one piece of work: each is connected to once, until the `with` block ends.
-
-    A connection costs 4 ms of CPU and five round trips, a question to it 2 ms (measured).
-    """
-
-    def __init__(self) -> None:
-        self._clusters: dict[KafkaOptions, KafkaCluster] = {}
-
-    def of(self, kafka: KafkaOptions) -> KafkaCluster:
-        """The cluster of `kafka`; topics are not told apart, logins are."""
-        whole = replace(kafka, topic="")
-        if whole not in self._clusters:
-            self._clusters[whole] = KafkaCluster(whole, keep_open=True)
-        return self._clusters[whole]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        for cluster in self._clusters.values():
-            cluster.close()
+def _described(admin: KafkaAdminClient, topic: str) -> list[dict[str, Any]]:
+    """What the cluster says of the topic, nothing if it has none of that name."""
+    try:
+        found: list[dict[str, Any]] = admin.describe_topics([topic])
+        if found and found[0]["error_code"] != 0:
+            raise kafka_errors.for_code(found[0]["error_code"])(topic)
+    except kafka_errors.UnknownTopicOrPartitionError:
+        return []
+    return found
 
 
 def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> dict[int, int]:

@@ -43,10 +43,9 @@ from joins.plan import Field
 from watermark.errors import SluiceError
 
 _QUEUED_EVENTS = 200
-_BATCH_AGE_S = 0.05
 _IDLE_WAIT_S = 0.05
 _PROGRESS_S = 0.5
-_PERSIST_S = 0.2
+_PERSIST_S = 1.0
 _BACKOFF_S = (0.2, 5.0)
 
 
@@ -186,13 +185,13 @@ class Session:
         return self._high
 
     def _step(self, pump: _Pump, sender: ChangelogSender) -> None:
-        event = pump.next(sender.patience_s(_BATCH_AGE_S))
+        event = pump.next(sender.due_in_s() or 0.0)
         if event is None:
             self._flush(sender)
             event = pump.next(_IDLE_WAIT_S)
         if event is not None:
             self._take(event, sender)
-        if sender.age_s() > _BATCH_AGE_S:
+        if sender.due_in_s() == 0.0:
             self._flush(sender)
         self._high = self._protocol.next_high() or self._high
         if self._high is not None and self._is_verified and self._is_reached(self._high.position):

@@ -110,6 +110,11 @@ class _Connection(_Plain):
         return made
 
 
+def read_certificates() -> None:
+    """Read the machine's certificates now, and not for the first connection."""
+    _Connection(defer_connect=True)
+
+
 @contextmanager
 def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
     """Turn PyMySQL's errors into ours.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from joins.kernels.arithmetic import ARITHMETIC
 from joins.kernels.casts import Checked
 from joins.kernels.date_format import date_format
-from joins.kernels.nested_access import cardinality, element_of, field_of
+from joins.kernels.nested_access import array_of, cardinality, element_of, field_of, row_of
 from joins.kernels.operation import Function, Operation, Value, plain
 from joins.kernels.text_functions import TEXT
 from joins.kernels.time_shift import add_months, from_epoch
@@ -90,6 +90,8 @@ FUNCTIONS: Mapping[str, Function] = {
     ".": field_of,
     "[]": element_of,
     "CARDINALITY": cardinality,
+    "ROW": row_of,
+    "ARRAY": array_of,
     "=": plain(pc.equal),
     "<>": plain(pc.not_equal),
     "<": _comparison(pc.less),

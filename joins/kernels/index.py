@@ -280,9 +280,14 @@ def _write(
     if complete > before and spec.versioned is None:
         for part in parts:
             part.hidden |= part.segment.generations() < complete
+    start = _merged_from(parts, rows.num_rows)
+    if start is not None:
+        rows = _merged(parts[start:], rows, spec, complete)
+        if start == 0 or spec.versioned is not None:
+            rows = _needed(rows, spec, complete)
+        parts = parts[:start]
     if rows.num_rows:
         parts = [*parts, _stored(home, version, spec, rows, complete)]
-    parts = _merged(home, version, spec, parts, complete)
     entries = tuple(part.saved(home, version) for part in parts)
     write_manifest(home, Manifest(version, entries, read.progress))
 
@@ -342,27 +347,28 @@ def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
     return later
 
 
-def _merged(
-    home: Path, version: int, spec: IndexSpec, parts: list[_Part], complete: int
-) -> list[_Part]:
-    """Merge the newest segments while the one before is not much larger than they are together."""
-    start = len(parts)
+def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
+    """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
+
+    They are taken in while the one before is not much larger than they are together.
+    """
+    sizes = [part.entry.rows for part in parts] + ([new_rows] if new_rows else [])
+    start = len(sizes)
     total = 0
     while start and (
-        total == 0 or parts[start - 1].entry.rows <= _MERGE_FACTOR * max(total, _SMALLEST_SEGMENT)
+        total == 0 or sizes[start - 1] <= _MERGE_FACTOR * max(total, _SMALLEST_SEGMENT)
     ):
         start -= 1
-        total += parts[start].entry.rows
-    if len(parts) - start < 2:
-        return parts
-    live = [_live_rows(part, spec, complete) for part in parts[start:]]
-    rows = newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
-    if start == 0 or spec.versioned is not None:
-        rows = _needed(rows, spec, complete)
-    return [
-        *parts[:start],
-        *([_stored(home, version, spec, rows, complete)] if rows.num_rows else []),
-    ]
+        total += sizes[start]
+    return start if len(sizes) - start > 1 else None
+
+
+def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+    """What is left of `parts` and of newer `rows`, which are not stored before."""
+    live = [_live_rows(part, spec, complete) for part in parts]
+    if rows.num_rows:
+        live.append(rows)
+    return newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
 
 
 def _live_rows(part: _Part, spec: IndexSpec, complete: int) -> pa.Table:

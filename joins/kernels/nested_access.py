@@ -1,4 +1,4 @@
-"""What expressions read out of nested values: fields, elements and their number."""
+"""What expressions read out of nested values, and how they make a ROW or an ARRAY."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import mask_of
 from joins.kernels.nested import parts_of
 from joins.kernels.operation import Operation
-from joins.types import TypeName
+from joins.types import TypeName, arrow_type
 
 
 def field_of(op: Operation) -> pa.Array:
@@ -22,6 +22,20 @@ def element_of(op: Operation) -> pa.Array:
     """`array[index]`, from 1, and `map[key]`; NULL where there is no such element."""
     of = _map_value if op.types[0].name is TypeName.MAP else _array_element
     return of(op)
+
+
+def row_of(op: Operation) -> pa.Array:
+    """`ROW(a, b)`."""
+    return pa.StructArray.from_arrays(op.arrays(), fields=list(arrow_type(op.result)))
+
+
+def array_of(op: Operation) -> pa.Array:
+    """`ARRAY[a, b]`; all arguments have one type."""
+    count = len(op.arguments)
+    places = np.arange(op.num_rows)[:, None] + np.arange(count)[None, :] * op.num_rows
+    elements = pa.concat_arrays(op.arrays()).take(pa.array(places.ravel()))
+    offsets = pa.array(np.arange(op.num_rows + 1) * count, pa.int32())
+    return pa.ListArray.from_arrays(offsets, elements, type=arrow_type(op.result))
 
 
 def cardinality(op: Operation) -> pa.Array:

@@ -12,8 +12,13 @@ index's segments.
 A record is either answered or dead: if it cannot be parsed, or an expression
 fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is one dead letter with
 the first reason and has no rows.
+
+The INSERTs of a statement set answer each for themselves. All of them parse the same columns, so
+that a record which cannot be parsed is dead for all; of what fails behind that, the reason names
+the INSERT.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -83,6 +88,33 @@ WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.n
 
 
 @dataclass(frozen=True, slots=True)
+class SetMember:
+    """An INSERT of a statement set of several.
+
+    Attributes:
+        number: from 1, in the order of the script.
+        tells_unparsed: a record that cannot be parsed is a dead letter here, too; of a batch only
+            the first INSERT tells them.
+    """
+
+    number: int
+    sink_table: str
+    tells_unparsed: bool
+
+    def reason(self, text: str) -> str:
+        """Why a record has no rows here, for a dead letter."""
+        return f'INSERT {self.number} INTO "{self.sink_table}": {text}'
+
+    def is_told(self, reason: str) -> bool:
+        """Whether a letter with this reason is of this INSERT, or of all of them."""
+        found = _OF_INSERT.match(reason)
+        return found is None or int(found[1]) == self.number
+
+
+_OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeKernelSpec:
     """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
 
@@ -94,6 +126,7 @@ class ProbeKernelSpec:
         carried: the probe's columns that are read behind the parsing.
         window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
         window_records: the columns of the record behind `window_input`.
+        member: of a statement set of several INSERTs, which one it is.
     """
 
     alias: str
@@ -109,6 +142,7 @@ class ProbeKernelSpec:
     carried: tuple[Field, ...] = ()
     window_input: tuple[OutputColumn, ...] | None = None
     window_records: tuple[str, ...] = ()
+    member: SetMember | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -169,10 +203,26 @@ class JoinedBatch:
     watermarks: pa.Array | None = None
 
 
-def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
-    """The part of `plan` that a worker needs, without the probe columns that nothing reads."""
+def kernel_spec(plan: JoinPlan, insert: int = 0) -> ProbeKernelSpec:
+    """The part of `plan` that a worker needs for one of its INSERTs, which count from 0.
+
+    It is without the probe columns that nothing reads, but with those that other INSERTs read: a
+    record that cannot be parsed has rows in no output.
+    """
+    read = {
+        name
+        for each in plan.inserts
+        for relation, name in _plan_columns(each)
+        if relation == each.probe.alias
+    }
+    member = None
+    if plan.more_inserts:
+        member = SetMember(insert + 1, plan.inserts[insert].sink_table, insert == 0)
+    return _spec_of_one(plan.inserts[insert], read, member)
+
+
+def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> ProbeKernelSpec:
     probe = plan.probe
-    read = {name for relation, name in _plan_columns(plan) if relation == probe.alias}
     watermark = probe.watermark if _has_event_time(plan) else None
     needed = set(read)
     if watermark is not None:
@@ -194,6 +244,7 @@ def kernel_spec(plan: JoinPlan) -> ProbeKernelSpec:
         output=plan.output,
         row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
         watermark=watermark,
+        member=member,
     )
     if not plan.needs_event_batches:
         return spec
@@ -237,16 +288,17 @@ def _window_records(plan: JoinPlan) -> tuple[str, ...]:
 
 
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
-    """The index that `join` looks up; joins of one dimension on the same columns share it.
+    """The index that `join`, of any INSERT of `plan`, looks up.
+
+    Joins of one dimension on the same columns share it.
 
     A join in event time, of a dimension with event time, looks up all versions of the primary key.
     `partitions` is the number of partitions of the dimension's changelog topic.
     """
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
-    roles = {item.alias for item in plan.joins if item.dimension == join.dimension}
     key = tuple(pair.dimension_column for pair in join.keys)
     null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
-    needed = {name for relation, name in _plan_columns(plan) if relation in roles}
+    needed = {name for each in plan.inserts for name in _columns_of_roles(each, join.dimension)}
     needed |= {*key, *dimension.primary_key}
     rowtime = _rowtime(dimension, join)
     if rowtime is not None:
@@ -255,6 +307,12 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
         key, null_safe = dimension.primary_key, ()
     fields = tuple(item for item in dimension.fields if item.name in needed)
     return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
+
+
+def _columns_of_roles(plan: JoinPlan, dimension: str) -> set[str]:
+    """What a plan of one INSERT reads of a dimension."""
+    roles = {item.alias for item in plan.joins if item.dimension == dimension}
+    return {name for relation, name in _plan_columns(plan) if relation in roles}
 
 
 def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:
@@ -354,6 +412,7 @@ class ParsedRecords:
         columns: the probe's columns, by name; a value for each parsed row.
         input_rows: the input row of each parsed row.
         arrivals: what the records were, if they have been parsed in another stage.
+        unparsed: the input rows that were dead when all was parsed.
     """
 
     spec: ProbeKernelSpec
@@ -363,6 +422,7 @@ class ParsedRecords:
     columns: dict[str, pa.Array] = field(default_factory=dict)
     input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     arrivals: pa.RecordBatch | None = None
+    unparsed: frozenset[int] = frozenset()
 
     @classmethod
     def of_arrivals(
@@ -398,6 +458,7 @@ class ParsedRecords:
             self.columns[computed.name] = result.values
             for row, reason in result.errors.items():
                 self.kill([row], f'column "{computed.name}": {reason}')
+        self.unparsed = frozenset(self.dead)
 
     def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
         """What an expression sees of `num_rows` rows in this batch."""
@@ -459,14 +520,26 @@ class ParsedRecords:
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
-        rows = sorted(self.dead)
+        reasons_by_row = dict(sorted(self._told()))
+        rows = list(reasons_by_row)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
-        reasons = pa.array([self.dead[row] for row in rows], pa.string())
+        reasons = pa.array(list(reasons_by_row.values()), pa.string())
         columns = [letters.column(name) for name in COORDINATES.names]
         columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+    def _told(self) -> Iterator[tuple[int, str]]:
+        """The dead records that are told here, and why."""
+        member = self.spec.member
+        for row, reason in self.dead.items():
+            if member is None:
+                yield row, reason
+            elif row not in self.unparsed:
+                yield row, member.reason(reason)
+            elif member.tells_unparsed:
+                yield row, reason
 
 
 def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:

@@ -12,6 +12,7 @@ from joins.kernels.row_kinds import signs
 from joins.plan import OutputColumn
 from joins.types import SqlType, TypeName
 
+_BREAKS = {"\n": r"\n", "\r": r"\r"}
 _STRING = SqlType(TypeName.STRING)
 
 
@@ -50,8 +51,9 @@ def _nested_text(column: pa.Array) -> pa.Array:
 
 
 def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:
-    """One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`.
+    r"""One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`.
 
+    A line break in a value is `\n` or `\r`, or what follows it would pass for a row or a log entry.
     `kinds` are the kinds of the rows; without them all are `+I`.
     """
     if rows.num_rows == 0:
@@ -63,4 +65,6 @@ def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = 
     prefix = f"{identifier}> " if identifier else ""
     sign = "+I" if kinds is None else signs(kinds)
     lines = pc.binary_join_element_wise(prefix, sign, "[", inner, "]", "")
+    for character, shown in _BREAKS.items():
+        lines = pc.replace_substring(lines, character, shown)
     return lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines

@@ -36,9 +36,9 @@ router = APIRouter(prefix="/v1", tags=["events"], dependencies=[VIEWER])
 class Place:
     """Where a list or a stream goes on."""
 
-    cursor: Cursor = None
-    last_event_id: LastEventId = None
-    limit: Annotated[int, Query(ge=1, le=500, description="Of the list.")] = 100
+    cursor: int | None
+    last_event_id: int | None
+    limit: int
 
     @property
     def after(self) -> int | None:
@@ -46,7 +46,15 @@ class Place:
         return self.cursor if self.last_event_id is None else self.last_event_id
 
 
-Asked = Annotated[Place, Depends()]
+async def _place(
+    cursor: Cursor = None,
+    last_event_id: LastEventId = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Of the list.")] = 100,
+) -> Place:
+    return Place(cursor, last_event_id, limit)
+
+
+Asked = Annotated[Place, Depends(_place)]
 
 
 def _hub(request: Request) -> EventHub:

@@ -22,6 +22,16 @@ _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
 Topic = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+Sink = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[^\x00-\x1f]+$",
+        description="Of a statement set, the sink table of the INSERT that is meant, or its "
+        "number; the first if left out.",
+    ),
+]
 router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 
 
@@ -29,15 +39,22 @@ router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 class RecordPlace:
     """Where a record is in its topic; parts of an address."""
 
-    partition: Annotated[int, Path(ge=0, le=2**31 - 1)]
-    offset: Annotated[int, Path(ge=0, le=_LARGEST)]
+    partition: int
+    offset: int
 
     def arguments(self) -> list[str]:
         """For the command line of an inspection."""
         return [f"--partition={self.partition}", f"--offset={self.offset}"]
 
 
-Place = Annotated[RecordPlace, Depends()]
+async def _place(
+    partition: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    offset: Annotated[int, Path(ge=0, le=_LARGEST)],
+) -> RecordPlace:
+    return RecordPlace(partition, offset)
+
+
+Place = Annotated[RecordPlace, Depends(_place)]
 
 
 def inspect(
@@ -52,6 +69,10 @@ def inspect(
     services.store.get(job_id)
     job_dir = services.layout(job_id).job_dir
     return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
+
+
+def _of_sink(sink: str | None) -> list[str]:
+    return [] if sink is None else [f"--sink={sink}"]
 
 
 @router.get("/v1/jobs/{job_id}/batches", summary="List batches")
@@ -83,17 +104,21 @@ def replay_batch(
     number: BatchNumber,
     services: Injected,
     diff: Annotated[bool, Query(description="Name the rows that differ.")] = False,
+    sink: Sink = None,
 ) -> BatchReplay:
     """Join the batch again under its pin; nothing is written."""
-    arguments = ["replay", f"--batch={number}", *(["--diff"] if diff else [])]
+    arguments = ["replay", f"--batch={number}", *(["--diff"] if diff else []), *_of_sink(sink)]
     found = inspect(services, job_id, arguments, timeout_s=_REPLAY_TIMEOUT_S)
     return BatchReplay.model_validate(found)
 
 
 @router.get("/v1/jobs/{job_id}/rows/{topic}/{partition}/{offset}", summary="Explain a record")
-def explain_row(job_id: JobId, topic: Topic, place: Place, services: Injected) -> RowExplanation:
+def explain_row(
+    job_id: JobId, topic: Topic, place: Place, services: Injected, sink: Sink = None
+) -> RowExplanation:
     """Its batch and pin, the table rows that it has met, and what it has become."""
-    found = inspect(services, job_id, ["explain-row", f"--topic={topic}", *place.arguments()])
+    arguments = [f"--topic={topic}", *place.arguments(), *_of_sink(sink)]
+    found = inspect(services, job_id, ["explain-row", *arguments])
     return RowExplanation.model_validate(found)
 
 

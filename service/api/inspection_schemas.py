@@ -191,6 +191,18 @@ class _Open(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
+class BatchOutput(_Open):
+    """What one INSERT of a statement set has of a batch."""
+
+    insert: Annotated[int, Field(description="Number in the script, from 1.")]
+    sink_table: str | None = None
+    connector: str | None = None
+    committed: bool
+    committed_at_ms: int | None = None
+    counts: Value | None = None
+    output_version: int | None = None
+
+
 class BatchView(_Open):
     """One batch: its pin and what it has committed."""
 
@@ -207,6 +219,10 @@ class BatchView(_Open):
     output_version: int | None = None
     dead_letters_version: int | None = None
     life: Value | None = None
+    outputs: Annotated[
+        list[BatchOutput],
+        Field(description="Of a statement set of several INSERTs; above is what the first has."),
+    ] = []
 
 
 class Difference(_Open):
@@ -224,6 +240,8 @@ class BatchReplay(_Open):
     """A batch, joined again under its pin and compared with what it had committed."""
 
     batch: int
+    insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
+    sink_table: str | None = None
     identical: bool
     rows: int
     expected_rows: int
@@ -257,6 +275,8 @@ class RowExplanation(_Open):
     """What became of one record of the stream, and why."""
 
     coordinates: Value
+    insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
+    sink_table: str | None = None
     state: Annotated[
         str | None,
         Field(description="joined, filtered, waiting, late, in-windows, dead-letter, held, …"),

@@ -61,7 +61,7 @@ class Services:
         return self.detail(job)
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
     services = request.app.state.services
     assert isinstance(services, Services)
     return services
@@ -100,7 +100,7 @@ def submit_job(
     return services.detail(job)
 
 
-def _job_filter(
+async def _job_filter(
     state: Annotated[list[JobState] | None, Query(max_length=20)] = None,
     desired_state: Annotated[list[DesiredState] | None, Query(max_length=8)] = None,
     name: Annotated[str | None, Query(max_length=100, description="The whole name.")] = None,

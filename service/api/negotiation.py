@@ -28,7 +28,7 @@ def wants(header: str, media_type: str) -> bool:
     return media_type in header.lower() and accepts(header, media_type)
 
 
-def check_accept(request: Request) -> None:
+async def check_accept(request: Request) -> None:
     """Let pass what accepts a form that the address has.
 
     Raises:

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 _OURS = ("/v1/", "/jobs/")  # a page may keep its own state in its address
 
 
-def check_query(request: Request) -> None:
+async def check_query(request: Request) -> None:
     """Let pass what the address knows.
 
     Raises:

@@ -228,10 +228,22 @@ class JobSummary(_Model):
     updated_at_ms: int
 
 
+class SinkView(_Model):
+    """Where the rows of one INSERT go."""
+
+    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
+    table: Annotated[str, Field(description="As in the script.")]
+    connector: str
+    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
+
+
 class JobDetail(JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
     sql: Annotated[str, Field(description="The script; secrets are references.")]
+    sinks: Annotated[
+        list[SinkView], Field(description="One for each INSERT, in the order of the script.")
+    ] = []
     warnings: Annotated[
         list[WarningView], Field(description="Of the submission and of the runner.")
     ]

@@ -94,6 +94,10 @@ class ControlPlane:
         self._parts = _Parts(lock, listener, services, _server(services, tls))
         self.url = _url(listener, "http" if tls is None else "https")
 
+    def warm_up(self) -> None:
+        """Do what the first job would else wait for; for processes that go on to serve."""
+        self._hooks.warm_up()
+
     @property
     def services(self) -> Services:
         """Store, supervisor and submissions; only between `open` and `close`."""
@@ -119,6 +123,7 @@ class ControlPlane:
         finally:
             self._parts = None
             parts.services.supervisor.close()
+            self._hooks.close()
             parts.services.store.close()
             parts.listener.close()
             os.close(parts.lock)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from joins.errors import QuestionError
 from service.api.access import VIEWER
+from service.api.inspection import Sink
 from service.api.jobs import Injected, JobId, Services
 from service.api.negotiation import wants
 from service.api.table_schemas import DimensionChanges, DimensionList, DimensionRows, Preview
@@ -149,8 +150,12 @@ def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the r
     responses=_RESPONSES,
 )
 def show_preview(
-    job_id: JobId, services: Injected, limit: Limit = 20, accept: Accept = ""
+    job_id: JobId,
+    services: Injected,
+    limit: Limit = 20,
+    sink: Sink = None,
+    accept: Accept = "",
 ) -> Preview | Response:
     """Newest batch first, each batch with its pin and counts; other sinks than delta answer 409."""
-    asked = {"what": "preview", "limit": limit, "arrow": wants(accept, ARROW)}
+    asked = {"what": "preview", "limit": limit, "sink": sink, "arrow": wants(accept, ARROW)}
     return _rendered(ask(services, job_id, asked), Preview)

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
-from service.api.schemas import ErrorView, JobDetail, JobSummary, RunnerState
+from service.api.schemas import ErrorView, JobDetail, JobSummary, RunnerState, SinkView
 from service.jobs.job import Job, JobError, JobState
 from service.jobs.liveness import UNRESPONSIVE
 from service.jobs.reports import Status
@@ -49,6 +50,7 @@ def job_detail(
     own = {
         **_summary(job, status),
         "sql": job.sql,
+        "sinks": _sinks(job.plan),
         "warnings": warnings,
         "acknowledgements": [dict(found) for found in acknowledgements],
         "runner": RunnerState(
@@ -66,6 +68,23 @@ def job_detail(
     except (ValidationError, TypeError) as exc:
         warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
         return JobDetail.model_validate(own)
+
+
+def _sinks(plan: bytes) -> list[SinkView]:
+    """The sinks of a stored plan; none if it is damaged, which its runner tells better."""
+    try:
+        stored = orjson.loads(plan)
+        inserts = [stored, *stored.get("more_inserts", ())]
+        return [_sink(number, insert) for number, insert in enumerate(inserts, start=1)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _sink(number: int, insert: Mapping[str, Any]) -> SinkView:
+    sink = insert["sink"]
+    place = sink.get("path") or sink.get("kafka", {}).get("topic")
+    table = insert["sink_table"]
+    return SinkView(insert=number, table=table, connector=sink["kind"], place=place)
 
 
 def submission_warning(text: str) -> dict[str, str]:

@@ -127,11 +127,10 @@ class RemoteJob:
         """One table that it joins with."""
         return RemoteDimension(self._transport, self.id, table)
 
-    def preview(self, *, limit: int = 20) -> OutputPreview:
-        """The newest rows of its output."""
-        return OutputPreview.model_validate(
-            self._transport.get(f"{self._path}/preview", limit=limit)
-        )
+    def preview(self, *, limit: int = 20, sink: str | None = None) -> OutputPreview:
+        """The newest rows of its output; `sink` is the table of one of several INSERTs."""
+        query = {"limit": limit, **({} if sink is None else {"sink": sink})}
+        return OutputPreview.model_validate(self._transport.get(f"{self._path}/preview", **query))
 
     def events(self, *, after: int | None = None) -> EventStream:
         """Its transitions behind number `after`, then what happens, as it happens."""

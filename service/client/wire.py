@@ -229,15 +229,20 @@ class Client:
         path = f"/v1/jobs/{job_id}/batches/{number}"
         return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
 
-    def replay_batch(self, job_id: str, number: int, *, diff: bool = False) -> dict[str, Any]:
-        """Repeat a batch and compare; nothing is written."""
-        path, query = f"/v1/jobs/{job_id}/batches/{number}:replay", {"diff": str(diff).lower()}
+    def replay_batch(
+        self, job_id: str, number: int, *, diff: bool = False, sink: str | None = None
+    ) -> dict[str, Any]:
+        """Repeat a batch and compare; nothing is written. `sink` as of `preview`."""
+        path = f"/v1/jobs/{job_id}/batches/{number}:replay"
+        query = {"diff": str(diff).lower(), **_given(sink)}
         return self._json("POST", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
-    def explain_row(self, job_id: str, coordinates: str) -> dict[str, Any]:
-        """What became of a record; `coordinates` are `topic/partition/offset`."""
+    def explain_row(
+        self, job_id: str, coordinates: str, *, sink: str | None = None
+    ) -> dict[str, Any]:
+        """What became of a record at `topic/partition/offset`; `sink` as of `preview`."""
         path = f"/v1/jobs/{job_id}/rows/{coordinates}"
-        return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
+        return self._json("GET", path, params=_given(sink), timeout=_INSPECTION_TIMEOUT)
 
     def doctor(self, job_id: str | None = None) -> dict[str, Any]:
         """Examine a job, or the control plane's machine."""
@@ -261,9 +266,12 @@ class Client:
         path = f"/v1/jobs/{job_id}/dimensions/{quote(table, safe='')}/changes"
         return self._json("GET", path, params=dict(query), timeout=_INSPECTION_TIMEOUT)
 
-    def preview(self, job_id: str, limit: int = 20) -> dict[str, Any]:
-        """The newest rows of a job's output, with their batches."""
-        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit}
+    def preview(self, job_id: str, limit: int = 20, *, sink: str | None = None) -> dict[str, Any]:
+        """The newest rows of a job's output, with their batches.
+
+        Of a statement set, `sink` is the table or the number of the INSERT; None is the first.
+        """
+        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit, **_given(sink)}
         return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def create_token(self, name: str, scope: str, days: int) -> dict[str, Any]:
@@ -401,3 +409,7 @@ def _cause(exc: Exception) -> str:
     if isinstance(exc, httpx.ConnectError):
         return "connection refused"
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__
+
+
+def _given(sink: str | None) -> dict[str, str]:
+    return {} if sink is None else {"sink": sink}

@@ -98,12 +98,25 @@ def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) ->
 
 
 def output(plan: JoinPlan) -> Table | None:
-    """The sink; None if rows do not stay anywhere."""
+    """The sink of a plan of one INSERT; None if rows do not stay anywhere."""
     name = name_of(plan.sink)
     if name is None:
         return None
     columns = ((column.name, str(column.expression.type)) for column in plan.output)
     return Table(name, tuple(columns))
+
+
+def outputs(plan: JoinPlan) -> list[tuple[Table, dict[str, list[Origin]]]]:
+    """The sinks of all INSERTs with the origins of their columns, each dataset once."""
+    found: dict[DatasetName, tuple[Table, dict[str, list[Origin]]]] = {}
+    for insert in plan.inserts:
+        table = output(insert)
+        if table is not None:
+            _, made_of = found.setdefault(table.dataset, (table, {}))
+            for column, more in origins(insert).items():
+                known = made_of.setdefault(column, [])
+                known += [origin for origin in more if origin not in known]
+    return list(found.values())
 
 
 def origins(plan: JoinPlan) -> dict[str, list[Origin]]:

@@ -5,6 +5,7 @@ ColumnLineage.
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -176,11 +177,14 @@ def _inputs(plan: JoinPlan) -> list[InputDataset]:
 
 
 def _outputs(plan: JoinPlan) -> list[OutputDataset]:
-    table = datasets.output(plan)
-    if table is None:
-        return []
-    found = {"schema": _schema(table), "columnLineage": _column_lineage(plan)}
-    return [OutputDataset(namespace=table.dataset.namespace, name=table.dataset.name, facets=found)]
+    return [
+        OutputDataset(
+            namespace=table.dataset.namespace,
+            name=table.dataset.name,
+            facets={"schema": _schema(table), "columnLineage": _column_lineage(made_of)},
+        )
+        for table, made_of in datasets.outputs(plan)
+    ]
 
 
 def _schema(table: datasets.Table) -> facets.schema_dataset.SchemaDatasetFacet:
@@ -191,7 +195,9 @@ def _schema(table: datasets.Table) -> facets.schema_dataset.SchemaDatasetFacet:
     return facets.schema_dataset.SchemaDatasetFacet(fields=fields)
 
 
-def _column_lineage(plan: JoinPlan) -> facets.column_lineage_dataset.ColumnLineageDatasetFacet:
+def _column_lineage(
+    made_of: Mapping[str, Sequence[datasets.Origin]],
+) -> facets.column_lineage_dataset.ColumnLineageDatasetFacet:
     lineage = facets.column_lineage_dataset
     fields = {
         column: lineage.Fields(
@@ -205,6 +211,6 @@ def _column_lineage(plan: JoinPlan) -> facets.column_lineage_dataset.ColumnLinea
                 for origin in found
             ]
         )
-        for column, found in datasets.origins(plan).items()
+        for column, found in made_of.items()
     }
     return lineage.ColumnLineageDatasetFacet(fields=fields)

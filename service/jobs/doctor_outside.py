@@ -31,9 +31,11 @@ def check_outside(patient: Patient) -> list[Check]:
         checks += made(title, partial(_source, patient, dimension))
     checks += made("stream", lambda: _stream(patient))
     checks += made("changelog topics", lambda: [_changelogs(patient)])
-    sink = patient.plan.sink
-    if isinstance(sink, KafkaSink):
-        checks += made("sink topic", lambda: [_sink(sink.kafka)])
+    for number, insert in enumerate(patient.plan.inserts, start=1):
+        if isinstance(insert.sink, KafkaSink):
+            several = f" of INSERT {number}" if patient.plan.more_inserts else ""
+            title = f"sink topic{several}"
+            checks += made(title, partial(_sink, insert.sink.kafka, title))
     return checks
 
 
@@ -193,6 +195,6 @@ def _changelogs(patient: Patient) -> Check:
     return good("changelog topics", f"{len(topics)} of {len(topics)} are there")
 
 
-def _sink(kafka: KafkaOptions) -> Check:
+def _sink(kafka: KafkaOptions, title: str) -> Iterator[Check]:
     found = KafkaCluster(kafka).require(kafka.topic)
-    return good("sink topic", f'topic "{kafka.topic}", {len(found.partitions)} partitions')
+    yield good(title, f'topic "{kafka.topic}", {len(found.partitions)} partitions')

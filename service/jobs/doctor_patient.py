@@ -4,10 +4,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joins.checkpoint import Checkpoint, JobMeta
+from joins.history import output_app_id
 from joins.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.layout import JobLayout
 from service.resolution import output_path
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A Delta output.
+
+    Attributes:
+        name: for people.
+        app_id: of the commits to it.
+        plan: that of its INSERT.
+    """
+
+    name: str
+    path: Path
+    app_id: str
+    plan: JoinPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +46,25 @@ class Patient:
 
     @property
     def app_id(self) -> str:
-        """Of the commits to output and dead letters; empty before the first start."""
+        """Of the commits to the dead letters; empty before the first start."""
         if self.meta is None:
             return ""
         return f"sluice:{self.layout.job_dir.name}:{self.meta.incarnation}"
 
     @property
-    def output(self) -> Path | None:
-        """The Delta output, None for other sinks."""
-        sink = self.plan.sink
-        return output_path(sink, self.settings) if isinstance(sink, DeltaSink) else None
+    def outputs(self) -> tuple[Output, ...]:
+        """The Delta outputs."""
+        inserts = self.plan.inserts
+        return tuple(
+            Output(
+                "output" if len(inserts) == 1 else f"output of INSERT {number + 1}",
+                output_path(insert.sink, self.settings),
+                output_app_id(self.app_id, number),
+                insert,
+            )
+            for number, insert in enumerate(inserts)
+            if isinstance(insert.sink, DeltaSink)
+        )
 
     def changelog(self, dimension: str) -> Path:
         """The changelog table of a dimension."""

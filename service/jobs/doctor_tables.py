@@ -10,7 +10,7 @@ from joins.errors import FencedError, SinkError
 from joins.leases import oldest_leased
 from joins.pins import PinStore
 from service.jobs.check import Check, bad, good, made, unknown
-from service.jobs.doctor_patient import Patient
+from service.jobs.doctor_patient import Output, Patient
 from service.jobs.preflight import output_writer
 
 _FILES = "Restore the table's directory from a backup."
@@ -24,8 +24,9 @@ def check_tables(patient: Patient) -> list[Check]:
     checks: list[Check] = []
     for name, path in _tables(patient).items():
         checks += made(f"table {name}", partial(_table, name, path))
-    if patient.output is not None:
-        checks += made("writer", lambda: [_writer(patient)])
+    for output in patient.outputs:
+        title = output.name.replace("output", "writer")
+        checks += made(title, partial(_writer, patient, output, title))
     checks += made("transactions", lambda: [_transactions(patient)])
     checks += made("fence", lambda: [_fence(patient)])
     for dimension in patient.plan.dimensions:
@@ -38,9 +39,7 @@ def _tables(patient: Patient) -> dict[str, Path]:
     roots = {d.name: patient.layout.tables / d.name for d in patient.plan.dimensions}
     found = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
     found["dead_letters"] = patient.layout.dead_letters
-    if patient.output is not None:
-        found["output"] = patient.output
-    return found
+    return found | {output.name: output.path for output in patient.outputs}
 
 
 _PARTS = ("changelog", "current")
@@ -64,19 +63,19 @@ def _table(name: str, path: Path) -> Iterator[Check]:
     yield good(title, f"version {version}, {len(files)} files")
 
 
-def _writer(patient: Patient) -> Check:
+def _writer(patient: Patient, output: Output, title: str) -> Iterator[Check]:
     """Who appends to the output, and why."""
-    choice = output_writer(patient.plan, patient.settings)
+    choice = output_writer(output.plan, patient.settings)
     told = "none" if choice is None else choice.writer.value
-    return good("writer", f"{told}: {choice.reason}" if choice and choice.reason else told)
+    yield good(title, f"{told}: {choice.reason}" if choice and choice.reason else told)
 
 
 def _transactions(patient: Patient) -> Check:
-    """Progress, output, dead letters and pins are committed in this order, newest last."""
+    """Progress, outputs, dead letters and pins are committed in this order, newest last."""
     note = read_json(patient.checkpoint.directory / "progress.json") or {}
     found = [("progress", note.get("batch"))]
-    if patient.output is not None:
-        found.append(("output", DeltaLog(patient.output, patient.app_id).last_batch()))
+    for output in reversed(patient.outputs):
+        found.append((output.name, DeltaLog(output.path, output.app_id).last_batch()))
     letters = DeltaLog(patient.layout.dead_letters, patient.app_id).last_batch()
     found.append(("dead letters", letters))
     told = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in found)
@@ -93,10 +92,10 @@ def _transactions(patient: Patient) -> Check:
 
 def _fence(patient: Patient) -> Check:
     epoch = patient.meta.epoch if patient.meta is not None else 0
-    places = [patient.layout.dead_letters, *filter(None, [patient.output])]
+    places = [(output.path, output.app_id) for output in patient.outputs]
     try:
-        for place in places:
-            DeltaLog(place, patient.app_id).check_epoch(epoch)
+        for place, app_id in ((patient.layout.dead_letters, patient.app_id), *places):
+            DeltaLog(place, app_id).check_epoch(epoch)
     except FencedError as exc:
         return bad("fence", exc.message, "Two directories hold this job; run only the newest.")
     return good("fence", f"no table knows a newer epoch than {epoch}")

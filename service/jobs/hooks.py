@@ -1,6 +1,8 @@
 """What the control plane asks of SQL and of the outside; `default_hooks` is the real thing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -54,19 +56,32 @@ def _no_advice(plan: JoinPlan, settings: Settings, /) -> tuple[str, ...]:
     return ()
 
 
+def _nothing() -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """All of them."""
+    """All of them.
+
+    Attributes:
+        warm_up: what the first job would else wait for longer than the next ones.
+        close: gives back what is kept from one preflight to the next.
+    """
 
     plan: Planner
     dump: PlanDumper
     preflight: Preflight
     remove: Remover
     advise: Adviser = _no_advice
+    warm_up: Callable[[], None] = _nothing
+    close: Callable[[], None] = _nothing
 
 
 def default_hooks() -> Hooks:
     """SQL planner, plan codec, preflight and removal of this service."""
+    from joins.adapters.kafka_pool import ClusterPool
+    from joins.adapters.mysql_connection import read_certificates
     from service.jobs import (
         plan_codec,
     )  # (imports here: clients of Kafka and MySQL are slow to load)
@@ -74,4 +89,21 @@ def default_hooks() -> Hooks:
     from service.jobs.remove import remove_job
     from service.sql.planner import plan_script
 
-    return Hooks(plan_script, plan_codec.dump, preflight, remove_job, advise)
+    def warm_up() -> None:
+        read_certificates()
+        plan_codec.dump(plan_script(_ANY_SCRIPT, name="any").plan)
+
+    pool = ClusterPool()
+    checked = partial(preflight, pool=pool)
+    return Hooks(plan_script, plan_codec.dump, checked, remove_job, advise, warm_up, pool.close)
+
+
+_ANY_SCRIPT = """
+CREATE TABLE d (k BIGINT, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH
+    ('connector'='mysql-cdc', 'hostname'='h', 'username'='u', 'password'='${secret:p}',
+     'database-name'='s', 'table-name'='d');
+CREATE TABLE s (k BIGINT, p AS PROCTIME())
+    WITH ('connector'='kafka', 'topic'='t', 'properties.bootstrap.servers'='h:1', 'format'='json');
+CREATE TABLE o (k BIGINT, v STRING) WITH ('connector'='blackhole');
+INSERT INTO o SELECT s.k, d.v FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.k;
+"""

@@ -9,7 +9,7 @@ handed over as secrets are. The answer is `{"ok":true,"result":{…}}` with stat
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from joins.dead_letters import Coordinates as LetterPlace
 from joins.dead_letters import DeadLetter, DeadLetters
 from joins.errors import UnknownBatchError
 from joins.explain_row import Coordinates
-from joins.history import History
+from joins.history import History, HistoryPlaces
 from joins.letter_replays import LetterReplays
 from joins.pins import Pin, pin_json
 from joins.stalls import type_name
 from service.jobs.layout import JobLayout
-from service.jobs.past import history_places, open_explainer, open_replayer
+from service.jobs.past import histories, open_explainer, open_replayer
 from service.logs import configure_logs
 from service.secret_hand_over import take_over
 from watermark.errors import SluiceError
@@ -33,55 +33,82 @@ Result = Mapping[str, Any]
 
 def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """Pin and commits of one batch."""
-    history = History(history_places(job_dir))
-    return _batch_json(history, history.pin(arguments.number))
+    inserts = histories(job_dir)
+    return _batch_json(inserts, inserts[0].pin(arguments.number))
 
 
 def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """A page of batches, the newest first; an empty one before the first batch."""
     try:
-        history = History(history_places(job_dir))
+        inserts = histories(job_dir)
     except UnknownBatchError:
         return {"items": [], "next_cursor": None}
-    pins = list(islice(history.pins_below(arguments.below), arguments.limit + 1))
+    pins = list(islice(inserts[0].pins_below(arguments.below), arguments.limit + 1))
     shown = pins[: arguments.limit]
     more = len(pins) > len(shown)
     return {
-        "items": [_batch_json(history, pin) for pin in shown],
+        "items": [_batch_json(inserts, pin) for pin in shown],
         "next_cursor": shown[-1].batch if more else None,
     }
 
 
-def _batch_json(history: History, pin: Pin) -> dict[str, Any]:
-    output = None if history.output is None else history.output.of(pin.batch)
-    letters = history.dead_letters.of(pin.batch)
-    told = output or letters
-    committed = output is not None if history.output else history.is_committed(pin.batch)
+def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
+    """The batch; of several INSERTs what the first has committed, and `outputs` of all."""
+    history = inserts[0]
+    outputs = [_output_json(each, pin) for each in inserts]
+    output, letters = outputs[0], history.dead_letters.of(pin.batch)
+    committed_at_ms = None if letters is None else letters.committed_at_ms
+    if output["output_version"] is not None:
+        committed_at_ms = output["committed_at_ms"]
     return {
         "batch": pin.batch,
         "pin": pin_json(pin),
         "records": pin.records(),
-        "committed": committed,
-        "committed_at_ms": None if told is None else told.committed_at_ms,
-        "counts": None if output is None else output.metadata.get("counts"),
+        "committed": all(each["committed"] for each in outputs),
+        "committed_at_ms": committed_at_ms,
+        "counts": output["counts"],
         "freshness_ms": pin.freshness_ms(),
-        "output_version": None if output is None else output.version,
+        "output_version": output["output_version"],
         "dead_letters_version": None if letters is None else letters.version,
         "life": history.life_of(pin.batch).as_json(),
+        **({"outputs": outputs} if len(outputs) > 1 else {}),
+    }
+
+
+def _output_json(history: History, pin: Pin) -> dict[str, Any]:
+    """What one INSERT has of the batch."""
+    output = None if history.output is None else history.output.of(pin.batch)
+    committed = output is not None if history.output else history.is_committed(pin.batch)
+    member = history.places.kernel.member
+    return {
+        "insert": 1 if member is None else member.number,
+        "sink_table": None if member is None else member.sink_table,
+        "connector": history.places.sink.kind,
+        "committed": committed,
+        "committed_at_ms": None if output is None else output.committed_at_ms,
+        "counts": None if output is None else output.metadata.get("counts"),
+        "output_version": None if output is None else output.version,
     }
 
 
 def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """One batch, joined again and compared."""
-    with open_replayer(job_dir) as replayer:
-        return replayer.replay(arguments.batch, diff=arguments.diff)
+    with open_replayer(job_dir, arguments.sink) as replayer:
+        found = replayer.replay(arguments.batch, diff=arguments.diff)
+        return {**_of_insert(replayer.places), **found}
 
 
 def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """What became of one record."""
-    with open_explainer(job_dir) as explainer:
+    with open_explainer(job_dir, arguments.sink) as explainer:
         place = Coordinates(arguments.topic, arguments.partition, arguments.offset)
-        return explainer.explain(place)
+        return {**_of_insert(explainer.places), **explainer.explain(place)}
+
+
+def _of_insert(places: HistoryPlaces) -> dict[str, Any]:
+    """Of several INSERTs, which one an answer is of."""
+    member = places.kernel.member
+    return {} if member is None else {"insert": member.number, "sink_table": member.sink_table}
 
 
 def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
@@ -152,11 +179,13 @@ def _parser() -> argparse.ArgumentParser:
     replay.set_defaults(run=replay_batch)
     replay.add_argument("--batch", type=int, required=True)
     replay.add_argument("--diff", action="store_true")
+    replay.add_argument("--sink")
     explain = commands.add_parser("explain-row")
     explain.set_defaults(run=explain_row)
     explain.add_argument("--topic", required=True)
     explain.add_argument("--partition", type=int, required=True)
     explain.add_argument("--offset", type=int, required=True)
+    explain.add_argument("--sink")
     commands.add_parser("doctor").set_defaults(run=doctor)
     commands.add_parser("tables").set_defaults(run=show_tables)
     _add_letters(commands.add_parser("dead-letters"))

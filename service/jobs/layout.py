@@ -85,10 +85,9 @@ class JobLayout:
         """The Delta table of records that cannot be parsed."""
         return self.job_dir / "dead_letters"
 
-    @property
-    def staged_rows(self) -> Path:
-        """Files of rows between the workers and the sink, of the newest batch only."""
-        return self.job_dir / "staged_rows"
+    def staged_rows(self, insert: int) -> Path:
+        """Files of rows between the workers and the sink of an INSERT, of the newest batch only."""
+        return self.job_dir / ("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
 
     @property
     def late_records(self) -> Path:
@@ -110,6 +109,15 @@ class JobLayout:
         self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.job_dir.mkdir(mode=0o700)
 
+    def make_durable(self) -> None:
+        """See that a new job's files, which `write_new` wrote, are on the disk with their names."""
+        for path in (*self.job_dir.iterdir(), self.job_dir, self.job_dir.parent):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     def discard(self) -> None:
         """Delete the directory with everything in it."""
         shutil.rmtree(self.job_dir, ignore_errors=True)
@@ -122,6 +130,20 @@ def write_private(path: Path, content: bytes) -> None:
         OSError: the file system refused; the old content is untouched.
     """
     write_atomically(path, content, mode=0o600)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file of a job that is not stored yet, readable by its owner only.
+
+    Nobody reads it before the job is stored, so that it is neither written aside nor durable now:
+    `JobLayout.make_durable` comes behind the last one. The disk is waited for once, not for each.
+
+    Raises:
+        OSError: the file system refused, or the file is there already.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from joins.adapters.delta_log import DeltaLog
 from joins.checkpoint import Checkpoint
 from joins.errors import NotReadableError
+from joins.history import output_app_id
 from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
 from joins.kernels.probe import kernel_spec
@@ -14,6 +15,7 @@ from joins.output_preview import OutputPreview, WrittenRows
 from joins.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
 from service.jobs.layout import JobLayout
+from service.jobs.past import has_own_table, insert_of
 from service.jobs.table_answers import Answer, Question, arrow_stream, fitting
 from service.resolution import output_path
 
@@ -28,18 +30,24 @@ _HINTS = {
 def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer:
     """The newest rows, the newest batch first, the rows of each in the order of the stream.
 
+    Of several INSERTs those of the one that `question["sink"]` names, as `insert_of` reads it.
+
     Raises:
+        QuestionError: the job has no such sink.
         NotReadableError: the sink is no Delta table, or rows of later batches replace others.
         SinkError: the table cannot be read without Spark.
     """
+    number, settings = insert_of(plan, question.get("sink")), Settings.of_runner(layout.job_dir)
+    own_table, plan = has_own_table(plan, number, settings), plan.inserts[number]
     sink = _readable(plan.sink)
     meta = Checkpoint(layout.checkpoint).read_meta()
     schema = kernel_spec(plan).output_schema
     found: list[WrittenRows] = []
     if meta is not None:
-        path = output_path(sink, Settings.of_runner(layout.job_dir))
-        log = DeltaLog(path, f"sluice:{layout.job_dir.name}:{meta.incarnation}")
-        found = OutputPreview(log, schema).newest(question["limit"])
+        path = output_path(sink, settings)
+        app_id = output_app_id(f"sluice:{layout.job_dir.name}:{meta.incarnation}", number)
+        preview = OutputPreview(DeltaLog(path, app_id), schema, has_own_table=own_table)
+        found = preview.newest(question["limit"])
     told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from joins.checkpoint import Checkpoint
-from joins.errors import CheckpointError, UnknownBatchError
+from joins.errors import CheckpointError, QuestionError, UnknownBatchError
 from joins.explain_row import RowExplainer
 from joins.history import History, HistoryPlaces, PastEvent
-from joins.kernels.probe import index_spec, kernel_spec
+from joins.kernels.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.past_indexes import PastIndexes
 from joins.plan import DeltaSink, Dimension, JoinPlan, KafkaOptions, KafkaSink, KafkaSource, Sink
 from joins.probe_task import IndexPlace
@@ -23,13 +23,15 @@ from service.secrets import SecretResolver
 
 
 @contextmanager
-def open_replayer(job_dir: Path) -> Iterator[Replayer]:
+def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
     """Replays batches of the job in `job_dir`; one connection and one scratch directory for all.
+
+    `sink` names one of several INSERTs, as `insert_of` reads it.
 
     Raises:
         SluiceError: the job's files cannot be used.
     """
-    history = History(history_places(job_dir))
+    history = History(history_places(job_dir, sink))
     with PastIndexes(history.places) as indexes:
         replayer = Replayer(history, indexes)
         try:
@@ -39,13 +41,13 @@ def open_replayer(job_dir: Path) -> Iterator[Replayer]:
 
 
 @contextmanager
-def open_explainer(job_dir: Path) -> Iterator[RowExplainer]:
-    """Explains records of the job in `job_dir`.
+def open_explainer(job_dir: Path, sink: str | None = None) -> Iterator[RowExplainer]:
+    """Explains records of the job in `job_dir`; `sink` as of `open_replayer`.
 
     Raises:
         SluiceError: the job's files cannot be used.
     """
-    history = History(history_places(job_dir))
+    history = History(history_places(job_dir, sink))
     with PastIndexes(history.places) as indexes:
         explainer = RowExplainer(history, indexes)
         try:
@@ -54,15 +56,29 @@ def open_explainer(job_dir: Path) -> Iterator[RowExplainer]:
             explainer.close()
 
 
-def history_places(job_dir: Path) -> HistoryPlaces:
+def history_places(job_dir: Path, sink: str | None = None) -> HistoryPlaces:
     """Where everything of the job is; only the logins of Kafka are resolved.
+
+    Of several INSERTs it is that of the one which `sink` names, as `insert_of` reads it.
 
     Raises:
         CheckpointError: the directory is not one of a job that was started.
         SecretError: a login of Kafka is not provided any more.
+        QuestionError: no INSERT of the job has such a sink, or several have it.
     """
+    plan = plan_of(JobLayout(job_dir))
+    return _places(job_dir, plan, insert_of(plan, sink))
+
+
+def histories(job_dir: Path) -> tuple[History, ...]:
+    """The history of each INSERT of the job; raises as `history_places`."""
+    plan = plan_of(JobLayout(job_dir))
+    return tuple(History(_places(job_dir, plan, n)) for n in range(len(plan.inserts)))
+
+
+def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
-    plan = plan_of(layout)
+    insert = plan.inserts[number]
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()
     if meta is None:
@@ -74,17 +90,58 @@ def history_places(job_dir: Path) -> HistoryPlaces:
     return HistoryPlaces(
         app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
         checkpoint=checkpoint,
-        kernel=replace(kernel_spec(plan), topic=meta.probe_topic),
-        roles=_roles(plan, settings, layout),
+        kernel=_kernel(plan, number, meta.probe_topic),
+        roles=_roles(plan, insert, settings, layout),
         tables={d.name: layout.tables / d.name for d in plan.dimensions},
         dimensions={d.name: d for d in plan.dimensions},
         dead_letters=layout.dead_letters,
         replays=layout.checkpoint / "replays",
-        output=output_path(plan.sink, settings) if isinstance(plan.sink, DeltaSink) else None,
+        output=output_path(insert.sink, settings) if isinstance(insert.sink, DeltaSink) else None,
         probe_kafka=_with_login(_probe_kafka(plan, settings, meta.probe_topic), secrets),
-        sink=_sink(plan.sink, secrets),
+        sink=_sink(insert.sink, secrets),
+        insert=number,
+        has_own_table=has_own_table(plan, number, settings),
         event=_event(plan, layout, settings),
     )
+
+
+def _kernel(plan: JoinPlan, number: int, topic: str) -> ProbeKernelSpec:
+    """That of the batches, but of several INSERTs each tells all records that have no rows."""
+    found = replace(kernel_spec(plan, number), topic=topic)
+    if found.member is None:
+        return found
+    return replace(found, member=replace(found.member, tells_unparsed=True))
+
+
+def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
+    """Whether no other INSERT of the job writes to the same Delta table."""
+    paths = [
+        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
+        for insert in plan.inserts
+    ]
+    return paths[number] is None or paths.count(paths[number]) == 1
+
+
+def insert_of(plan: JoinPlan, sink: str | None) -> int:
+    """Which INSERT, from 0, writes to the table `sink`; it may be the INSERT's number, from 1.
+
+    None is the first one.
+
+    Raises:
+        QuestionError: none does, or more than one.
+    """
+    tables = [insert.sink_table for insert in plan.inserts]
+    found = [number for number, table in enumerate(tables) if sink in (None, table)]
+    if not found and sink is not None and sink.isdecimal() and 0 < int(sink) <= len(tables):
+        return int(sink) - 1
+    if not found or (sink is not None and len(found) > 1):
+        what = f'several INSERTs into table "{sink}"' if found else f'no INSERT into "{sink}"'
+        known = ", ".join(f'{number} INTO "{t}"' for number, t in enumerate(tables, start=1))
+        raise QuestionError(
+            f"the job has {what}, it has {known}",
+            hint="Name the table as the script does, or the number of the INSERT.",
+        )
+    return found[0]
 
 
 def _event(plan: JoinPlan, layout: JobLayout, settings: Settings) -> PastEvent | None:
@@ -108,7 +165,11 @@ def plan_of(layout: JobLayout) -> JoinPlan:
         ) from exc
 
 
-def _roles(plan: JoinPlan, settings: Settings, layout: JobLayout) -> dict[str, IndexPlace]:
+def _roles(
+    plan: JoinPlan, insert: JoinPlan, settings: Settings, layout: JobLayout
+) -> dict[str, IndexPlace]:
+    """The roles of `insert`, which is of `plan`."""
+
     def partitions(dimension: Dimension) -> int:
         return dimension.source.changelog_partitions or settings.changelog_partitions
 
@@ -120,7 +181,7 @@ def _roles(plan: JoinPlan, settings: Settings, layout: JobLayout) -> dict[str, I
             directory / j.dimension,
             index_spec(plan, j, partitions(known[j.dimension])),
         )
-        for j in plan.joins
+        for j in insert.joins
     }
 
 

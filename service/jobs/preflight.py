@@ -7,7 +7,7 @@ from pathlib import Path
 from joins.adapters.delta_features import Appends, WriterChoice
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.delta_source import check_source_table
-from joins.adapters.kafka_cluster import OpenClusters
+from joins.adapters.kafka_pool import ClusterPool, OpenClusters
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
 from joins.kernels.probe import kernel_spec
@@ -36,8 +36,20 @@ from service.resolution import (
 from service.secrets import SecretResolver
 
 
-def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> JoinPlan:
+def preflight(
+    plan: JoinPlan,
+    settings: Settings,
+    secrets: SecretResolver,
+    *,
+    pool: ClusterPool | None = None,
+) -> JoinPlan:
     """See that every topic, table and place of `plan` is there and may be used.
+
+    Args:
+        plan: as the script says.
+        settings: of the control plane.
+        secrets: what resolves the plan's references.
+        pool: where connections to Kafka come from and go to; without one they are made and closed.
 
     Returns:
         The plan with the probe's start and end resolved to offsets: they are kept from here on.
@@ -47,12 +59,14 @@ def preflight(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> Jo
     """
     check_allowed(plan, settings)
     resolved = resolve_secrets(plan, secrets)
-    with OpenClusters() as clusters:
-        clusters.of(internal_kafka(resolved, settings)).describe("sluice.preflight")
+    with OpenClusters(pool) as clusters:
+        planned = _with_offsets(plan, resolved.probe, clusters)
+        clusters.of(internal_kafka(resolved, settings)).reach()
         for dimension in resolved.dimensions:
             _check_dimension(dimension, settings)
-        _check_sink(resolved, settings, clusters)
-        return _with_offsets(plan, resolved.probe, clusters)
+        for insert in resolved.inserts:
+            _check_sink(insert, settings, clusters)
+        return planned
 
 
 def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
@@ -112,7 +126,7 @@ def _check_delta(plan: JoinPlan, path: Path) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """Who would append to the delta output as it is now; None for other sinks.
+    """Who would append to the delta output of a plan of one INSERT; None for other sinks.
 
     Raises:
         SinkError: nobody can.
@@ -127,7 +141,12 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its output."""
+    """What whoever submits `plan` should know of its outputs."""
+    told = (text for insert in plan.inserts for text in _advice(insert, settings))
+    return tuple(dict.fromkeys(told))
+
+
+def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

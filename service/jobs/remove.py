@@ -17,7 +17,7 @@ from service.secrets import SecretResolver
 
 
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
-    """Delete the job's topics and, if `output`, its delta table; may be called again.
+    """Delete the job's topics and, if `output`, its delta tables; may be called again.
 
     The plan is the last thing of a job to go: where it is missing, an earlier call came this far.
 
@@ -38,8 +38,9 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> None:
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # not a node that has one
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
-    if output and isinstance(plan.sink, DeltaSink):
-        shutil.rmtree(output_path(plan.sink, settings), ignore_errors=True)
+    for insert in plan.inserts if output else ():
+        if isinstance(insert.sink, DeltaSink):
+            shutil.rmtree(output_path(insert.sink, settings), ignore_errors=True)
 
 
 def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:

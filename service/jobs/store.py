@@ -31,6 +31,8 @@ from service.jobs.token_store import TokenStore
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
+_TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
+_LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 _METADATA = sa.MetaData()
 _JOBS = sa.Table(
@@ -147,6 +149,7 @@ class JobStore:
         self._engine = engine
         self._writes = engine.execution_options(sluice_writes=True)
         self._order = threading.Lock()  # events are numbered in the order of their commits
+        self._untidied = 0
         self.tokens = TokenStore(self._reading, self._writing)
 
     @classmethod
@@ -184,6 +187,22 @@ class JobStore:
         """
         with self._writing() as connection:
             connection.execute(sa.select(sa.literal(1)))
+
+    def tidy(self) -> None:
+        """Move what SQLite has in its log into its file, when it is much.
+
+        Writers leave it to whoever calls this now and then: a job whose turn it were would else
+        wait for a thousand pages and two syncs of the disk.
+        """
+        if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
+            return
+        self._untidied = 0
+        with _our_errors():
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                connection.close()
 
     def add(self, new: NewJob) -> Job:
         """Keep a new job in state CREATED, wanted RUNNING.
@@ -355,6 +374,7 @@ class JobStore:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         with _our_errors(), self._order, self._writes.begin() as connection:
+            self._untidied += 1
             yield connection
 
     @contextmanager
@@ -391,7 +411,8 @@ def _engine(url: str) -> sa.Engine:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's own)
     connection.isolation_level = None  # the driver's implicit BEGIN would come too late
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    log = f"wal_autocheckpoint={_LOG_PAGES}"
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", log):
         connection.execute(f"PRAGMA {pragma}")
 
 

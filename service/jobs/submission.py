@@ -10,7 +10,7 @@ from service.config import Settings
 from service.errors import JobConflictError, SubmissionError
 from service.jobs.hooks import Hooks
 from service.jobs.job import Job, new_job_id
-from service.jobs.layout import JobLayout, write_private
+from service.jobs.layout import JobLayout, write_new
 from service.jobs.store import JobStore, NewJob
 from service.secrets import SecretResolver, write_secrets
 from service.sql.planner import PlannedScript
@@ -115,7 +115,9 @@ class Submissions:
         self, request: Request, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
     ) -> Job:
         content = self._hooks.dump(plan)
-        write_private(JobLayout(self._settings.jobs_dir / job_id).plan, content)
+        layout = JobLayout(self._settings.jobs_dir / job_id)
+        write_new(layout.plan, content)
+        layout.make_durable()
         new = NewJob(
             id=job_id,
             name=plan.name,

@@ -142,6 +142,7 @@ class Supervisor:
             try:
                 self._look_at_all()
                 self._has_looked.set()
+                self._store.tidy()
             except Exception:  # a fault here must not end the care for all jobs
                 _log.exception("jobs cannot be looked at")
             self._wake.wait(POLL_S)

@@ -1,6 +1,6 @@
 """A plan as text: the same plan always gives the same lines. No credential is shown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from joins.plan import (
     BoundedMode,
@@ -32,13 +32,29 @@ _SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
 
 
 def explain(plan: JoinPlan) -> list[str]:
-    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings."""
+    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings.
+
+    Of a statement set the lookups, which the INSERTs share, come before the first one.
+    """
+    settings = [f"SET {key} = {value}" for key, value in plan.settings]
+    lookups = [_lookup(dimension) for dimension in plan.dimensions]
+    if not plan.more_inserts:
+        return [*_insert(plan, lookups), *settings]
+    inserts = (
+        [f"INSERT {number}", *_insert(insert, [])]
+        for number, insert in enumerate(plan.inserts, start=1)
+    )
+    return [*lookups, *(line for lines in inserts for line in lines), *settings]
+
+
+def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
+    """The lines of a plan of one INSERT."""
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
-        *(_lookup(dimension) for dimension in plan.dimensions),
+        *lookups,
         *waiting_lines(plan),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
         *window_lines(plan.window),
@@ -46,7 +62,6 @@ def explain(plan: JoinPlan) -> list[str]:
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
         f"INTO {plan.sink_table} {_sink(plan.sink)}"
         + _not_null(column.name for column in plan.output if not column.nullable),
-        *(f"SET {key} = {value}" for key, value in plan.settings),
     ]
 
 

@@ -35,9 +35,8 @@ _BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DAT
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "ROW": ("a value made by ROW", "Select the fields as columns of their own."),
-    "ARRAY": ("a value made by ARRAY", "Select the elements as columns of their own."),
-    "MAP": ("a value made by MAP", "Select the values as columns of their own."),
+    "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
+    "MAP": ("a value made by MAP", "Select the values as columns of their own, or in a ROW(a, b)."),
 }
 
 
@@ -200,8 +199,7 @@ class ExpressionParser:
         cursor, token = self._cursor, self._cursor.token
         word = token.text.upper()
         if word in _UNSUPPORTED_WORDS and not self._is_plain_name():
-            what, hint = _UNSUPPORTED_WORDS[word]
-            raise cursor.script.error(token.start, f"{what} is not supported", hint=hint)
+            return self._array(word)
         if word == "NOT":
             cursor.advance()
             return self._operation("NOT", (self.parse(_NOT),), token.start)
@@ -223,6 +221,16 @@ class ExpressionParser:
             cursor.advance()
             return self._operation(word, (), token.start)
         return self._reference()
+
+    def _array(self, word: str) -> Node:
+        """`ARRAY[a, b]`; what else begins with such a word is refused."""
+        cursor, at = self._cursor, self._cursor.at
+        if word != "ARRAY" or cursor.ahead(1).text != "[":
+            what, hint = _UNSUPPORTED_WORDS[word]
+            raise cursor.script.error(at, f"{what} is not supported", hint=hint)
+        cursor.advance()
+        cursor.advance()
+        return self._operation(word, self._arguments("]"), at)
 
     def _is_plain_name(self) -> bool:
         """Whether a word such as `row` is a column here: nothing that opens a value follows."""
@@ -262,12 +270,12 @@ class ExpressionParser:
         refuse_over(cursor)
         return self._operation(word, arguments, at)
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _arguments(self, closing: str = ")") -> tuple[Node, ...]:
         """The rest of `(a, b, …)` after its opening parenthesis."""
         arguments = [self.parse()]
         while self._cursor.accept_symbol(","):
             arguments.append(self.parse())
-        self._cursor.expect_symbol(")", hint="Separate arguments by commas and close the list.")
+        self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")
         return tuple(arguments)
 
     def _case(self, at: int) -> Node:

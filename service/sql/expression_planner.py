@@ -10,13 +10,7 @@ from service.sql.argument_rules import check_count, check_literals, round_type
 from service.sql.errors import SqlError, suggestion
 from service.sql.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.literals import folded, typed_literal
-from service.sql.nested_access import (
-    PARTS_HINT,
-    cardinality,
-    element_of,
-    field_of,
-    refuse_nested,
-)
+from service.sql.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
 from service.sql.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Scope, Typed
 from service.sql.syntax import (
     AggregateNode,
@@ -158,7 +152,7 @@ class ExpressionPlanner:
     def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
         """`left` and `right` in their common type, compared."""
         refuse_nested(self._script, (left, right), f'"{name}"')
-        typed = self.call(name, self._common((left, right), at, f'"{name}"'), BOOLEAN, at)
+        typed = self.call(name, self.common((left, right), at, f'"{name}"'), BOOLEAN, at)
         return replace(typed, nullable=False) if "DISTINCT" in name else typed
 
     def _made(
@@ -219,7 +213,7 @@ class ExpressionPlanner:
 
     def searched(self, conditions: list[Typed], values: list[Typed], at: int) -> Typed:
         """CASE of planned parts; one value more than conditions is ELSE."""
-        cast = self._common(values, at, "CASE")
+        cast = self.common(values, at, "CASE")
         pairs = tuple((c.expression, v.expression) for c, v in zip(conditions, cast, strict=False))
         otherwise = cast[-1].expression if len(cast) > len(conditions) else None
         nullable = otherwise is None or any(value.nullable for value in cast)
@@ -239,6 +233,9 @@ class ExpressionPlanner:
         rewrite = _REWRITES.get(node.name)
         if rewrite is not None:
             return rewrite(self, node)
+        nested = NESTED.get(node.name)
+        if nested is not None:
+            return nested(self, self._script, node)
         function = FUNCTIONS.get(node.name)
         if function is None:
             raise self._unknown_function(node)
@@ -269,7 +266,7 @@ class ExpressionPlanner:
                 self.cast(right, as_decimal(right.type)),
             )
         else:
-            operands = tuple(self._common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
+            operands = tuple(self.common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
         typed = self.call(name, operands, result, node.at)
         is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
         return self.cast(typed, right.type) if is_whole else typed
@@ -313,20 +310,9 @@ class ExpressionPlanner:
         check_count(self._script, node, 2, 2)
         left, right = (self.plan(argument) for argument in node.arguments)
         refuse_nested(self._script, (left, right), "NULLIF")
-        both = self._common((left, right), node.at, "NULLIF")
+        both = self.common((left, right), node.at, "NULLIF")
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
-
-    def _field(self, node: Operation) -> Typed:
-        row, name = node.arguments
-        assert isinstance(name, Literal), "the grammar reads a name behind the point"
-        return field_of(self, self._script, self.plan(row), name)
-
-    def _element(self, node: Operation) -> Typed:
-        return element_of(self, self._script, node)
-
-    def _cardinality(self, node: Operation) -> Typed:
-        return cardinality(self, self._script, node)
 
     def _now(self, node: Operation) -> Typed:
         check_count(self._script, node, 0, 0)
@@ -347,7 +333,7 @@ class ExpressionPlanner:
         if function.common:
             if function.call != "COALESCE":
                 refuse_nested(self._script, arguments, node.name)
-            arguments = self._common(arguments, node.at, node.name)
+            arguments = self.common(arguments, node.at, node.name)
         else:
             arguments = [
                 self._argument(node, argument, function.takes[min(i, len(function.takes) - 1)])
@@ -385,7 +371,7 @@ class ExpressionPlanner:
         swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
         return self._operation(swapped)
 
-    def _common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
         """All values in their common type; bare NULLs take it, text literals become times."""
         types = [value.type for value in values if not value.is_bare_null]
         times = {sql_type for sql_type in types if sql_type.name in TEMPORAL}
@@ -421,9 +407,6 @@ _NULL_TYPES = {
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
 _REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
-    ".": ExpressionPlanner._field,
-    "[]": ExpressionPlanner._element,
-    "CARDINALITY": ExpressionPlanner._cardinality,
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,

@@ -174,7 +174,7 @@ CALLS = (
     frozenset(function.call for function in FUNCTIONS.values())
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF", "ADD_MONTHS", ".", "[]", "CARDINALITY"}
+    | {"NULLIF", "ADD_MONTHS", ".", "[]", "CARDINALITY", "ROW", "ARRAY"}
 )
 NAMES = tuple(
     sorted(

@@ -1,4 +1,4 @@
-"""The jobs of a script: an INSERT with its sink, or a bare SELECT, which is a preview."""
+"""The jobs of a script: INSERTs with their sinks, or a bare SELECT, which is a preview."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from service.sql.query_parser import MAX_COLUMNS
 from service.sql.query_planner import QueryPlanner
 from service.sql.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
 from service.sql.session import Session
+from service.sql.set_planner import check_count, one_job
 from service.sql.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.syntax import (
     CreateView,
@@ -66,7 +67,7 @@ class _Target:
 
 
 class JobPlanner:
-    """Plans one INSERT or SELECT over what a session has declared."""
+    """Plans one job over what a session has declared."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -82,18 +83,19 @@ class JobPlanner:
         if isinstance(statement, Select):
             return self._preview(statement, name)
         if isinstance(statement, StatementSet):
-            statement = self._only(statement)
+            return self._set(statement, name)
         return self._insert(statement, name)
 
-    def _only(self, node: StatementSet) -> Insert:
-        if len(node.inserts) > 1:
-            raise self._script.error(
-                node.inserts[1].at,
-                f"a statement set of {len(node.inserts)} INSERTs, but a job runs one",
-                hint="Submit one script for each INSERT INTO; jobs that read one topic do not "
-                "disturb each other.",
-            )
-        return node.inserts[0]
+    def _set(self, node: StatementSet, name: str | None) -> PlannedJob:
+        if len(node.inserts) == 1:
+            return self._insert(node.inserts[0], name)
+        check_count(self._script, node)
+        jobs = [JobPlanner(self._session).plan(insert, name) for insert in node.inserts]
+        plans = [job.plan for job in jobs]
+        plan = one_job(self._script, list(zip(node.inserts, plans, strict=True)))
+        tables = tuple(table for job in jobs for table in job.tables)
+        warnings = dict.fromkeys(text for job in jobs for text in job.warnings)
+        return PlannedJob(plan, tables, tuple(warnings))
 
     def _insert(self, insert: Insert, name: str | None) -> PlannedJob:
         table = self._written(insert)

@@ -1,16 +1,17 @@
-"""What is read out of ROW, ARRAY and MAP: fields, elements, their number; and what they refuse."""
+"""What is read out of ROW, ARRAY and MAP, what makes a ROW or an ARRAY, and what they refuse."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from joins.expressions import Constant
-from joins.types import SqlType, TypeName
+from joins.types import Member, SqlType, TypeName, array_type, row_type
 from service.sql.argument_rules import check_count
 from service.sql.errors import suggestion
 from service.sql.scope import Typed
 from service.sql.script import Script
 from service.sql.syntax import Literal, Node, Operation
+from service.sql.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
 from service.sql.type_rules import INT, INTEGERS, STRING, type_text
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
@@ -21,6 +22,10 @@ class Planner(Protocol):
 
     def plan(self, node: Node) -> Typed:
         """The typed form of a node."""
+        ...
+
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+        """All values in their common type."""
         ...
 
     def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
@@ -112,6 +117,50 @@ def cardinality(planner: Planner, script: Script, node: Operation) -> Typed:
     return planner.call("CARDINALITY", (column,), INT, node.at)
 
 
+def row_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ROW(a, b)`: its fields are called `EXPR$0`, `EXPR$1`.
+
+    Raises:
+        SqlError: a field has no type, or one that a nested type cannot have.
+    """
+    check_count(script, node, 1, MAX_TYPE_SIZE - 1)
+    values = [planner.plan(argument) for argument in node.arguments]
+    fields = (Member(f"EXPR${at}", value.type, value.nullable) for at, value in enumerate(values))
+    return _made(planner, script, node, values, row_type(*fields))
+
+
+def array_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY[a, b]`: its elements in their common type.
+
+    Raises:
+        SqlError: there is none, or it is one that a nested type cannot have.
+    """
+    planned = [planner.plan(argument) for argument in node.arguments]
+    elements = planner.common(planned, node.at, "ARRAY")
+    nullable = any(element.nullable for element in elements)
+    kind = array_type(elements[0].type, nullable=nullable)
+    return _made(planner, script, node, elements, kind)
+
+
+def _made(
+    planner: Planner, script: Script, node: Operation, values: Sequence[Typed], kind: SqlType
+) -> Typed:
+    for value in values:
+        if value.is_bare_null or value.type.name is TypeName.TIME:
+            raise script.error(
+                value.at,
+                f"a part of {node.name} is {_told(value)}",
+                hint="Write CAST(NULL AS TYPE), and CAST(… AS STRING) for a TIME.",
+            )
+    if kind.depth > MAX_TYPE_DEPTH:
+        raise script.error(
+            node.at,
+            f"the type is nested more than {MAX_TYPE_DEPTH} levels deep",
+            hint="Select the parts as columns of their own.",
+        )
+    return replace(planner.call(node.name, values, kind, node.at), nullable=False)
+
+
 def _check_index(script: Script, column: Typed, key: Typed) -> None:
     value = key.expression
     if column.type.name is not TypeName.ARRAY or not isinstance(value, Constant):
@@ -122,5 +171,20 @@ def _check_index(script: Script, column: Typed, key: Typed) -> None:
         )
 
 
+def _field(planner: Planner, script: Script, node: Operation) -> Typed:
+    row, name = node.arguments
+    assert isinstance(name, Literal), "the grammar reads a name behind the point"
+    return field_of(planner, script, planner.plan(row), name)
+
+
 def _told(value: Typed) -> str:
     return "NULL" if value.is_bare_null else type_text(value.type)[:200]
+
+
+NESTED: dict[str, Callable[[Planner, Script, Operation], Typed]] = {
+    ".": _field,
+    "[]": element_of,
+    "CARDINALITY": cardinality,
+    "ROW": row_of,
+    "ARRAY": array_of,
+}

@@ -189,6 +189,7 @@ def _plane(place: Place) -> Iterator[tuple[Rig, psutil.Process]]:
         "spark_master": f"local[{CORES},4]",
         "spark_conf": {},
         "fold_interval_s": 30.0,
+        "runner_hang_report_s": 3_600.0,  # what stands for a runner never says a word
     }
     settings = rig_settings(place.new("rig"), place.kafka, **given)
     handed = settings.model_dump(mode="json", include={*given, "data_dir", "warehouse_dir"})

@@ -8,7 +8,7 @@ import shlex
 import sys
 
 from service.config import Settings
-from service.footprint import leave_out_pandas
+from service.footprint import kept_for_good, leave_out_pandas
 from service.logs import configure_logs
 
 
@@ -24,11 +24,13 @@ def runner_command(name: str) -> tuple[str, ...]:
 def main() -> None:
     """Serve until a signal."""
     leave_out_pandas()  # as `sluice serve`
-    from service.api.server import ControlPlane
+    with kept_for_good():
+        from service.api.server import ControlPlane
 
-    configure_logs("WARNING")
-    plane = ControlPlane(Settings.load(), runner_command=runner_command(sys.argv[1]))
-    plane.open()
+        configure_logs("WARNING")
+        plane = ControlPlane(Settings.load(), runner_command=runner_command(sys.argv[1]))
+        plane.open()
+        plane.warm_up()
     try:
         plane.run()
     finally:

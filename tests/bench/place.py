@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,11 +31,13 @@ class Place:
 
     Attributes:
         driver_memory: of every JVM that joins, ours and the reference's.
+        settings: of control planes, where they are not to be the product's own.
     """
 
     directory: Path
     driver_memory: str = "4g"
     services: tuple[KafkaBroker, MariaDb] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _began: float = field(default_factory=time.monotonic)
 
@@ -82,7 +84,7 @@ class Place:
             "restart_backoff_min_s": 0.5,
             "fold_interval_s": 30.0,
         }
-        values = {**defaults, **given}
+        values = {**defaults, **self.settings, **given}
         with running_rig(self.new("rig"), self.kafka, self.mariadb, **values) as rig:
             yield rig
 

@@ -14,8 +14,8 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
-BACKLOG = 120_000
-BATCH_BYTES = 160 << 10
+BACKLOG = 60_000
+BATCH_BYTES = 120 << 10
 HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
 
 

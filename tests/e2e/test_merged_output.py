@@ -12,7 +12,7 @@ from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
-FAULTS = ("C13=kill@1", "C8=kill@2")
+FAULTS = ("C8=kill@2",)  # experiment `event-time` has the other points
 
 
 def sql(rig: Rig, topic: str, path: str) -> str:

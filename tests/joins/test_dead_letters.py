@@ -4,12 +4,16 @@ import json
 import multiprocessing
 import signal
 
+import pyarrow as pa
 import pytest
 
 from joins import dead_letter_replay
-from joins.adapters.delta_log import DeltaLog
-from joins.dead_letters import DeadLetter
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.dead_letters import DeadLetter, DeadLetters
 from joins.errors import FencedError, RequestError, SinkError, UnknownLetterError
+from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.probe import DEAD_LETTERS
+from joins.letter_replays import LetterReplays
 from joins.pins import PinStore
 from tests.support.letters import (
     APP,
@@ -58,6 +62,23 @@ def test_letters_come_in_the_order_of_batch_and_offset_with_reason_and_bytes(job
     assert (shown[1]["value"], shown[1]["value_base64"]) == (None, "/w==")
     assert (shown[3]["value"], shown[3]["value_base64"], shown[3]["bytes"]) == (None, None, None)
     assert json.loads(json.dumps(shown)) == shown
+
+
+def test_a_record_that_failed_in_two_inserts_is_one_letter_with_both_reasons(tmp_path):
+    create_table(tmp_path / "dead", DEAD_LETTERS)
+    log = DeltaLog(tmp_path / "dead", APP)
+    place = {"topic": "clicks", "partition": 0}
+    files = []
+    for number, offsets in ((2, (5, 6)), (1, (5,))):
+        rows = [{**place, "offset": at, "reason": f'INSERT {number} INTO "o": x'} for at in offsets]
+        with ParquetStage(log.path, DEAD_LETTERS, FileOrigin(1, 0, 0, number)) as stage:
+            stage.write(pa.RecordBatch.from_pylist(rows, schema=DEAD_LETTERS))
+            files.append(stage.finish())
+    log.commit(0, 1, files, {})
+    letters = DeadLetters(log.path, LetterReplays(tmp_path / "replays"))
+    found = letters.page(limit=1)
+    assert found.letters[0].reason == 'INSERT 1 INTO "o": x; INSERT 2 INTO "o": x'
+    assert places(letters.page(after=found.next_after).letters) == [(0, 6)]
 
 
 def test_pages_follow_one_another_without_gap_or_repeat(job):

@@ -12,14 +12,12 @@ from tests.support.feeds import feed, table_rows
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FEATURES = {
     "plain": {},
-    "deletion_vectors": {"delta.enableDeletionVectors": "true"},
-    "deletion_vectors_and_change_feed": {
-        "delta.enableDeletionVectors": "true",
-        "delta.enableChangeDataFeed": "true",
-    },
     "columns_mapped_by_name": {"delta.columnMapping.mode": "name"},
-    "columns_mapped_by_id": {"delta.columnMapping.mode": "id"},
-    "all": {
+    "deletion_vectors_and_columns_mapped_by_id": {
+        "delta.enableDeletionVectors": "true",
+        "delta.columnMapping.mode": "id",
+    },
+    "all_and_a_change_feed": {
         "delta.enableDeletionVectors": "true",
         "delta.enableChangeDataFeed": "true",
         "delta.columnMapping.mode": "name",

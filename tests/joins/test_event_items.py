@@ -1,6 +1,7 @@
 """Work items: who gets which files, what goes with the batch, and when small files are merged."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from joins.event_channels import EventInput, Merged
 from joins.event_items import MANY_IN_BUCKET, act_stage, to_merge, window_stage
 from joins.event_state import Advance, EventChannels, EventState
 from joins.plan import WindowKind
-from watermark.model import Watermark
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 
 def file(name, first, last, **given):
@@ -42,6 +43,23 @@ def test_only_files_with_something_due_are_read_and_whole_ones_go():
         }
     ]
     assert (item["after"], item["upto"], plan.removed) == (5, 20, ("gone",))
+
+
+def test_in_processing_time_every_file_is_read_and_goes():
+    files = [file("a", 10, 20), file("b", 2**62, 2**62, bucket=1)]
+    before = EventState(watermark=5, window_watermark=5)
+    after = replace(before, watermark=MIN_TIMESTAMP, processing_time=True, window_watermark=900)
+    switch = replace(move(5, 5), before=before, after=after)
+    plan = act_stage([], files, switch)
+    (item,) = told(plan)
+    assert (item["after"], item["upto"]) == (5, MAX_TIMESTAMP)
+    assert plan.removed == ("a", "b")
+    (fires,) = told(window_stage([], [file("w", 700, 700)], switch, WindowKind.TUMBLE))
+    assert (fires["after"], fires["upto"], len(fires["parts"])) == (5, 900, 1)
+    (later,) = told(
+        act_stage([{"path": "p", "partition": 0, "rows": 1}], [], replace(switch, before=after))
+    )
+    assert (later["after"], later["upto"]) == (MIN_TIMESTAMP, MAX_TIMESTAMP)
 
 
 def test_parts_are_partitions_in_their_order_and_share_small_tasks():

@@ -45,6 +45,7 @@ class Job:
         self.stalls = Stalls()
         self.controls: list[ProbeControl] = []
         self.event: EventTables | None = None
+        self.outputs: tuple[DeltaLog, ...] = ()
         for name in ("output", "dead"):
             create_table(root / name, DEAD_LETTERS)
         self.output = DeltaLog(root / "output", APP)
@@ -75,6 +76,7 @@ class Job:
                 stalls=self.stalls,
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
                 event=self.event,
+                outputs=self.outputs,
             )
         )
         self.controls.append(control)
@@ -329,6 +331,27 @@ def test_an_expired_version_is_pinned_anew_only_when_asked(job):
     life = control.lives.current
     assert (life.versions, dict(life.start_offsets)) == ({"users": 5}, {0: 0})
     assert job.letters() == 0
+
+
+def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_back(job):
+    """Its records come again in another batch, with another version."""
+    create_table(job.root / "other", DEAD_LETTERS)
+    other = DeltaLog(job.root / "other", APP)
+    job.outputs = (other, job.output)
+    control = job.control()
+    job.plan(0)
+    job.pin(0, control)
+    with ParquetStage(other.path, DEAD_LETTERS, FileOrigin(1, 0, 0, 0)) as stage:
+        stage.write(pa.RecordBatch.from_pylist([{}], schema=DEAD_LETTERS))
+        staged = stage.finish()
+    other.commit(0, 1, [staged], {})
+    control.open()
+    control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
+    job.look(control)
+    assert len(other.files_at(other.version())) == 1
+    control.acknowledge(asked("pinned-version-expired"))
+    assert other.files_at(other.version()) == []
+    assert control.lives.current.first_batch == 1
 
 
 def test_an_interrupted_acknowledgement_is_completed_at_the_next_start(job):

@@ -8,7 +8,8 @@ import pytest
 
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.errors import LogsDisagreeError
-from joins.failpoints import Failpoints
+from joins.failpoints import FailpointError, Failpoints
+from joins.inserts import Inserts, ProbeInsert
 from joins.kernels.probe import DEAD_LETTERS, kernel_spec
 from joins.lookups import Lookups
 from joins.pins import Pin, PinStore
@@ -41,31 +42,33 @@ class Frame:
 
 
 class Writer:
-    """A sink that takes everything."""
+    """A sink that takes everything, and knows what it has if it is `durable`."""
 
-    def __init__(self):
-        self.joined = []
+    def __init__(self, durable=False):
+        self.joined, self.batches, self.durable = [], [], durable
 
     def run(self, frame, task, pin):
         self.joined.append((frame, pin))
-        return BatchReport({}, {"joined": pin.records()}, ())
+        return BatchReport({}, {"joined": pin.records(), "records": pin.records()}, ())
 
     def commit(self, report, pin, epoch):
-        pass
+        self.batches.append(pin.batch)
 
     def committed_counts(self, pin):
-        return None
+        return {"joined": 1, "records": 10} if self.durable and pin.batch in self.batches else None
 
 
 class Side:
     """A probe side whose Spark is a directory of offset logs."""
 
-    def __init__(self, root, life):
+    def __init__(self, root, life, writers=None, failpoints=""):
         create_table(root / "dead", DEAD_LETTERS)
-        self.root, self.writer, self.finished = root, Writer(), []
+        self.root, self.writers, self.finished = root, writers or [Writer()], []
+        self.writer = self.writers[0]
         self.small_records = True
         self.pins = PinStore(root / "pins")
         task = ProbeTask("clicks", kernel_spec(PLAN), {}, root / "dead", 1)
+        faults = Failpoints(failpoints, root / "failpoints")
         hooks = ProbeHooks(
             pins=self.pins,
             dead_letters=DeltaLog(root / "dead", "app"),
@@ -77,13 +80,14 @@ class Side:
             on_pin=lambda pin: None,
             check=lambda pin: None,
             on_finish=self.finished.append,
-            guards=QueryGuards(Failpoints(""), BatchTurns(), lambda error: None),
+            guards=QueryGuards(faults, BatchTurns(), lambda error: None),
             turn=threading.Lock(),
         )
         settings = ProbeSettings(
             KafkaOptions("nowhere:9092", "clicks"), root / "spark", life, life.start_offsets
         )
-        self.side = ProbeSide(None, task, settings, self.writer, hooks)
+        inserts = Inserts([ProbeInsert(task, Lookups(), writer) for writer in self.writers])
+        self.side = ProbeSide(None, inserts, settings, hooks)
 
     def plan(self, batch, ends):
         path = self.root / "spark" / "offsets" / str(batch)
@@ -171,3 +175,34 @@ def test_records_beyond_the_pin_are_taken_out_of_the_frame(spark):
         (1, 1),
     ]
     assert up_to(frame, {0: 4, 1: 2}, pin) is frame
+
+
+def test_outputs_are_committed_in_their_order_and_a_retry_leaves_out_those_that_have_the_batch(
+    tmp_path,
+):
+    writers = [Writer(durable=True), Writer(durable=True), Writer()]
+    for attempt in (1, 2):  # each comes to the next commit of the batch
+        side = Side(tmp_path, BOUNDED, writers, "C14=raise#0;C14=raise@1")
+        side.plan(0, {0: 10, 1: 5})
+        with pytest.raises(FailpointError):
+            side.run(0)
+        assert [writer.batches for writer in writers] == [[0]] * attempt + [[]] * (3 - attempt)
+        assert side.finished == []
+        assert DeltaLog(tmp_path / "dead", "app").last_batch() == 0
+    side = Side(tmp_path, BOUNDED, writers)
+    side.run(0)
+    assert [writer.batches for writer in writers] == [[0]] * 3
+    assert [len(writer.joined) for writer in writers] == [1, 2, 3]
+    assert {pin.versions["users"] for writer in writers for _, pin in writer.joined} == {7}
+    (batch,) = side.finished
+    assert dict(batch.counts) == {"joined": 1 + 1 + 10, "records": 10}
+
+
+def test_a_batch_that_all_outputs_have_is_not_run_again(tmp_path):
+    writers = [Writer(durable=True), Writer(durable=True)]
+    for _ in range(2):
+        side = Side(tmp_path, BOUNDED, writers)
+        side.plan(0, {0: 10, 1: 5})
+        side.run(0)
+        assert [len(writer.joined) for writer in writers] == [1, 1]
+        assert len(side.finished) == 1

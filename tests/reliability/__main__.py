@@ -65,7 +65,9 @@ def main() -> int:
     parser.add_argument("--scale", choices=(SMALL, FULL), default=SMALL)
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same faults")
     parser.add_argument("--cases", type=int, help="run so many cases instead of the scale's number")
-    parser.add_argument("--only", help="crash-points: one run of the full scale, such as kill-3")
+    parser.add_argument(
+        "--only", help="crash-points, event-time: one run of the full scale, such as kill-3"
+    )
     parser.add_argument(
         "--writer",
         choices=("columnar", "spark"),

@@ -1,20 +1,22 @@
 """Experiment `event-time`: an as-of join and windows lose, double and change nothing over kills.
 
 Jobs over one bounded stream, whose records come out of order, some far too late: clicks joined with
-the user of their own time, while users change; clicks counted in windows with allowed lateness.
-Faults are planted at the points of the
-batch protocol; at full scale processes are killed at random besides. The records wait for the
-changes, so that what waits and what is open outlives the faults. A job is FINISHED when nothing
-waits; then the oracle recomputes every row from the records, the changes and the pins.
+the user of their own time, while users change; clicks counted in windows with allowed lateness; and
+windows over that join, by a view. Faults are planted at the points of the batch protocol, at all of
+them in the windows over the join; at full scale processes are killed at random besides. The records
+wait for the changes, so that what waits and what is open outlives the faults. A job is FINISHED
+when nothing waits; then the oracle recomputes every row from the records, the changes and the pins.
 """
 
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from deltalake import DeltaTable
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.oracle_event_time import (
+    NOBODY,
     Change,
     CountedRow,
     Event,
@@ -32,6 +35,7 @@ from tests.reliability.oracle_event_time import (
     Words,
     as_batches,
     audit_join,
+    audit_joined_windows,
     audit_windows,
 )
 from tests.reliability.processes import daemons_of, runner_of, send, workers_of
@@ -41,13 +45,15 @@ from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 
-JOIN, WINDOWS = "as-of", "windows"
+JOIN, WINDOWS, BOTH = "as-of", "windows", "windows over as-of"
 POINTS = ("C2", "C3", "C4", "C5", "C6", "C13", "C7", "C8", "C9")
-_SMALL = (
+_EVERY_POINT = (
     *("C2=raise", "C3=raise", "C4=raise", "C5=kill", "C6=kill"),
     *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
+_AROUND_COMMITS = ("C6=raise", "C13=kill", "C8=raise")
 _PARTITIONS = 2
+_A_REQUEST = 10_000  # records: no batch is larger than a broker takes
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
 _WINDOW_MS, _LATENESS_MS = 10_000, 5_000
 _BASE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -55,6 +61,7 @@ _BASE_MS = round(_BASE.timestamp() * 1_000)
 _ENDS_WITHIN_S = 900.0
 _GAP_S = 4.0
 _SLICES, _BEHIND = 8, 2
+_STORM = 60
 _USERS = "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(64), updated_at DATETIME(3))"
 _USERS_DDL = (
     "user_id BIGINT, name STRING, updated_at TIMESTAMP(3), PRIMARY KEY (user_id) NOT ENFORCED, "
@@ -90,6 +97,22 @@ class World:
 
 
 @dataclass(frozen=True)
+class Run:
+    """Jobs that run at the same time, on the same records.
+
+    Attributes:
+        name: what `--only` calls it.
+        faults: failpoints by batch; each job meets all of them.
+        kills: random ones, in turns.
+    """
+
+    name: str
+    jobs: tuple[str, ...]
+    faults: tuple[str, ...]
+    kills: int = 0
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of a job.
 
@@ -106,31 +129,60 @@ class Outcome:
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """All runs, and the verdicts."""
-    runs = _runs(lab)
-    outcomes = [outcome for faults, kills in runs for outcome in _one_run(lab, faults, kills)]
+    """All runs, or that of `--only`, and the verdicts.
+
+    Raises:
+        ValueError: no run has the name that `--only` gives.
+    """
+    only, planned = lab.options.get("only"), _runs(lab)
+    chosen = [one for one in planned if only in (None, one.name)]
+    if not chosen:
+        raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
+    done = in_lanes(lab.size(len(chosen), 1), partial(_one_run, lab), chosen)
+    outcomes = [outcome for found in done for outcome in found]
     return result(
         lab,
         "event-time",
         sum(o.planned for o in outcomes),
         sum(o.met for o in outcomes if o.verdict.ok),
         [o.verdict for o in outcomes],
-        runs={f"{number} {o.name}": o.seconds for number, o in enumerate(outcomes)},
+        runs={o.name: o.seconds for o in outcomes},
         waited=sum(o.waited for o in outcomes),
     )
 
 
-def _runs(lab: Lab) -> list[tuple[list[str], int]]:
-    """Failpoints by batch and random kills of each run."""
-    if not lab.full:
-        return [([f"{fault}#{batch}" for batch, fault in enumerate(_SMALL, start=1)], 0)]
-    matrix = [
-        [f"{point}={action}#{first + n}" for n, point in enumerate(POINTS)]
-        for first in (0, 10, 20)
-        for action in ("kill", "raise", "enospc")
+def listing() -> list[str]:
+    """What `--list` says: the runs of the full scale."""
+    return [
+        f"{one.name}: {', '.join(one.jobs)}: {' '.join(one.faults) or 'random kills'}"
+        for one in _full_runs(_STORM)
     ]
-    storm: tuple[list[str], int] = ([], lab.cases(0, 60))
-    return [*(([f for f in faults if _can_be(f)], 0) for faults in matrix), storm]
+
+
+def _runs(lab: Lab) -> list[Run]:
+    if lab.full:
+        return _full_runs(lab.cases(0, _STORM))
+    return [
+        Run("every-point", (BOTH,), _in_batches(_EVERY_POINT, 1)),
+        Run("commits", (JOIN, WINDOWS), _in_batches(_AROUND_COMMITS, 4)),
+    ]
+
+
+def _full_runs(kills: int) -> list[Run]:
+    """Every point with every action that is possible there, early, later and late; a storm."""
+    jobs = (JOIN, WINDOWS, BOTH)
+    runs = []
+    for number, first in enumerate((0, 10, 20), start=1):
+        for action in ("kill", "raise", "enospc"):
+            faults = _in_batches([f"{point}={action}" for point in POINTS], first)
+            possible = tuple(fault for fault in faults if _can_be(fault))
+            runs.append(Run(f"{action}-{number}", jobs, possible))
+    return [*runs, Run("storm", jobs, (), kills)]
+
+
+def _in_batches(faults: Sequence[str], first: int) -> tuple[str, ...]:
+    """One a batch, from batch `first` on."""
+    return tuple(f"{fault}#{batch}" for batch, fault in enumerate(faults, start=first))
 
 
 def _can_be(fault: str) -> bool:
@@ -138,8 +190,7 @@ def _can_be(fault: str) -> bool:
     return not any(fault.startswith(f"{point}=enospc") for point in ("C3", "C4", "C9"))
 
 
-def _one_run(lab: Lab, faults: list[str], kills: int) -> list[Outcome]:
-    """The jobs of one run, at the same time, on the same records."""
+def _one_run(lab: Lab, one: Run) -> list[Outcome]:
     sizes = Sizes(
         users=lab.size(25, 500),
         records=lab.size(2_400, 60_000),
@@ -147,7 +198,7 @@ def _one_run(lab: Lab, faults: list[str], kills: int) -> list[Outcome]:
         changes=lab.size(120, 3_000),
     )
     given = {
-        "failpoints": ";".join(faults),
+        "failpoints": ";".join(one.faults),
         "max_records_per_batch": sizes.records_a_batch,
         "restart_backoff_max_s": 1.0,
         "restart_limit": 10_000,
@@ -157,16 +208,25 @@ def _one_run(lab: Lab, faults: list[str], kills: int) -> list[Outcome]:
         running_rig(place, lab.kafka, lab.mariadb, **given) as rig,
         _world(lab, rig, sizes) as world,
     ):
-        jobs = [Job(lab, rig, world, name) for name in (JOIN, WINDOWS)]
+        jobs = [Job(lab, rig, world, name) for name in one.jobs]
         with ExitStack() as stack:
             for job in jobs:
                 stack.enter_context(job.running())
-            jobs[0].wait_open()
-            _change(rig, world, jobs[0], sizes)
-            for number in range(kills):
-                time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
-                jobs[number % len(jobs)].kill_something(number)
-            return in_lanes(len(jobs), lambda job: job.judged(faults, kills), jobs)
+            slowest = jobs[one.jobs.index(BOTH if BOTH in one.jobs else JOIN)]
+            slowest.wait_open()
+            with ThreadPoolExecutor(1) as aside:
+                storm = aside.submit(_kill_at_random, lab, jobs, one.kills)
+                _change(rig, world, slowest, sizes)
+                storm.result()
+            return in_lanes(len(jobs), lambda job: job.judged(one), jobs)
+
+
+def _kill_at_random(lab: Lab, jobs: Sequence["Job"], kills: int) -> None:
+    """A part of a job that still runs, in turns, while its records and the changes come."""
+    for number in range(kills):
+        time.sleep(lab.random("gap", number).expovariate(1 / _GAP_S))
+        jobs[number % len(jobs)].kill_something(number)
+    lab.say(f"{sum(job.killed for job in jobs)} of {kills} kills met something that ran")
 
 
 # What the jobs are given
@@ -183,9 +243,11 @@ def _world(lab: Lab, rig: Rig, sizes: Sizes) -> Iterator[World]:
         gone = {change.at_ms for change in changes if change.name is None}
         events = _events(lab, sizes, gone)
         with BulkProducer(rig.kafka.bootstrap_servers, topic) as producer:
-            for partition in range(_PARTITIONS):
-                mine = [event for event in events if event.where[0] == partition]
-                producer.send({partition: [_value(event) for event in mine]})
+            for first_id in range(0, len(events), _A_REQUEST):
+                some = events[first_id : first_id + _A_REQUEST]
+                for partition in range(_PARTITIONS):
+                    mine = [_value(event) for event in some if event.where[0] == partition]
+                    producer.send({partition: mine})
         yield World(schema, topic, events, first, changes)
 
 
@@ -270,7 +332,11 @@ def _value(event: Event) -> bytes:
 
 
 class Job:
-    """One of the jobs, and what it wrote."""
+    """One of the jobs, and what it wrote.
+
+    Attributes:
+        killed: how many of its processes have been.
+    """
 
     def __init__(self, lab: Lab, rig: Rig, world: World, name: str) -> None:
         self._lab = lab
@@ -279,7 +345,7 @@ class Job:
         self._name = name
         self._out, self._late = unique_name("out"), unique_name("late")
         self._begun = time.monotonic()
-        self._killed = self._waited = 0
+        self.killed = self._waited = 0
         self._job: RunningJob
 
     @contextmanager
@@ -299,23 +365,23 @@ class Job:
             f"'late-records.path'='{self._late}');"
         )
         sink = f"WITH ('connector'='delta', 'path'='{self._out}');"
-        if self._name == JOIN:
-            options = ("'changelog.partitions'='2'",)
-            return (
-                cdc_table(rig.mariadb, world.schema, "users", _USERS_DDL, options)
-                + f"{stream}CREATE TABLE out (id BIGINT, name STRING) {sink}"
-                "INSERT INTO out SELECT c.id, u.name FROM clicks AS c LEFT JOIN users "
-                "FOR SYSTEM_TIME AS OF c.ts AS u ON c.user_id = u.user_id;"
-            )
-        return (
-            f"SET 'table.exec.emit.allow-lateness' = '{_LATENESS_MS} ms';{stream}"
-            "CREATE TABLE out (user_id BIGINT, start_at TIMESTAMP(3), found BIGINT, ids STRING, "
-            f"PRIMARY KEY (user_id, start_at) NOT ENFORCED) {sink}"
-            "INSERT INTO out SELECT user_id, window_start, COUNT(*), LISTAGG(CAST(id AS STRING)) "
-            "FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), "
-            f"INTERVAL '{_WINDOW_MS // 1_000}' SECONDS)) "
-            "GROUP BY user_id, window_start, window_end;"
+        if self._name == WINDOWS:
+            lateness = f"SET 'table.exec.emit.allow-lateness' = '{_LATENESS_MS} ms';"
+            return lateness + stream + _counted("clicks", "CAST(id AS STRING)", sink)
+        options = ("'changelog.partitions'='2'",)
+        users = cdc_table(rig.mariadb, world.schema, "users", _USERS_DDL, options)
+        joined = (
+            "FROM clicks AS c LEFT JOIN users "
+            "FOR SYSTEM_TIME AS OF c.ts AS u ON c.user_id = u.user_id;"
         )
+        if self._name == JOIN:
+            return (
+                f"{users}{stream}CREATE TABLE out (id BIGINT, name STRING) {sink}"
+                f"INSERT INTO out SELECT c.id, u.name {joined}"
+            )
+        view = f"CREATE VIEW named AS SELECT c.*, u.name {joined}"
+        member = f"CONCAT(CAST(id AS STRING), ':', COALESCE(name, '{NOBODY}'))"
+        return users + stream + view + _counted("named", member, sink)
 
     def wait_open(self) -> None:
         """The first rows of the table are copied."""
@@ -336,22 +402,23 @@ class Job:
         living = found if isinstance(found, list) else [found] if found else []
         if living:
             send(rng.choice(living), signal.SIGKILL)
-            self._killed += 1
+            self.killed += 1
 
-    def judged(self, faults: list[str], kills: int) -> Outcome:
+    def judged(self, run: Run) -> Outcome:
         """The oracle's verdict once the job has ended."""
         status = self._job.wait_state("FINISHED", deadline_s=_ENDS_WITHIN_S)
         verdict = self._audit()
         told = status["event_time"]
         if told["waiting_rows"] or told["window_rows"]:
             verdict.note("lost", 1, f"it is finished, and something waits: {told}")
-        met = [fault for fault in faults if fault in self._markers()]
+        met = [fault for fault in run.faults if fault in self._markers()]
         seconds = round(time.monotonic() - self._begun, 1)
-        self._lab.say(f"{self._name}: met {met}, {verdict.faults() or 'ok'} {verdict.examples[:3]}")
-        self._lab.say(f"{self._name}: {self._waited} records waited")
-        cases = [*(fault in met for fault in faults), self._waited > 0]
-        cases += [self._killed > 0] if kills else []
-        return Outcome(self._name, sum(cases), len(cases), self._waited, verdict, seconds)
+        name = f"{run.name} {self._name}"
+        self._lab.say(f"{name}: met {met}, {verdict.faults() or 'ok'} {verdict.examples[:3]}")
+        self._lab.say(f"{name}: {self._waited} records waited, in {seconds} s")
+        cases = [*(fault in met for fault in run.faults), self._waited > 0]
+        cases += [self.killed > 0] if run.kills else []
+        return Outcome(name, sum(cases), len(cases), self._waited, verdict, seconds)
 
     def _markers(self) -> list[str]:
         return os_names(self._job.directory / "checkpoint" / "failpoints")
@@ -377,6 +444,9 @@ class Job:
             CountedRow(r["user_id"], _millis(r["start_at"]), r["found"], r["ids"]) for r in rows
         ]
         self._waited = sum(row.count for row in counted)
+        if self._name == BOTH:
+            changes = [*self._world.first, *self._world.changes]
+            return audit_joined_windows(stream, changes, counted, size_ms=_WINDOW_MS)
         return audit_windows(stream, counted, size_ms=_WINDOW_MS, lateness_ms=_LATENESS_MS)
 
     def _words(self) -> Words:
@@ -386,6 +456,18 @@ class Job:
             [(row["partition"], row["offset"]) for row in _rows(self._rig.output(self._late))],
             [(r["partition"], r["offset"]) for r in _rows(self._job.directory / "dead_letters")],
         )
+
+
+def _counted(table: str, member: str, sink: str) -> str:
+    """Windows of `table`: how many rows each user has there, and `member` of each."""
+    return (
+        "CREATE TABLE out (user_id BIGINT, start_at TIMESTAMP(3), found BIGINT, ids STRING, "
+        f"PRIMARY KEY (user_id, start_at) NOT ENFORCED) {sink}"
+        f"INSERT INTO out SELECT user_id, window_start, COUNT(*), LISTAGG({member}) "
+        f"FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), "
+        f"INTERVAL '{_WINDOW_MS // 1_000}' SECONDS)) "
+        "GROUP BY user_id, window_start, window_end;"
+    )
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 from tests.reliability.oracle import Verdict
 
 MIN, MAX = -(2**63), 2**63 - 1
+NOBODY = "?"
 Where = tuple[int, int]
 
 
@@ -189,21 +190,44 @@ def audit_join(stream: Stream, changes: Sequence[Change], rows: Sequence[JoinedR
     verdict = Verdict(records=len(stream.events), rows=len(rows), dead=len(stream.words.dead))
     if not check_batches(stream, verdict, alone=False):
         return verdict
-    history: dict[int, list[Change]] = defaultdict(list)
-    for change in changes:
-        history[change.user_id].append(change)
-    readable = [e for e in stream.events if e.at_ms is not None]
-    late = [e for e in readable if e.at_ms <= stream.before(e)]
-    in_time = {e.where: e for e in readable if e.at_ms > stream.before(e)}
+    history, in_time = by_user(changes), _in_time(stream, verdict)
     check_once(in_time, [row.where for row in rows], "the rows", verdict)
-    check_once([e.where for e in late], stream.words.late, "the late records", verdict)
-    dead = [e.where for e in stream.events if e.at_ms is None]
-    if Counter(dead) != Counter(stream.words.dead):
-        verdict.note("dead_letter_mismatch", 1, f"{dead} and {stream.words.dead}")
     for row in rows:
         if row.where in in_time:
             _check_row(stream, in_time[row.where], row, history, verdict)
     return verdict
+
+
+def by_user(changes: Iterable[Change]) -> Mapping[int, Sequence[Change]]:
+    """The changes of each user, in their order."""
+    history: dict[int, list[Change]] = defaultdict(list)
+    for change in changes:
+        history[change.user_id].append(change)
+    return history
+
+
+def _in_time(stream: Stream, verdict: Verdict) -> dict[Where, Event]:
+    """The records that the join takes; those that it does not must be late or dead."""
+    readable = [e for e in stream.events if e.at_ms is not None]
+    late = [e.where for e in readable if e.at_ms <= stream.before(e)]
+    _check_others(stream, late, verdict)
+    return {e.where: e for e in readable if e.at_ms > stream.before(e)}
+
+
+def _check_others(stream: Stream, late: Sequence[Where], verdict: Verdict) -> None:
+    """Those that are `late` are in the side output, those without a time are dead letters."""
+    check_once(late, stream.words.late, "the late records", verdict)
+    dead = [event.where for event in stream.events if event.at_ms is None]
+    if Counter(dead) != Counter(stream.words.dead):
+        verdict.note("dead_letter_mismatch", 1, f"{dead} and {stream.words.dead}")
+
+
+def _due(stream: Stream, event: Event) -> int:
+    """The number of the batch by whose end the watermark has passed the record."""
+    assert event.at_ms is not None
+    batches = stream.words.batches
+    places = range(stream.batch_of[event.where], len(batches))
+    return batches[next(at for at in places if stream.after(at) >= event.at_ms)].number
 
 
 def _check_row(
@@ -219,12 +243,7 @@ def _check_row(
         verdict.note("wrong_value", 1, f"{row} of {event}")
     elif row.name != expected:
         verdict.note("wrong_version", 1, f"{row} of {event}, expected {expected}")
-    first = next(
-        place
-        for place in range(stream.batch_of[event.where], len(stream.words.batches))
-        if stream.after(place) >= event.at_ms
-    )
-    due = stream.words.batches[first].number
+    due = _due(stream, event)
     if row.batch != due:
         fault = "early" if row.batch < due else "torn"
         verdict.note(fault, 1, f"{row} left in batch {row.batch}, it was due in {due}")
@@ -234,6 +253,9 @@ def _check_row(
 # --------------------------------------------------------------------------------------------------
 
 
+Windows = dict[tuple[int, int], list[str]]
+
+
 def audit_windows(
     stream: Stream, rows: Sequence[CountedRow], *, size_ms: int, lateness_ms: int
 ) -> Verdict:
@@ -241,27 +263,52 @@ def audit_windows(
     verdict = Verdict(records=len(stream.events), rows=len(rows), dead=len(stream.words.dead))
     if not check_batches(stream, verdict, alone=True):
         return verdict
-    windows: dict[tuple[int, int], list[int]] = defaultdict(list)
-    late, dead = [], []
+    windows: Windows = defaultdict(list)
+    late = []
     order = sorted(stream.events, key=lambda e: (stream.batch_of[e.where], e.where))
     for event in order:
         if event.at_ms is None:
-            dead.append(event.where)
             continue
         start = event.at_ms // size_ms * size_ms
         if start + size_ms - 1 + lateness_ms <= stream.before(event):
             late.append(event.where)
         else:
-            windows[event.user_id, start].append(event.id)
-    check_once(late, stream.words.late, "the late records", verdict)
-    if Counter(dead) != Counter(stream.words.dead):
-        verdict.note("dead_letter_mismatch", 1, f"{dead} and {stream.words.dead}")
+            windows[event.user_id, start].append(str(event.id))
+    _check_others(stream, late, verdict)
+    _check_windows(windows, rows, verdict)
+    return verdict
+
+
+def audit_joined_windows(
+    stream: Stream, changes: Sequence[Change], rows: Sequence[CountedRow], *, size_ms: int
+) -> Verdict:
+    """Every record that the join takes is in its window once, with the version of its time.
+
+    What leaves the join is never late behind it: the watermark passes when the rows have left. They
+    leave batch by batch, in order of arrival by partition; without a row the name is `NOBODY`.
+    """
+    verdict = Verdict(records=len(stream.events), rows=len(rows), dead=len(stream.words.dead))
+    if not check_batches(stream, verdict, alone=False):
+        return verdict
+    history = by_user(changes)
+    windows: Windows = defaultdict(list)
+    taken = _in_time(stream, verdict).values()
+    for event in sorted(taken, key=lambda e: (_due(stream, e), e.where)):
+        assert event.at_ms is not None
+        name = version_at(history.get(event.user_id, ()), event.at_ms)
+        start = event.at_ms // size_ms * size_ms
+        windows[event.user_id, start].append(f"{event.id}:{NOBODY if name is None else name}")
+    _check_windows(windows, rows, verdict)
+    return verdict
+
+
+def _check_windows(windows: Windows, rows: Sequence[CountedRow], verdict: Verdict) -> None:
+    """Each window has one row, with all that is in it, in order."""
     check_once(windows, [(row.user_id, row.start_ms) for row in rows], "the windows", verdict)
     for row in rows:
-        ids = windows.get((row.user_id, row.start_ms), [])
-        if (row.count, row.ids) != (len(ids), ",".join(map(str, ids))):
-            verdict.note("wrong_value", 1, f"{row}, expected {len(ids)} of {ids}")
-    return verdict
+        held = windows.get((row.user_id, row.start_ms), [])
+        if (row.count, row.ids) != (len(held), ",".join(held)):
+            verdict.note("wrong_value", 1, f"{row}, expected {len(held)} of {held}")
 
 
 def as_batches(pins: Iterable[Mapping[str, Any]]) -> list[Batch]:

@@ -22,8 +22,7 @@ from tests.reliability.oracle import AuditInputs, World, read_world
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.planted_load import PARTITIONS, Load, inputs_of, loaded_job
 
-# The runner is alive: what it writes aside, to be renamed, may be gone at any time.
-_KEPT_OUT = shutil.ignore_patterns("scratch", "spark", "index", "current", "*.tmp")
+_KEPT_OUT = shutil.ignore_patterns("scratch", "spark", "index", "current")
 Keep = Callable[[pa.Table], Any]
 
 
@@ -88,8 +87,9 @@ class Recorded:
 
 @contextmanager
 def recorded(lab: Lab, rounds: int) -> Iterator[Recorded]:
-    """A real run at rest; it is there until the block ends."""
+    """A real run, stopped so that nobody changes its files; it is there until the block ends."""
     with loaded_job(lab, "as-it-is", Load(rounds=rounds)) as subject:
+        subject.job.stop()
         inputs = inputs_of(subject)
         yield Recorded(inputs, read_world(inputs))
 

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,9 +87,8 @@ class Subject:
 
     def commits(self) -> Iterator[list[dict[str, Any]]]:
         """The entries of the changelog's log that are still there."""
-        for path in sorted((self.changelog / "_delta_log").glob("*.json")):
-            if path.stem.isdigit():
-                yield [json.loads(line) for line in path.read_text().splitlines()]
+        for text in _entries(self.changelog / "_delta_log"):
+            yield [json.loads(line) for line in text.splitlines()]
 
     def version(self) -> int:
         return max(int(p.stem) for p in (self.changelog / "_delta_log").glob("*[0-9].json"))
@@ -152,7 +152,7 @@ def replay_all(subject: Subject, old: list[int], later: int) -> dict[str, Any]:
     """Replay each old batch once, some of them in more than one way, then the controls."""
     lab, job = subject.lab, subject.job
     upkeep = upkeep_of(subject)
-    chosen = subject.random.sample(old, min(3, len(old)))
+    chosen = subject.random.sample(old, min(lab.size(1, 3), len(old)))
     identical = {batch for batch, ok in in_process(subject, old[: len(old) * 3 // 4]) if ok}
     ways = {
         "rest": [batch for batch in chosen if rest(job, batch)["identical"]],
@@ -185,10 +185,17 @@ def replay_all(subject: Subject, old: list[int], later: int) -> dict[str, Any]:
 def upkeep_of(subject: Subject) -> dict[str, int]:
     """What happened to the tables since: a replay that nothing could disturb proves little."""
     current = subject.job.directory / "tables" / "user_info" / "current" / "_delta_log"
-    folds = sum("sluice.changelog_version" in p.read_text() for p in current.glob("*[0-9].json"))
+    folds = sum("sluice.changelog_version" in text for text in _entries(current))
     rewritten = sum(map(is_compaction, subject.commits()))
     indexes = list((subject.job.directory / "index").glob("*/*/v*.json"))
     return {"folds": folds, "compactions": rewritten, "kept_indexes": len(indexes)}
+
+
+def _entries(log: Path) -> Iterator[str]:
+    """The entries of a log from which the maintenance of the living job removes old ones."""
+    for path in sorted(path for path in log.glob("*.json") if path.stem.isdigit()):
+        with suppress(FileNotFoundError):
+            yield path.read_text()
 
 
 def is_compaction(entry: list[dict[str, Any]]) -> bool:

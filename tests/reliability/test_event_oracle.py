@@ -14,6 +14,7 @@ from tests.reliability.oracle_event_time import (
     Stream,
     Words,
     audit_join,
+    audit_joined_windows,
     audit_windows,
     version_at,
 )
@@ -40,6 +41,7 @@ ROWS = (
 JOIN = Words(BATCHES, late=[(0, 4)], dead=[(0, 2)])
 WINDOWS = Words(BATCHES, late=[(0, 4)], dead=[(0, 2)])
 COUNTS = (CountedRow(1, 20, 1, "100"), CountedRow(1, 40, 2, "101,103"))
+JOINED_COUNTS = (CountedRow(1, 20, 1, "100:a"), CountedRow(1, 40, 2, "101:?,103:b"))
 
 AT = {"before_the_first": (-1, None), "inclusive": (45, "b"), "deletion_wins": (50, None)}
 
@@ -62,9 +64,15 @@ def windows(rows=COUNTS, words=WINDOWS):
     return verdict.faults()
 
 
+def joined_windows(rows=JOINED_COUNTS, words=JOIN):
+    stream = Stream(EVENTS, words, 10)
+    return audit_joined_windows(stream, CHANGES, list(rows), size_ms=20).faults()
+
+
 def test_what_is_right_has_no_faults():
     assert join() == {}
     assert windows() == {}
+    assert joined_windows() == {}
 
 
 JOINS = {
@@ -118,3 +126,41 @@ COUNTED = {
 @pytest.mark.parametrize(("given", "fault"), COUNTED.values(), ids=COUNTED)
 def test_what_a_bug_of_the_windows_would_leave_is_caught(given, fault):
     assert fault in windows(**given)
+
+
+OVER_THE_JOIN = {
+    "version_of_another_time": (
+        {"rows": [JOINED_COUNTS[0], CountedRow(1, 40, 2, "101:c,103:b")]},
+        "wrong_value",
+    ),
+    "record_is_counted_twice": (
+        {"rows": [JOINED_COUNTS[0], CountedRow(1, 40, 3, "101:?,101:?,103:b")]},
+        "wrong_value",
+    ),
+    "record_left_the_join_and_is_in_no_window": ({"rows": JOINED_COUNTS[1:]}, "lost"),
+    "update_was_appended": ({"rows": [*JOINED_COUNTS, JOINED_COUNTS[1]]}, "duplicate"),
+    "window_of_a_late_record": (
+        {"rows": [*JOINED_COUNTS, CountedRow(1, 0, 1, "104:a")]},
+        "phantom",
+    ),
+    "late_record_is_nowhere": ({"words": replace(JOIN, late=[])}, "lost"),
+    "dead_letter_is_missing": ({"words": replace(JOIN, dead=[])}, "dead_letter_mismatch"),
+}
+
+
+@pytest.mark.parametrize(("given", "fault"), OVER_THE_JOIN.values(), ids=OVER_THE_JOIN)
+def test_what_a_bug_of_windows_over_the_join_would_leave_is_caught(given, fault):
+    assert fault in joined_windows(**given)
+
+
+def test_rows_are_in_a_window_in_the_order_in_which_they_leave_the_join():
+    """The first record waits longer than the second, which is in the same window."""
+    events = [Event((0, 0), 1, 1, 55), Event((0, 1), 2, 1, 42), Event((0, 2), 3, 1, 60)]
+    batches = (
+        Batch(0, {0: 0}, {0: 3}, MIN),
+        Batch(1, {0: 3}, {0: 3}, 50),
+        Batch(2, {0: 3}, {0: 3}, 50),
+    )
+    stream = Stream(events, Words(batches, late=[], dead=[]), 10)
+    rows = [CountedRow(1, 40, 2, "2:a,1:a"), CountedRow(1, 60, 1, "3:a")]
+    assert audit_joined_windows(stream, CHANGES[:1], rows, size_ms=20).faults() == {}

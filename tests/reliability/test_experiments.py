@@ -6,6 +6,7 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from tests.reliability import event_time
 from tests.reliability.__main__ import NAMES, find
 from tests.reliability.crash_points import (
     ACTIONS,
@@ -43,3 +44,24 @@ def test_every_combination_is_run_or_has_a_reason() -> None:
     in_table = [case for case in planned if case.action in ACTIONS]
     assert len(in_table) + len(IMPOSSIBLE) * len(POSITIONS) == total
     assert all(any(f"{p} {a}: cannot exist, " in line for line in listing()) for p, a in IMPOSSIBLE)
+
+
+def test_each_job_with_event_time_meets_every_point_in_three_ways_and_is_killed_at_random() -> None:
+    lines = event_time.listing()
+    jobs = f"{event_time.JOIN}, {event_time.WINDOWS}, {event_time.BOTH}"
+    assert all(f": {jobs}: " in line for line in lines)
+    faults = [fault for line in lines for fault in line.rpartition(": ")[2].split()]
+    for point in event_time.POINTS:
+        for action in ("kill", "raise"):
+            met = [fault for fault in faults if fault.startswith(f"{point}={action}#")]
+            assert len(met) == 3, (point, action)
+    assert lines[-1].endswith(": random kills")
+    assert [line.partition(":")[0] for line in lines[:3]] == ["kill-1", "raise-1", "enospc-1"]
+
+
+def test_a_run_that_there_is_not_is_refused_with_those_that_there_are(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
+) -> None:
+    lab = Lab(tmp_path, kafka, mariadb, options={"only": "kill-9"})
+    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits'):
+        event_time.run(lab)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan import DeltaSink, DeltaTableSource
+from joins.plan import DeltaSink, DeltaTableSource, FurtherInsert, KafkaOptions, KafkaSink
 from service.allowed import check_allowed, confined_path
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
@@ -53,6 +53,19 @@ def test_each_broker_of_a_list_is_compared(tmp_path):
             replace(PLAN, probe=probe),
             Settings.load(data_dir=tmp_path, allowed_brokers="broker:9092"),
         )
+
+
+def test_each_sink_of_a_statement_set_is_compared(tmp_path):
+    def with_sink(sink):
+        insert = FurtherInsert("s", (), PLAN.joins, None, PLAN.output, "other", sink)
+        return replace(PLAN, more_inserts=(insert,))
+
+    settings = Settings.load(data_dir=tmp_path, allowed_brokers="broker:9092")
+    with pytest.raises(NotAllowedError, match='"other" names broker "evil:9092"'):
+        check_allowed(with_sink(KafkaSink(KafkaOptions("evil:9092", "t"))), settings)
+    with pytest.raises(NotAllowedError, match="outside the warehouse"):
+        check_allowed(with_sink(DeltaSink("/etc/t")), settings)
+    check_allowed(with_sink(DeltaSink("t")), settings)
 
 
 @pytest.fixture

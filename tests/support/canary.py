@@ -1,5 +1,6 @@
 """Looks for a secret where none may be: in files, and in what processes show."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +12,19 @@ def files_with(secret: str, *roots: Path) -> list[Path]:
     """Files below `roots` that contain `secret`; those that vanish meanwhile do not count."""
     found = []
     for root in roots:
-        for path in root.rglob("*") if root.is_dir() else (root,):
+        for path in _files(root):
             with suppress(FileNotFoundError):
                 if path.is_file() and secret.encode() in path.read_bytes():
                     found.append(path)
     return found
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """What is below `root`, or `root` itself; a directory that vanishes meanwhile is left out."""
+    if root.is_file():
+        yield root
+    for directory, _, names in os.walk(root):
+        yield from (Path(directory) / name for name in names)
 
 
 def processes_with(secret: str, pids: Iterable[int]) -> list[str]:

@@ -121,7 +121,11 @@ class Program:
             "opened_at_ms": now_ms if joining else None,
             "dimensions": [dimension],
             "combined_watermark": watermark,
-            "probe": {"topic": "clicks", "held_records": 0 if joining else 7},
+            "probe": {
+                "topic": "clicks",
+                "held_records": 0 if joining else 7,
+                "dead_letters": 2 if self.name.startswith("looks") else 0,
+            },
             "event_time": event_time() if self.name.startswith("timed") else None,
             "versions_at_open": {"users": 3} if joining else {},
             "versions": {"users": 3},
@@ -156,7 +160,7 @@ class Program:
             self.report("STALLED", "no database", error)
             return 1
         if self.name.startswith("looks"):
-            sys.stdout.write("a line of a log\n+I[1, \u202e2]\n-U[1, null]\n")
+            sys.stdout.write("a line of a log\n+I[1, \u202e2\u2028\x85]\n-U[1, null]\n")
             sys.stdout.flush()
             self.report("FINISHED", "all is joined")
             return 0

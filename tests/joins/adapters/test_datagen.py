@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from joins.adapters import datagen_process
 from joins.adapters.datagen import datagen_config
 from joins.adapters.datagen_process import DatagenProcess
 from joins.kernels.generate import generate
@@ -37,14 +38,15 @@ def options(kafka):
     delete_topics(kafka.bootstrap_servers, topic)
 
 
-def start(options, source):
+def start(options, source, **given):
     process = subprocess.Popen(
         [sys.executable, "-m", "joins.adapters.datagen"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    process.stdin.write(json.dumps(datagen_config(options, source, FIELDS, SEED)) + "\n")
+    config = datagen_config(options, source, FIELDS, SEED)
+    process.stdin.write(json.dumps({**config, **given}) + "\n")
     process.stdin.flush()
     return process
 
@@ -152,20 +154,24 @@ def next_child(generator, before):
     return wait_until(found, deadline_s=30, what="another generator")
 
 
-def test_one_that_fails_is_started_again_after_longer_and_longer_waits():
+def test_one_that_fails_is_started_again_after_longer_and_longer_waits(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(datagen_process, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     nowhere = KafkaOptions(f"127.0.0.1:{free_port()}", "none")
     generator = DatagenProcess(nowhere, ENDLESS, FIELDS, SEED)
     generator.keep_alive()
     waits = []
     for _ in range(3):
-        child = generator._child
+        child, ended_at = generator._child, clock[0]
         child.kill()
         child.wait()
-        ended_at = time.monotonic()
-        next_child(generator, child)
-        waits.append(time.monotonic() - ended_at)
+        generator.keep_alive()
+        while generator._child is child:
+            clock[0] += 0.5
+            generator.keep_alive()
+        waits.append(clock[0] - ended_at)
     generator._release()
-    assert [round(wait) for wait in waits] == [1, 2, 4]
+    assert waits == [1, 2, 4]
 
 
 def test_one_that_ends_before_it_is_told_what_to_do_does_not_end_the_runner(monkeypatch, options):
@@ -190,7 +196,7 @@ def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back
     with KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker:
         topic = create_topic(broker.bootstrap_servers)
         options = KafkaOptions(broker.bootstrap_servers, topic)
-        process = start(options, source)
+        process = start(options, source, acknowledged_within_s=5)
         try:
             wait_until(lambda: written(options) > 100, what="rows")
             broker.stop()

@@ -255,6 +255,38 @@ def test_files_are_replaced_in_one_commit_that_is_no_change(table):
         log.rewrite(Rewrite(), 1, {})
 
 
+SHORTENED = {"up_to_what_was_seen": 3, "up_to_the_next_one": 4, "beyond_it": 6}
+
+
+@pytest.mark.parametrize("kept_from", SHORTENED.values(), ids=SHORTENED)
+def test_commits_of_others_are_seen_although_the_log_was_shortened_meanwhile(table, kept_from):
+    log, other = DeltaLog(table, "app"), DeltaLog(table, "app")
+    files = [stage(table, rows_of(batch)) for batch in range(7)]
+    for batch in range(3):
+        log.commit(batch, 1, [files[batch]], {})
+    assert log.version() == 3
+    for batch in range(3, 7):
+        other.commit(batch, 1, [files[batch]], {})
+    other.make_checkpoint(kept_from)
+    assert other.remove_log_before(kept_from) > 0
+    assert (log.version(), log.last_batch()) == (7, 6)
+    assert log.rows_at(7) == {file.path: 1 for file in files}
+    assert log.commit(7, 1, [stage(table, rows_of(7))], {}) == 8
+    other.commit_epoch(2)
+    with pytest.raises(FencedError, match="epoch 2"):
+        log.commit(8, 1, [], {})
+
+
+def test_a_look_at_a_quiet_table_opens_nothing_but_names(table):
+    log = DeltaLog(table, "app")
+    log.commit(0, 1, [stage(table, rows_of(1))], {})
+    hidden = table / "_delta_log" / f"{0:020d}.json"
+    hidden.rename(table / "aside")  # a listing of the log would find that it begins too late
+    entry = table / "_delta_log" / f"{1:020d}.json"
+    entry.chmod(0)
+    assert (log.version(), log.last_batch(), list(log.rows_at(1).values())) == (1, 0, [1])
+
+
 def test_a_batch_is_retracted_once_and_its_number_stays_used(table):
     log = DeltaLog(table, "app")
     for batch in range(3):

@@ -328,6 +328,18 @@ ACCESS = {
         Call("CARDINALITY", (Call("COALESCE", (column("tags"), column("tags")), TAGS),), INT),
         [2, None, 0, 1],
     ),
+    "row_made": (
+        Call("ROW", (column("at"), column("tags")), row_type(Member("a", INT), Member("b", TAGS))),
+        [{"a": at, "b": tags} for at, tags in zip(DATA["at"], DATA["tags"], strict=True)],
+    ),
+    "array_made": (
+        Call("ARRAY", (column("at"), number(9), column("at")), array_type(INT)),
+        [[at, 9, at] for at in DATA["at"]],
+    ),
+    "array_made_of_constants": (
+        Call("ARRAY", (number(1), number(2)), array_type(INT)),
+        [[1, 2]] * 4,
+    ),
     "of_a_null": (field(Constant(None, row_type(Member("x", INT))), "x"), [None] * 4),
 }
 

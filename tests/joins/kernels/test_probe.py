@@ -18,6 +18,7 @@ from joins.plan import (
     Dimension,
     DimensionJoin,
     Field,
+    FurtherInsert,
     JoinPlan,
     JoinType,
     KafkaOptions,
@@ -323,3 +324,63 @@ def test_joins_of_one_dimension_on_the_same_columns_share_an_index():
     the_plan = plan(joins=(first, second), output=output)
     assert index_spec(the_plan, first, 4).digest == index_spec(the_plan, second, 4).digest
     assert [item.name for item in index_spec(the_plan, first, 4).fields] == ["id", "city", "age"]
+
+
+# Statement sets
+
+
+def set_of_two():
+    """The second INSERT calls the stream `e` and reads its `amount` as a number."""
+    first = plan(join_type=JoinType.LEFT)
+    by_town = DimensionJoin("d", "users", JoinType.INNER, (KeyPair(column("e", "user_id"), "id"),))
+    price = ComputedField("price", Cast(column("e", "amount", STRING), INT))
+    more = FurtherInsert(
+        alias="e",
+        computed_fields=(price,),
+        joins=(by_town,),
+        where=None,
+        output=(
+            OutputColumn("age", column("d", "age", INT)),
+            OutputColumn("ratio", Cast(column("e", "town", STRING), INT)),
+        ),
+        sink_table="ratios",
+        sink=DeltaSink("ratios", row_metadata=False),
+    )
+    return replace(first, more_inserts=(more,))
+
+
+def test_a_record_that_cannot_be_parsed_is_one_letter_and_has_rows_in_no_output(tmp_path):
+    both = set_of_two()
+    records = clicks(
+        {"user_id": 1, "town": "5"},
+        {"user_id": 1, "town": 5},  # only the second INSERT reads it
+        {"user_id": 2, "town": "many"},
+        b"{",
+        {"user_id": 9, "town": "7"},
+    )
+    answers = [
+        join_batch(kernel_spec(both, n), records, attached(tmp_path / str(n), part), CONTEXT)
+        for n, part in enumerate(both.inserts)
+    ]
+    assert [row["user_id"] for row in answers[0].rows.to_pylist()] == [1, 2, 9]
+    assert answers[1].rows.to_pylist() == [{"age": 30, "ratio": 5}]
+    letters = [answer.dead_letters.to_pylist() for answer in answers]
+    assert [letter["offset"] for letter in letters[0]] == [101, 103]
+    assert [letter["offset"] for letter in letters[1]] == [102]
+    assert letters[1][0]["reason"].startswith('INSERT 2 INTO "ratios": ')
+    assert not any(letter["reason"].startswith("INSERT") for letter in letters[0])
+    first, second = (kernel_spec(both, n).member for n in (0, 1))
+    assert [first.is_told(x["reason"]) for x in letters[0] + letters[1]] == [True, True, False]
+    assert [second.is_told(x["reason"]) for x in letters[0] + letters[1]] == [True, True, True]
+
+
+def test_inserts_share_an_index_that_has_the_columns_of_both(tmp_path):
+    both = set_of_two()
+    specs = {index_spec(both, join, 1) for part in both.inserts for join in part.joins}
+    (shared,) = specs
+    assert [item.name for item in shared.fields] == ["id", "city", "age"]
+
+
+def test_a_plan_of_one_insert_is_its_own_only_part():
+    assert plan().inserts == (plan(),)
+    assert kernel_spec(plan()).member is None

@@ -15,6 +15,11 @@ SHOWN = {
     "one_column": (ROW.select(["b"]), "", "+I[x]"),
     "null": (pa.RecordBatch.from_pydict({"a": pa.array([None], pa.int32())}), "", "+I[null]"),
     "text_is_not_escaped": (pa.RecordBatch.from_pydict({"a": ["a, ]"]}), "", "+I[a, ]]"),
+    "line_breaks_of_a_text": (
+        pa.RecordBatch.from_pydict({"a": ["two\nlines\r\n+I[3]"]}),
+        "",
+        r"+I[two\nlines\r\n+I[3]]",
+    ),
     "empty_text": (pa.RecordBatch.from_pydict({"a": ["", ""]}).slice(1), "", "+I[]"),
     "boolean": (pa.RecordBatch.from_pydict({"a": [True]}), "", "+I[true]"),
     "decimal": (pa.RecordBatch.from_pydict({"a": [Decimal("1.50")]}), "", "+I[1.50]"),

@@ -7,11 +7,12 @@ from kafka.future import Future
 
 from joins.adapters import changelog_producer
 from joins.adapters.changelog_producer import has_gap
-from joins.adapters.mysql_sender import ChangelogSender
+from joins.adapters.mysql_sender import ChangelogSender, due_at_s
 from joins.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.mysql.test_binlog import captured_table
 from tests.support.topics import end_offsets
+from tests.support.wait import wait_until
 
 OUTCOMES = {
     "all_landed": ([(0, True), (1, True), (0, True)], False),
@@ -55,15 +56,29 @@ def test_a_sender_that_gave_up_sends_nothing_later(
         assert set(ends.values()) == {1}
 
 
+DUE = {
+    "behind_a_pause_after_a_moment": ((100.0, 90.0), 100.05),
+    "right_behind_a_batch_when_that_is_old_enough": ((100.0, 99.99), 100.19),
+    "the_first_of_all_after_a_moment": ((100.0, 0.0), 100.05),
+}
+
+
+@pytest.mark.parametrize(("times", "due"), DUE.values(), ids=DUE)
+def test_a_batch_is_due(times, due):
+    assert due_at_s(*times) == pytest.approx(due)
+
+
 @pytest.mark.integration
 def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
         sender = ChangelogSender(config)
-        assert sender.patience_s(60.0) == 0.0, "nothing waits"
+        assert sender.due_in_s() is None, "nothing waits"
         sender.begin(1, 4)
         sender._append("d", 0, [1, None], None)
-        assert 0.0 < sender.patience_s(60.0) <= 60.0
-        assert sender.patience_s(0.0) == 0.0
+        assert sender.due_in_s() <= 0.05
+        wait_until(lambda: sender.due_in_s() == 0.0, what="the row is due")
         sender.flush()
-        assert sender.patience_s(60.0) == 0.0
+        assert sender.due_in_s() is None
+        sender._append("d", 0, [2, None], None)
+        assert sender.due_in_s() <= 0.2
         sender.close()

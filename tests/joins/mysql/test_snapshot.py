@@ -44,7 +44,7 @@ FIELDS = (
     Field("doubled", SqlType(TypeName.BIGINT)),
     Field("kept", SqlType(TypeName.BIGINT)),
 )
-AFRESH = (TABLE[0].replace("CREATE", "CREATE OR REPLACE"), TABLE[1])
+REFILL = ("DELETE FROM t", TABLE[1])
 SELECT = "SELECT id, v, doubled, kept FROM t"
 
 
@@ -283,6 +283,13 @@ COPIED_AGAIN: dict[str, tuple[str, ...]] = {
         "XA COMMIT 'x'",
     ),
 }
+# What brings the declared table back, row by row and without another copy.
+UNDONE: dict[str, tuple[str, ...]] = {
+    "replaced_by_another_table": ("DROP TABLE old",),
+    "captured_column_narrowed": ("ALTER TABLE t MODIFY v VARCHAR(50)",),
+    "names_swapped": ("ALTER TABLE t DROP COLUMN w",),
+    "duplicates_ignored": ("ALTER TABLE t DROP INDEX v",),
+}
 CASES = {name: (1, does) for name, does in FOLLOWED.items()} | {
     name: (2, does) for name, does in COPIED_AGAIN.items()
 }
@@ -324,14 +331,13 @@ def test_what_it_does_not_tell_is_copied_again(place, load_file):
         new_schema(place.database, *TABLE) as schema,
         running(place, schema) as source,
     ):
-        generation = 1
-        for name, statements in COPIED_AGAIN.items():
-            source.wait_same(generation, what=f"before {name}")
+        source.wait_same(1)
+        for generation, (name, statements) in enumerate(COPIED_AGAIN.items(), start=2):
             execute(source, statements, load_file)
             source.sql("UPDATE t SET v = 'e' WHERE id = 500")
-            source.wait_same(generation + 1, what=name)
-            source.sql("DROP TABLE IF EXISTS old, n", *AFRESH)
-            generation += 2
+            source.wait_same(generation, what=name)
+            source.sql(*UNDONE.get(name, ()), *REFILL)
+            source.wait_same(generation, what=f"after {name}")
 
 
 def test_load_data_as_rows_is_followed(place, load_file):

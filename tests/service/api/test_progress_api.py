@@ -126,6 +126,21 @@ def test_the_same_request_twice_at_once_is_one_job(services):
     services.store.delete(jobs[0].id)
 
 
+READS = ("", "/{id}", "/{id}/watermarks", "/{id}/events?limit=2", "/{id}/explain-wait")
+
+
+@pytest.mark.parametrize("address", READS)
+def test_no_request_goes_to_a_thread_before_its_handler(http, ids, monkeypatch, address):
+    """Each such hop waits for whichever thread computes."""
+
+    async def refuse(function, *_arguments, **_values):
+        raise AssertionError(f"{function} runs in a thread")
+
+    monkeypatch.setattr("fastapi.dependencies.utils.run_in_threadpool", refuse)
+    job_id = next(iter(ids.values()))
+    assert http.get("/v1/jobs" + address.format(id=job_id)).status_code == 200
+
+
 # Lists
 # --------------------------------------------------------------------------------------------------
 

@@ -81,3 +81,22 @@ def test_aggregates_are_of_the_rows_of_the_window():
         "id": [("user_id", "IDENTITY")],
         "total": [("price", "AGGREGATION")],
     }
+
+
+def test_a_statement_set_has_all_its_outputs_each_once():
+    script = """
+    CREATE TABLE one (id BIGINT, x STRING) WITH ('connector'='delta', 'path'='one');
+    CREATE TABLE two (x STRING) WITH ('connector'='delta', 'path'='two');
+    EXECUTE STATEMENT SET BEGIN
+    INSERT INTO one SELECT c.user_id, u.name FROM clicks AS c {join};
+    INSERT INTO two SELECT u.name FROM clicks AS c {join};
+    INSERT INTO one SELECT u.user_id, u.name FROM clicks AS c {join};
+    END;
+    """
+    join = "JOIN users FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id"
+    plan = plan_script(USERS + CLICKS + script.format(join=join)).plan
+    (one, made_of), (two, _) = datasets.outputs(plan)
+    assert (one.dataset.name, two.dataset.name) == ("one", "two")
+    ids = [(origin.dataset, origin.column) for origin in made_of["id"]]
+    assert ids == [(STREAM, "user_id"), (TABLE, "user_id")]
+    assert len(made_of["x"]) == 1

@@ -130,13 +130,13 @@ DAMAGES = {
         lambda p: edited_pin(p, start_offsets={"0": 103}),
         {"checkpoint pins"},
     ),
-    "output_file_gone": (lambda p: data_files(p.output)[0].unlink(), {"table output"}),
+    "output_file_gone": (lambda p: data_files(p.outputs[0].path)[0].unlink(), {"table output"}),
     "dead_letters_file_gone": (
         lambda p: data_files(p.layout.dead_letters)[0].unlink(),
         {"table dead_letters"},
     ),
     "output_log_gone": (
-        lambda p: [f.unlink() for f in (p.output / "_delta_log").iterdir()],
+        lambda p: [f.unlink() for f in (p.outputs[0].path / "_delta_log").iterdir()],
         {"table output", "transactions", "fence"},
     ),
     "progress_ahead": (
@@ -148,7 +148,9 @@ DAMAGES = {
         {"table users/changelog", "versions users"},
     ),
     "newer_epoch_elsewhere": (
-        lambda p: DeltaLog(p.output, f"sluice:{p.layout.job_dir.name}:life").commit_epoch(9),
+        lambda p: DeltaLog(p.outputs[0].path, f"sluice:{p.layout.job_dir.name}:life").commit_epoch(
+            9
+        ),
         {"fence"},
     ),
     "interrupted_replay": (interrupted, {"dead-letter replays"}),
@@ -239,7 +241,9 @@ def test_the_doctor_says_who_appends_to_the_output_and_why(patient):
         return next(check for check in check_tables(patient) if check.name == "writer")
 
     assert (writer().ok, writer().detail) == (True, "columnar")
-    column = DeltaTable(str(patient.output)).schema().fields[0].name
-    DeltaTable(str(patient.output)).alter.add_constraint({"known": f"{column} IS NOT NULL"})
+    column = DeltaTable(str(patient.outputs[0].path)).schema().fields[0].name
+    DeltaTable(str(patient.outputs[0].path)).alter.add_constraint(
+        {"known": f"{column} IS NOT NULL"}
+    )
     assert writer().ok
     assert writer().detail == "spark: the table uses delta.constraints.known"

@@ -8,8 +8,10 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta_log import create_table
 from joins.errors import SinkError
+from joins.expressions import Constant
 from joins.kernels.probe import kernel_spec
-from joins.plan import SinkWriter
+from joins.plan import SinkWriter, WatermarkSpec
+from joins.types import SqlType, TypeName
 from service.config import Settings
 from service.jobs.preflight import advise, output_writer, preflight
 from service.secrets import SecretResolver
@@ -17,7 +19,7 @@ from service.sql.planner import plan_script
 from tests.support.rig import Rig
 from tests.support.shop import USERS, enrich_sql
 from tests.support.sql import new_schema
-from tests.support.topics import create_topic, delete_topics
+from tests.support.topics import create_topic, delete_topics, produce
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +38,7 @@ def submission(mariadb, kafka):
 
 @pytest.fixture
 def check(submission, tmp_path, monkeypatch):
-    """Runs the preflight with `tmp_path`/warehouse as the warehouse."""
+    """Runs the preflight, of another plan if need be; `tmp_path`/warehouse is the warehouse."""
     plan, inline = submission
 
     class Inline(SecretResolver):
@@ -44,12 +46,26 @@ def check(submission, tmp_path, monkeypatch):
             return inline.get(name)
 
     settings = Settings.load(data_dir=tmp_path)
-    return lambda: preflight(plan, settings, Inline(None))
+    return lambda plan=plan: preflight(plan, settings, Inline(None))
 
 
 def test_an_output_that_is_not_there_yet_is_not_created(check, tmp_path):
     check()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_end_of_a_backlog_is_kept_in_the_plan(check, submission, kafka):
+    plan = submission[0]
+    instant = Constant("2024-03-01 08:00:00", SqlType(TypeName.TIMESTAMP, 3))
+    switches = WatermarkSpec("ts", instant, after_backlog=True)
+    timed = replace(plan, probe=replace(plan.probe, watermark=switches))
+    topic = plan.probe.source.kafka.topic
+    produce(kafka.bootstrap_servers, topic, [{}, {}], partition=0)
+    first = check(timed)
+    assert dict(first.probe.source.backlog_offsets)[0] == 2
+    produce(kafka.bootstrap_servers, topic, [{}], partition=0)
+    assert check(first).probe.source == first.probe.source, "it does not grow"
+    assert check().probe.source.backlog_offsets == ()
 
 
 def test_a_table_with_the_outputs_columns_is_taken(check, submission, tmp_path):

@@ -1,6 +1,7 @@
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,29 @@ def test_the_store_is_readable_by_its_owner_only(store, tmp_path):
     store.add(_new())
     files = list((tmp_path / "data").iterdir())
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_writers_leave_it_to_others_to_move_the_log_into_the_file(store, tmp_path):
+    def size():
+        return (tmp_path / "data" / "jobs.db").stat().st_size
+
+    def write(jobs):
+        for _ in range(jobs):
+            store.add(replace(_new(), plan=b"x" * 40_000))
+
+    before = size()
+    write(5)
+    store.tidy()
+    assert size() == before  # so little is left where it is
+    write(120)  # more than SQLite would leave there
+    assert size() == before
+    store.tidy()
+    tidied = size()
+    assert tidied > before + 125 * 40_000
+    write(5)
+    store.tidy()
+    assert size() == tidied
+    assert len(store.all_jobs()) == 130
 
 
 def test_jobs_and_events_survive_a_new_opening(store, url):

@@ -191,10 +191,6 @@ REFUSED = {
     "a preview": (f"{TABLES} SELECT t {JOIN}", "a job cannot be started here"),
     "nothing": ("SET 'pipeline.name' = 'a';", "the script asks nothing"),
     "an unknown table": ("DESCRIBE s", 'unknown table "s"'),
-    "a set of two": (
-        f"{TABLES}{SINK} EXPLAIN STATEMENT SET BEGIN {INSERT} {INSERT} END",
-        "a statement set of 2 INSERTs",
-    ),
 }
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -98,6 +99,23 @@ def test_a_plan_that_was_stored_before_null_safe_keys_is_read():
         for key in join["keys"]:
             del key["null_safe"], key["uncast"]
     assert plan_codec.load(json.dumps(document).encode()) == made
+
+
+def test_a_plan_that_was_stored_before_statement_sets_is_read():
+    made = plan(selecting("t"))
+    document = json.loads(plan_codec.dump(made))
+    del document["more_inserts"]
+    assert plan_codec.load(json.dumps(document).encode()) == made
+
+
+def test_a_statement_set_is_a_plan_of_several_that_older_versions_do_not_run():
+    insert = "INSERT INTO o SELECT {0}.t FROM s AS {0} JOIN d FOR SYSTEM_TIME AS OF {0}.p {1}"
+    first, second = (insert.format(a, f"ON {a}.k = d.id") for a in ("a", "b"))
+    head = f"{TABLES} CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');"
+    made = plan(f"{head} EXECUTE STATEMENT SET BEGIN {first}; {second}; END;")
+    assert b'"format_version":2' in plan_codec.dump(made)
+    alone = [plan(f"{head} {text};") for text in (first, second)]
+    assert [replace(part, sql="") for part in made.inserts] == [replace(a, sql="") for a in alone]
 
 
 def test_stored_plan_is_json_with_its_format_version():

@@ -1,5 +1,9 @@
--- error: a statement set of 2 INSERTs, but a job runs one
+-- plan: INSERT 1 | SELECT s.k AS x, d.name AS y | INSERT 2 | SELECT s.k AS x, e.name AS y
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
+    'database-name' = 'shop', 'table-name' = 'd'
+);
+CREATE TABLE e (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
 );
@@ -10,5 +14,5 @@ CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
 CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
 EXECUTE STATEMENT SET BEGIN
 INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+INSERT INTO o SELECT s.k, e.name FROM s JOIN e FOR SYSTEM_TIME AS OF s.p ON s.k = e.id;
 END;
