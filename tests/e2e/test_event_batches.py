@@ -142,7 +142,7 @@ def assert_records_can_be_explained(job: RunningJob, topic: str) -> None:
     (rates,) = waited["dimensions"]
     assert rates["version"] == waited["pin"]["versions"]["rates"]
     assert [(each["rate"], each["since"]) for each in rates["rows"]] == [
-        (1, "2024-01-01 10:00:00.000")
+        (1, "2024-01-01 10:00:00.000000")
     ]
     assert found["waits"]["event_time"]["released_in_batch"] is None
     assert found["late"]["event_time"]["late"]["reason"] == "join"
