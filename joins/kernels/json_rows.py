@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from joins.kernels.casts import Checked, from_text, mask_of, time_from_text
+from joins.kernels.casts import Checked, Mask, from_text, mask_of, time_from_text
 from joins.kernels.json_lines import lines_of
 from joins.kernels.json_maps import has_map, with_entries
 from joins.kernels.json_screen import Screen
@@ -366,9 +367,24 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
         return Checked(source, ~mask_of(pc.fill_null(pc.is_finite(source), True)))
     if pa.types.is_nested(item.type) and not _is_read_as_is(item.type):
         return mapped(source, item.type, lambda at, child: _typed(child, _child(item, at)))
+    if pa.types.is_decimal(item.type):
+        return Checked(source, _too_large(source))
     if source.type.equals(item.type):
         return Checked(source, np.zeros(len(source), dtype=np.bool_))
     return from_text(source, item.type)
+
+
+def _too_large(numbers: pa.Array) -> Mask:
+    """Where a DECIMAL has more digits than its precision: the reader adds those of the scale."""
+    if not len(numbers):
+        return np.zeros(0, dtype=np.bool_)
+    extremes = pc.min_max(numbers).as_py()
+    kind = numbers.type
+    bound = Decimal(10) ** (kind.precision - kind.scale)
+    if all(value is None or abs(value) < bound for value in extremes.values()):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    found = (value is not None and abs(value) >= bound for value in numbers.to_pylist())
+    return np.fromiter(found, dtype=np.bool_, count=len(numbers))
 
 
 def _child(item: pa.Field, at: int) -> pa.Field:
@@ -383,7 +399,7 @@ def _child(item: pa.Field, at: int) -> pa.Field:
 
 def _is_read_as_is(kind: pa.DataType) -> bool:
     """Whether the reader gives these values, and nothing of them has to be looked at."""
-    if pa.types.is_map(kind) or pa.types.is_floating(kind):
+    if pa.types.is_map(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return False
     if pa.types.is_nested(kind):
         return all(_is_read_as_is(kind.field(at).type) for at in range(kind.num_fields))
@@ -406,6 +422,8 @@ def _kind(item: pa.Field) -> str:
         return "a time"
     if pa.types.is_floating(item.type):
         return "a finite number"
+    if pa.types.is_decimal(item.type):
+        return f"a DECIMAL({item.type.precision}, {item.type.scale})"
     if pa.types.is_binary(item.type):
         return "base64"
     if pa.types.is_date(item.type):

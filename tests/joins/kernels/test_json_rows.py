@@ -104,6 +104,11 @@ TYPED = {
         Decimal("90071992547409.93"),
     ),
     "decimal_from_text": (pa.decimal128(20, 2), b'"-0.10"', Decimal("-0.10")),
+    "decimal_of_as_many_digits_as_it_may_have": (
+        pa.decimal128(5, 2),
+        b"-999.99",
+        Decimal("-999.99"),
+    ),
     "decimal_with_exponent": (pa.decimal128(5, 2), b"1.5e1", Decimal("15.00")),
     "date": (pa.date32(), b'"2024-02-29"', date(2024, 2, 29)),
     "timestamp_as_in_sql": (
@@ -151,6 +156,9 @@ def test_types_are_read_exactly(kind, text, expected):
 UNFIT = {
     "decimal_with_too_many_decimals": (pa.decimal128(5, 2), b"1.234"),
     "decimal_with_too_many_digits": (pa.decimal128(5, 2), b"12345.6"),
+    "decimal_with_too_many_digits_before_the_point": (pa.decimal128(5, 2), b"1000"),
+    "decimal_of_text_with_too_many_digits": (pa.decimal128(5, 2), b'"-1000"'),
+    "decimal_of_an_exponent_with_too_many_digits": (pa.decimal128(5, 2), b"1e3"),
     "decimal_from_words": (pa.decimal128(5, 2), b'"x"'),
     "decimal_from_nan": (pa.decimal128(5, 2), b"NaN"),
     "decimal_with_a_huge_exponent": (pa.decimal128(5, 2), b'"1e999999999"'),
