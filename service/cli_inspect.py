@@ -115,11 +115,11 @@ def _show_replay(found: Mapping[str, Any]) -> None:
         facts.append(("versions", one_line(_compact(found["pin"].get("versions")), _LINE)))
     show(facts_table(facts))
     if found["differences"]:
-        rows = table("ROW", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
+        rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
         for row in found["differences"]:
             values = (one_line(_compact(row[name]), 500) for name in ("expected", "found"))
             place = (_text(row["partition"]), _text(row["offset"]))
-            rows.add_row(one_line(row["kind"]), *place, *values)
+            rows.add_row(one_line(row["kind"]), one_line(row["table"] or "-"), *place, *values)
         show(Text(""), rows)
 
 

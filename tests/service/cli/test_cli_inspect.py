@@ -44,6 +44,7 @@ def sluice(plane):
 
 COMMANDS = {
     "batch_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "NO"),
+    "table_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "output"),
     "batch_that_is_the_same": (["replay", "good", "--batch", "4"], 0, "yes"),
     "row": (["explain-row", "good", "clicks/0/7"], 0, "equal to version 2 of current"),
     "row_that_waited": (["explain-row", "good", "clicks/0/8"], 0, "2, watermark not known yet"),
