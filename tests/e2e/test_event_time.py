@@ -463,9 +463,18 @@ def test_a_record_waits_for_the_version_of_its_time_and_meets_the_newest_row_wit
         waiting = job.wait_for(lambda s: (s["event_time"] or {}).get("waiting_rows") == 2, "wait")
         assert "rates" in waiting["reason"]
         assert [row["id"] for row in consume_json(servers, out)] == [1, 3]
+        before = waiting["versions"]["users"]
+        run_sql(rig.mariadb, "UPDATE users SET name = 'anna'", schema=schema)
+        job.wait_for(
+            lambda s: all(
+                found["index_version"] > before
+                for found in s["dimensions"]
+                if found["name"] == "users"
+            ),
+            "the other table's change can be looked up",
+        )
         run_sql(
             rig.mariadb,
-            "UPDATE users SET name = 'anna'",
             "UPDATE rates SET rate = 120, updated_at = '2024-03-01 08:20:00' WHERE rate = 110",
             schema=schema,
         )
