@@ -5,6 +5,7 @@ listed: a process that sleeps stands for their runners, so that two cores are en
 """
 
 import shlex
+import signal
 import sys
 
 from service.config import Settings
@@ -31,6 +32,7 @@ def main() -> None:
         plane = ControlPlane(Settings.load(), runner_command=runner_command(sys.argv[1]))
         plane.open()
         plane.warm_up()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
     try:
         plane.run()
     finally:
