@@ -30,10 +30,6 @@ from service.secrets import SecretResolver
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     """`plan` with every secret reference replaced by its value; never stored, never shown."""
 
-    def kafka(options: KafkaOptions) -> KafkaOptions:
-        properties = tuple((k, secrets.resolve(v)) for k, v in options.properties)
-        return replace(options, properties=properties)
-
     def dimension(found: Dimension) -> Dimension:
         source = found.source
         if not isinstance(source, MysqlCdcSource):
@@ -41,19 +37,39 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         username, password = (secrets.resolve(v) for v in (source.username, source.password))
         return replace(found, source=replace(source, username=username, password=password))
 
-    def sink(found: Sink) -> Sink:
-        if not isinstance(found, KafkaSink):
-            return found
-        return replace(found, kafka=kafka(found.kafka))
-
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
-        probe = replace(probe, source=replace(probe.source, kafka=kafka(probe.source.kafka)))
-    more = tuple(replace(insert, sink=sink(insert.sink)) for insert in plan.more_inserts)
-    return replace(
-        plan, dimensions=dimensions, probe=probe, sink=sink(plan.sink), more_inserts=more
-    )
+        probe = replace(
+            probe, source=replace(probe.source, kafka=with_login(probe.source.kafka, secrets))
+        )
+    sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
+    more = (replace(i, sink=s) for i, s in zip(plan.more_inserts, others, strict=True))
+    return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=tuple(more))
+
+
+def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
+    """A cluster with its login resolved."""
+    return replace(kafka, properties=tuple((k, secrets.resolve(v)) for k, v in kafka.properties))
+
+
+def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
+    """A sink with its login resolved, if it has one."""
+    if isinstance(sink, KafkaSink):
+        return replace(sink, kafka=with_login(sink.kafka, secrets))
+    return sink
+
+
+def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
+    """Where the stream is; `topic` is that of a stream that Sluice generates itself.
+
+    Raises:
+        SourceError: as `internal_kafka`.
+    """
+    source = plan.probe.source
+    if isinstance(source, KafkaSource):
+        return source.kafka
+    return replace(internal_kafka(plan, settings), topic=topic)
 
 
 def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:

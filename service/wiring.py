@@ -67,9 +67,7 @@ from joins.plan import (
     DeltaTableSource,
     Dimension,
     JoinPlan,
-    KafkaOptions,
     KafkaSink,
-    KafkaSource,
     LookupStrategy,
     MysqlCdcSource,
     PrintSink,
@@ -97,6 +95,7 @@ from service.resolution import (
     index_directory,
     internal_kafka,
     output_path,
+    probe_kafka,
     resolve_backlog,
     resolve_end_offsets,
     resolve_secrets,
@@ -192,7 +191,7 @@ class _Assembly:
             checkpoint=self.checkpoint,
             spark=spark,
             changelog_kafka=self.kafka,
-            probe_kafka=self._probe_kafka(),
+            probe_kafka=probe_kafka(self.plan, self.settings, self.meta.probe_topic),
             dimensions=dimensions,
             inserts=Inserts(inserts),
             sources=sources,
@@ -445,12 +444,6 @@ class _Assembly:
         app_id = f"{self.app_id}:{dimension.name}"
         return DimensionTables(root / "changelog", root / "current", app_id)
 
-    def _probe_kafka(self) -> KafkaOptions:
-        source = self.plan.probe.source
-        if isinstance(source, KafkaSource):
-            return source.kafka
-        return replace(self.kafka, topic=self.meta.probe_topic)
-
     def _generator(self) -> Callable[[], None] | None:
         source = self.plan.probe.source
         if not isinstance(source, DatagenSource):
@@ -569,7 +562,7 @@ class _Assembly:
             dead_letters=self.layout.dead_letters,
             replays=self.checkpoint.directory / "replays",
             output=output_path(sink, self.settings) if isinstance(sink, DeltaSink) else None,
-            probe_kafka=self._probe_kafka(),
+            probe_kafka=probe_kafka(self.plan, self.settings, self.meta.probe_topic),
             sink=sink,
         )
 

@@ -91,6 +91,12 @@ class ClusterPool:
             one.cluster.close()
 
 
+def _keeps_nothing() -> ClusterPool:
+    pool = ClusterPool()
+    pool.close()
+    return pool
+
+
 class OpenClusters:
     """The clusters of one piece of work: each is connected to once, until the `with` block ends.
 
@@ -101,17 +107,14 @@ class OpenClusters:
     """
 
     def __init__(self, pool: ClusterPool | None = None) -> None:
-        self._pool = pool
+        self._pool = _keeps_nothing() if pool is None else pool
         self._clusters: dict[KafkaOptions, KafkaCluster] = {}
 
     def of(self, kafka: KafkaOptions) -> KafkaCluster:
         """The cluster of `kafka`; topics are not told apart, logins are."""
         whole = replace(kafka, topic="")
         if whole not in self._clusters:
-            if self._pool is None:
-                self._clusters[whole] = KafkaCluster(whole, keep_open=True)
-            else:
-                self._clusters[whole] = self._pool.take(whole)
+            self._clusters[whole] = self._pool.take(whole)
         return self._clusters[whole]
 
     def __enter__(self) -> Self:
@@ -124,7 +127,4 @@ class OpenClusters:
         _trace: TracebackType | None,
     ) -> None:
         for kafka, cluster in self._clusters.items():
-            if self._pool is None:
-                cluster.close()
-            else:
-                self._pool.give_back(kafka, cluster)
+            self._pool.give_back(kafka, cluster)

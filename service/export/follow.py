@@ -5,7 +5,6 @@ what happened while the exporter was down is told late instead of never; after a
 telling and keeping, the last transition is told twice.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Protocol
 
 import structlog
 
+from joins.checkpoint import write_atomically
 from service.client import Sluice
 from service.client.models import Transition
 from service.client.refusals import NotFoundError
@@ -59,13 +59,8 @@ class Cursor:
         self.value = sequence
         if self._path is None:
             return
-        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
         try:
-            with aside.open("w") as file:
-                file.write(f"{sequence}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(self._path)
+            write_atomically(self._path, f"{sequence}\n".encode())
         except OSError as exc:
             raise ExportError(
                 f'the cursor cannot be kept in "{self._path}": {exc.strerror}',
@@ -117,7 +112,8 @@ class Follower:
             How many transitions were told.
 
         Raises:
-            ExportError: the receiver cannot be reached.
+            ExportError: a transition can never be told, or what `look` tells cannot be now; a
+                receiver that is away is waited for with each transition.
             ControlPlaneError: the control plane cannot be reached.
         """
         told = 0

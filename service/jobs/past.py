@@ -11,14 +11,20 @@ from joins.explain_row import RowExplainer
 from joins.history import History, HistoryPlaces, PastEvent
 from joins.kernels.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.past_indexes import PastIndexes
-from joins.plan import DeltaSink, Dimension, JoinPlan, KafkaOptions, KafkaSink, KafkaSource, Sink
+from joins.plan import DeltaSink, Dimension, JoinPlan
 from joins.probe_task import IndexPlace
 from joins.replay import Replayer
 from service.config import Settings
 from service.event_places import event_places
 from service.jobs.layout import JobLayout
 from service.jobs.plan_codec import load
-from service.resolution import index_directory, internal_kafka, output_path
+from service.resolution import (
+    index_directory,
+    output_path,
+    probe_kafka,
+    sink_with_login,
+    with_login,
+)
 from service.secrets import SecretResolver
 
 
@@ -97,8 +103,8 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         dead_letters=layout.dead_letters,
         replays=layout.checkpoint / "replays",
         output=output_path(insert.sink, settings) if isinstance(insert.sink, DeltaSink) else None,
-        probe_kafka=_with_login(_probe_kafka(plan, settings, meta.probe_topic), secrets),
-        sink=_sink(insert.sink, secrets),
+        probe_kafka=with_login(probe_kafka(plan, settings, meta.probe_topic), secrets),
+        sink=sink_with_login(insert.sink, secrets),
         insert=number,
         has_own_table=has_own_table(plan, number, settings),
         event=_event(plan, layout, settings),
@@ -183,20 +189,3 @@ def _roles(
         )
         for j in insert.joins
     }
-
-
-def _probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
-    source = plan.probe.source
-    if isinstance(source, KafkaSource):
-        return source.kafka
-    return replace(internal_kafka(plan, settings), topic=topic)
-
-
-def _with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
-    return replace(kafka, properties=tuple((k, secrets.resolve(v)) for k, v in kafka.properties))
-
-
-def _sink(sink: Sink, secrets: SecretResolver) -> Sink:
-    if isinstance(sink, KafkaSink):
-        return replace(sink, kafka=_with_login(sink.kafka, secrets))
-    return sink
