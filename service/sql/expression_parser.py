@@ -6,8 +6,8 @@ from service.sql.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
 from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
-from service.sql.interval_literals import refuse_unit
 from service.sql.literal_parser import fraction, plain_literal, time_literal
+from service.sql.refused_forms import refuse_pattern, refuse_unit
 from service.sql.syntax import (
     AggregateNode,
     CaseNode,
@@ -93,6 +93,7 @@ class ExpressionParser:
             return self._operation(name, (left, self.parse(_SUM)), token.start)
         if cursor.accept_words("IS"):
             return self._is(left, token.start)
+        refuse_pattern(cursor)
         negated = cursor.at_words("NOT") and cursor.ahead(1).text.upper() in (
             "IN",
             "LIKE",

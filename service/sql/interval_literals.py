@@ -18,23 +18,6 @@ _BELOW = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _BEFORE = {"HOUR": " +", "MINUTE": ":", "SECOND": ":"}
 _FIELD, _SECONDS = r"(\d{1,12})", r"(\d{1,12}(?:\.\d{1,9})?)"
 
-_TO_UNIT = ("FLOOR", "CEIL", "CEILING")
-
-
-def refuse_unit(cursor: TokenCursor, word: str) -> None:
-    """See that no `TO unit` follows the argument of a function, as in Flink's FLOOR(x TO HOUR).
-
-    Raises:
-        SqlError: one does.
-    """
-    if word in _TO_UNIT and cursor.at_words("TO"):
-        raise cursor.script.error(
-            cursor.at,
-            f"{word}(x TO unit) is not supported",
-            hint="Write CAST(x AS DATE) for its day, DATE_FORMAT(x, 'yyyy-MM-dd HH:00') for its "
-            "hour as text; to count by it, use a TUMBLE window.",
-        )
-
 
 def at_interval(cursor: TokenCursor) -> bool:
     """Whether an INTERVAL literal comes next; a column may have this name too."""
