@@ -28,7 +28,9 @@ CursorFile = Annotated[
     ),
 ]
 Every = Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)]
-Once = Annotated[bool, typer.Option("--once", help="Tell what there is, and end.")]
+Once = Annotated[
+    bool, typer.Option("--once", help="Tell what there is, and end; waits for nobody.")
+]
 
 
 @app.command()
@@ -80,7 +82,7 @@ def _configure() -> None:
 def _follow(
     client: Sluice, exporter: Exporter, cursor: Path | None, every_s: float, *, once: bool
 ) -> None:
-    follower = Follower(client, exporter, Cursor(cursor), every_s=every_s)
+    follower = Follower(client, exporter, Cursor(cursor), every_s=None if once else every_s)
     if once:
         say(f"told of {follower.catch_up()} transitions")
         return

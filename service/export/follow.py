@@ -87,11 +87,12 @@ class Follower:
         client: of the control plane.
         exporter: that tells the other system.
         cursor: where it stands.
-        every_s: between two looks at the control plane.
+        every_s: between two looks at the control plane; None: who runs it comes again by itself,
+            so that a receiver that is away is an error and not waited for.
     """
 
     def __init__(
-        self, client: Sluice, exporter: Exporter, cursor: Cursor, *, every_s: float
+        self, client: Sluice, exporter: Exporter, cursor: Cursor, *, every_s: float | None
     ) -> None:
         self._client = client
         self._exporter = exporter
@@ -101,6 +102,7 @@ class Follower:
 
     def run(self) -> None:
         """Go on until the process is asked to end."""
+        assert self._every_s is not None, "it is known how long to wait"
         while True:
             self._patiently(self.catch_up)
             time.sleep(self._every_s)
@@ -112,8 +114,8 @@ class Follower:
             How many transitions were told.
 
         Raises:
-            ExportError: a transition can never be told, or what `look` tells cannot be now; a
-                receiver that is away is waited for with each transition.
+            ExportError: a transition can never be told, or what `look` tells cannot be now; with
+                `every_s` a receiver that is away is waited for with each transition.
             ControlPlaneError: the control plane cannot be reached.
         """
         told = 0
@@ -150,13 +152,14 @@ class Follower:
         return [transition for transition in found if transition.sequence < sequence]
 
     def _patiently(self, action: Callable[[], object]) -> None:
-        """Do it again until it works; what cannot work is raised."""
+        """Do it again until it works, if we wait at all; what cannot work is raised."""
         pause_s = 1.0
         while True:
             try:
                 action()
             except (ExportError, ControlPlaneError) as exc:
-                if not (exc.passing if isinstance(exc, ExportError) else is_passing(exc)):
+                passing = exc.passing if isinstance(exc, ExportError) else is_passing(exc)
+                if not passing or self._every_s is None:
                     raise
                 _log.warning("trying again", error=exc.message, hint=exc.hint, after_s=pause_s)
             else:

@@ -113,6 +113,16 @@ def test_a_receiver_that_is_away_is_told_later_and_in_order(lived, monkeypatch):
     assert patient.heard == prompt.heard
 
 
+def test_a_single_round_ends_when_the_receiver_is_away_and_the_next_one_goes_on(lived, tmp_path):
+    file, whole = tmp_path / "cursor", Listener()
+    Follower(lived, whole, Cursor(None), every_s=None).catch_up()
+    away = Listener(refusals=1)
+    with pytest.raises(ExportError, match="nobody there"):
+        Follower(lived, away, Cursor(file), every_s=None).catch_up()
+    Follower(lived, away, Cursor(file), every_s=None).catch_up()
+    assert away.heard == whole.heard
+
+
 def test_what_never_works_is_said(lived):
     listener = Listener(refusals=1, passing=False)
     with pytest.raises(ExportError, match="nobody there"):
