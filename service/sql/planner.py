@@ -113,6 +113,6 @@ def _job_statement(
             max(len(script.text.rstrip()) - 1, 0),
             "the script has no INSERT INTO",
             hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
-            "questions such as SHOW TABLES are for POST /v1/statements.",
+            "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements.",
         )
     return found, tuple(ignored)
