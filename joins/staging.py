@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from joins.errors import IndexDirectoryError, StoppingError
+from joins.errors import IndexDirectoryError, IndexLockedError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
@@ -21,7 +21,7 @@ REPORT_DDL = "report string"
 RECORDS_WORTH_A_TASK = 5_000
 ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
 _NO_ARROW_LIMIT = (1 << 31) - 1  # with this value Spark does not ask
-_NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
+_NO_ROOM = re.compile(r"Index(Directory|DiskFull|Locked)Error: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +159,10 @@ def collect_reports(frame: DataFrame) -> BatchReport:
 def no_room(error: Exception) -> IndexDirectoryError | None:
     """The error of a worker whose node cannot write its index; Spark passes it on as text."""
     told = _NO_ROOM.search(str(error))
-    return (
-        None if told is None else IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT)
-    )
+    if told is None:
+        return None
+    kind = IndexLockedError if told[1] == "Locked" else IndexDirectoryError
+    return kind(told[2], hint=kind.HINT)
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

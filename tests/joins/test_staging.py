@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.errors import IndexDirectoryError, StoppingError
+from joins.errors import IndexDirectoryError, IndexLockedError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
 from joins.kernels.room import Room
@@ -135,6 +135,13 @@ def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
     assert found is not None
     assert (found.message, found.hint) == (expected.message, IndexDirectoryError.HINT)
     assert no_room(RuntimeError("Job aborted: something else")) is None
+
+
+def test_a_node_whose_index_is_locked_is_found_in_what_spark_says():
+    told = 'Job aborted: joins.errors.IndexLockedError: process 7 on node "a"\n\tat org.apache'
+    found = no_room(RuntimeError(told))
+    assert isinstance(found, IndexLockedError)
+    assert (found.message, found.hint) == ('process 7 on node "a"', IndexLockedError.HINT)
 
 
 def _rows_of_batches(batches):
