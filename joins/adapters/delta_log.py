@@ -115,7 +115,7 @@ class Change:
 
     Attributes:
         added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root.
+        removed: paths of files of the newest version, relative to the root, as the log has them.
         counters: name → value that `counter` gives from this commit on.
     """
 
@@ -145,7 +145,8 @@ class _Commit:
         changed = self.data_change
         return [
             *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
-            *(RemoveAction(path, changed, now_ms, None, {}) for path in self.removed),
+            # The log has paths as URIs; delta-rs makes one of what it is given.
+            *(RemoveAction(unquote(p), changed, now_ms, None, {}) for p in self.removed),
         ]
 
     def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
@@ -415,7 +416,8 @@ class DeltaLog:
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
+            SinkError: the table does not let files be removed, or not without Spark's writer, or a
+                row of them was deleted by a deletion vector; nothing is removed.
         """
         with self._lock:
             table = self._fresh()
@@ -427,9 +429,27 @@ class DeltaLog:
             removed = sorted(added & set(_paths(table)))
             if not removed:
                 return None
+            if self._have_vectors(set(removed), range(version, int(table.version()) + 1)):
+                raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self._fence_id, epoch),)
             told = {"sluice.retracted": batch, "sluice.epoch": epoch}
-            return self._write(table, _Commit(fence, removed=removed, metadata=told))
+            try:
+                return self._write(table, _Commit(fence, removed=removed, metadata=told))
+            except SinkError as exc:
+                raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
+
+    def _have_vectors(self, paths: set[str], versions: range) -> bool:
+        """Whether one of the files has lost rows, which our way to remove it cannot say."""
+        entries = (self.commit_entry(version) for version in versions)
+        adds = (add for entry in entries for add in added_files(entry))
+        return any(add["path"] in paths and add.get("deletionVector") for add in adds)
+
+    def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
+        return SinkError(
+            f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
+            hint="Try again; if this stays, remove with Spark what is left of the rows that "
+            f"version {version} of the table has added, and then try again.",
+        )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
         """Give the table the files that it had at `version`; numbers of batches stay used.
@@ -535,9 +555,9 @@ class DeltaLog:
             if not commit.is_in(entry):
                 continue
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
-            removed = sorted(a["remove"]["path"] for a in entry if "remove" in a)
+            removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
-            if rows == expected and removed == sorted(commit.removed):
+            if rows == expected and removed == sorted(map(unquote, commit.removed)):
                 return version
             raise SinkError(
                 f'version {version} of delta table "{self.path}" adds {rows} rows and removes '
