@@ -60,9 +60,9 @@ FIXED = st.one_of(
 )
 
 
-def play(spec, steps, *, per_batch, start_ms=START):
+def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
     """The steps in both; with emission per batch each watermark ends a batch."""
-    kernels, operator = KernelWindows(spec), OperatorWindows(spec)
+    kernels, operator = KernelWindows(spec, on_fired=on_fired), OperatorWindows(spec)
     for number, (step, *arguments) in enumerate(steps):
         if step == "row":
             key, delta = arguments
@@ -88,7 +88,7 @@ def play(spec, steps, *, per_batch, start_ms=START):
 @settings(max_examples=40, deadline=None)
 @given(
     spec=FIXED,
-    steps=steps(["a", "b", None], 25, 30),
+    steps=st.one_of(steps(["a", "b", None], 25, 30), steps(["a", None], 8, 3)),  # mostly late
     per_batch=st.booleans(),
     buckets=st.integers(1, 3),
     start_ms=STARTS,
@@ -111,7 +111,7 @@ SESSIONS = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(
     spec=SESSIONS,
-    steps=steps(["a", "a", None], 10, 12),
+    steps=st.one_of(steps(["a", "a", None], 10, 12), steps(["a"], 8, 2)),
     per_batch=st.booleans(),
     buckets=st.integers(1, 2),
     start_ms=STARTS,
