@@ -8,8 +8,11 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
+from joins import first_fold as first_fold_module
 from joins.adapters.delta_log import DeltaLog
 from joins.build_side import read_changelog_state
+from joins.errors import SinkError
+from joins.first_fold import FirstFiles
 from joins.fold import Fold, folded_version
 from joins.fold_commits import newest_fold
 from joins.index_source import IndexSource
@@ -38,10 +41,14 @@ class Folded:
         self.changelog = Changelog(directory / "changelog")
         Fold.create(directory / "current", SCHEMA)
         self.current = DeltaLog(directory / "current", "app:current")
-        self.fold = Fold(spark, self.changelog.log, self.current, ("id",))
+        self.fold = Fold(spark, self.changelog.log, self.current, ("id",), 1)
 
     def commit(self, *rows):
         return self.changelog.commit(*rows)
+
+    def other(self, epoch=1):
+        """The fold of another runner."""
+        return Fold(self.fold._spark, self.changelog.log, self.current, ("id",), epoch)
 
     def run(self, version=None):
         at = self.changelog.log.version() if version is None else version
@@ -84,9 +91,8 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.run() == folded.run(first) == second
     assert folded.current.version() == before
     again = folded.commit(record("c", 2, 20, 8))
-    restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
     state = read_changelog_state(folded.changelog.log, again)
-    assert restarted.run(again, state) == again
+    assert folded.other().run(again, state) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
 
 
@@ -246,7 +252,18 @@ def newest(rows):
     return {id_: row["name"] for id_, row in found.items() if row["_op"] != "d"}
 
 
-def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded):
+@pytest.fixture(params=["here", "aside", "spark"])
+def first_fold(request, monkeypatch):
+    """Who makes the first fold, whatever its size."""
+    if request.param == "aside":
+        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+    if request.param == "spark":
+        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+        monkeypatch.setattr(first_fold_module, "MAX_ROWS", 0)
+    return request.param
+
+
+def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, first_fold):
     choose = random.Random(326)
     rows = [record("r", id_, 5, id_, row=-1) for id_ in range(40)] + [watermark(40)]
     folded.commit(*rows)
@@ -265,3 +282,37 @@ def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded):
             rows += changes
         folded.run()
         assert folded.rows() == newest(rows)
+    operations = DeltaTable(str(folded.current.path)).history()
+    merges = sum(one["operation"] == "MERGE" for one in operations)
+    assert merges == (3 if first_fold == "spark" else 2)
+    assert list(folded.current.path.glob("*.parquet"))
+
+
+def test_the_first_fold_of_two_runners_is_made_once(folded):
+    folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    late = folded.other(epoch=1)
+    state = read_changelog_state(folded.changelog.log, 1)
+    again = folded.commit(record("u", 1, 9, 2))
+    fold = folded.other(epoch=2)
+
+    def meanwhile(_):
+        late.run(1, state)
+        return written(_)
+
+    written = FirstFiles.write_aside
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FirstFiles, "write_aside", lambda files: (patch.undo(), meanwhile(files))[1])
+        with pytest.raises(SinkError, match="already"):
+            fold.run(again, read_changelog_state(folded.changelog.log, again))
+    assert fold.run(again, read_changelog_state(folded.changelog.log, again)) == again
+    assert folded.rows() == {1: "u9"}
+
+
+def test_spark_folds_when_the_process_fails(folded, monkeypatch):
+    monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+    monkeypatch.setattr(first_fold_module.sys, "executable", "/bin/false")
+    folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    with capture_logs() as logs:
+        assert folded.run() == 1
+    assert folded.rows() == {1: "r5"}
+    assert [(one["log_level"], one["status"]) for one in logs] == [("warning", 1)]
