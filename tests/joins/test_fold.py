@@ -1,6 +1,9 @@
 """`current` after each fold, on real Spark and Delta, against a fold record by record."""
 
 import random
+import threading
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +31,7 @@ from joins.maintenance import (
 from joins.plan import Field
 from joins.types import SqlType, TypeName
 from tests.support.changelog import SCHEMA, Changelog, record, watermark
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.integration
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
@@ -316,3 +320,100 @@ def test_spark_folds_when_the_process_fails(folded, monkeypatch):
         assert folded.run() == 1
     assert folded.rows() == {1: "r5"}
     assert [(one["log_level"], one["status"]) for one in logs] == [("warning", 1)]
+
+
+# A runner that does not know yet that another one has taken over
+# ------------------------------------------------------------------------------------------------
+
+
+class _Interrupted(Fold):
+    """A fold of a stale runner: `meanwhile` is done between its reading and its merge."""
+
+    def __init__(self, of, meanwhile):
+        super().__init__(of.fold._spark, of.changelog.log, of.current, ("id",), 1)
+        self._meanwhile = meanwhile
+
+    def _newest(self, files, marks):
+        self._meanwhile()
+        return super()._newest(files, marks)
+
+
+class _Halted(Fold):
+    """A fold of a stale runner: its merge has begun and waits in a task until it may go on."""
+
+    def __init__(self, of, directory):
+        super().__init__(of.fold._spark, of.changelog.log, of.current, ("id",), 1)
+        self._reached, self.go_on = str(directory / "reached"), directory / "go_on"
+
+    def _newest(self, files, marks):
+        found = super()._newest(files, marks)
+        reached, go_on = self._reached, str(self.go_on)
+
+        def wait(batches):
+            Path(reached).touch()
+            while not Path(go_on).exists():
+                time.sleep(0.01)
+            yield from batches
+
+        return found.mapInArrow(wait, found.schema)
+
+    def begins(self):
+        wait_until(Path(self._reached).exists, what="the merge has begun", deadline_s=60)
+
+
+@pytest.fixture
+def taken_over(folded):
+    """Folded once; behind that row 2 is changed, row 3 comes, and later both are deleted.
+
+    Also the version up to which the stale runner knows the changelog, and its state there.
+    """
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    folded.run()
+    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
+    state = read_changelog_state(folded.changelog.log, known)
+    folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+    return folded, known, state
+
+
+def test_a_stale_fold_that_merges_behind_the_newer_one_changes_nothing(taken_over):
+    folded, known, state = taken_over
+    stale = _Interrupted(folded, folded.run)
+    stale.run(known, state)
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == folded.changelog.log.version()
+
+
+def test_a_stale_fold_that_merges_beside_the_newer_one_fails(taken_over, tmp_path):
+    folded, known, state = taken_over
+    stale = _Halted(folded, tmp_path)
+    failed = []
+
+    def run():
+        try:
+            stale.run(known, state)
+        except Exception as error:
+            failed.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        stale.begins()
+        folded.run()
+    finally:
+        stale.go_on.touch()
+        thread.join()
+    assert len(failed) == 1
+    assert "Concurrent" in failed[0]
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == folded.changelog.log.version()
+
+
+def test_a_newer_fold_that_a_stale_one_overtakes_is_repeated_and_right(taken_over):
+    folded, known, state = taken_over
+    stale = Fold(folded.fold._spark.newSession(), folded.changelog.log, folded.current, ("id",), 1)
+    newer = _Interrupted(folded, lambda: stale.run(known, state))
+    at = folded.changelog.log.version()
+    newer.run(at, read_changelog_state(folded.changelog.log, at))
+    folded.run()
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == at
