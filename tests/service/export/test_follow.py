@@ -48,6 +48,45 @@ def test_a_run_lasts_from_a_start_to_the_end_that_follows():
     assert len({s.run.id for s in steps}) == 3
 
 
+BEFORE_ITS_START = {
+    # states, then for each: begins, begun
+    "paused_before_it": (
+        ["CREATED", "PAUSED", "STARTING", "JOINING"],
+        [(False, False), (False, False), (True, True), (False, True)],
+    ),
+    "stopped_before_it": (
+        ["CREATED", "STOPPED", "STARTING", "STOPPED", "STARTING"],
+        [(False, False), (False, False), (True, True), (False, True), (True, True)],
+    ),
+    "paused_and_stopped_before_it": (
+        ["CREATED", "PAUSED", "STOPPED"],
+        [(False, False), (False, False), (False, False)],
+    ),
+    "paused_later": (
+        ["CREATED", "STARTING", "PAUSED", "STARTING"],
+        [(False, False), (True, True), (False, True), (False, True)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("states", "expected"), BEFORE_ITS_START.values(), ids=BEFORE_ITS_START)
+def test_a_run_begins_with_its_first_start_whatever_was_before_it(states, expected):
+    counter = RunCounter()
+    steps = [counter.take(JOB, t) for t in transitions(states)]
+    assert [(step.begins, step.begun) for step in steps] == expected
+
+
+def test_of_a_job_whose_past_is_gone_the_run_is_taken_to_have_begun():
+    (*_, last) = transitions(["CREATED", "STARTING", "JOINING", "STOPPED"])
+    assert RunCounter().take(JOB, last).begun
+
+
+def test_a_transition_that_is_taken_again_is_the_same_step():
+    counter = RunCounter()
+    for transition in transitions([state for state, *_ in LIFE]):
+        assert counter.take(JOB, transition) == counter.take(JOB, transition)
+
+
 def test_a_run_has_the_same_id_for_whoever_comes_later():
     life = transitions([state for state, *_ in LIFE])
     whole, later = RunCounter(), RunCounter()
