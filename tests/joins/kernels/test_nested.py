@@ -4,6 +4,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -12,14 +13,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.delta_source import captured_columns
 from joins.expressions import Call, Case, Cast, Column, Constant
 from joins.kernels.canonical import row_texts
+from joins.kernels.envelope import BinlogPosition, decode, encode_snapshot
 from joins.kernels.evaluate import Scope, evaluate_rows
 from joins.kernels.exact_json import json_values
 from joins.kernels.json_encode import encode_objects
 from joins.kernels.json_rows import parse
 from joins.kernels.nested import missing_parts
 from joins.kernels.render import render_rows
+from joins.kernels.row_changes import row_changes
+from joins.kernels.wire import to_wire
+from joins.plan import Field
 from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
@@ -167,7 +173,7 @@ def documents(kind):
     elif kind.name is TypeName.MAP:
         fits = st.dictionaries(SCALARS[STRING], documents(kind.members[1].type), max_size=3)
     else:
-        fits = SCALARS[kind]
+        fits = SCALARS[TIMESTAMP if kind.name is TypeName.TIMESTAMP else kind]
     return st.integers(0, 19).flatmap(
         lambda chance: STRANGE if chance == 0 else st.none() if chance == 1 else fits
     )
@@ -259,6 +265,46 @@ def test_what_is_written_as_json_is_read_back_the_same(data):
         assert again.bad == ()
         assert again.batch.to_pylist() == part.to_pylist()
         assert row_texts(part).to_pylist() == written.to_pylist()
+
+
+def exact(kind):
+    """The type with all digits of a microsecond."""
+    members = tuple(replace(part, type=exact(part.type)) for part in kind.members)
+    return replace(kind, precision=6 if kind == TIMESTAMP else kind.precision, members=members)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
+    kind = exact(data.draw(KINDS.filter(lambda found: found.is_nested)))
+    texts = data.draw(st.lists(documents(kind).map(text_of), min_size=1, max_size=6))
+    found = parse(values(texts), pa.schema([("v", arrow_type(kind))])).batch.column("v")
+    sent = pa.record_batch(
+        [pa.array(range(len(found)), pa.int64()), to_wire(found, kind)], ["id", "v"]
+    )
+    columns = captured_columns((Field("id", BIGINT), Field("v", kind)))
+    for first in (0, 1):
+        place = BinlogPosition(0, 1, 0)
+        records = encode_snapshot(sent.slice(first), ("id",), place, generation=1, partitions=1)
+        offsets = pa.array(range(records.num_rows))
+        read = decode(records.append_column("offset", offsets), columns, topic="t").batch
+        assert read.column("v").type == arrow_type(kind)
+        assert read.column("v").to_pylist() == found.slice(first).to_pylist()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_nested_value_is_a_change_where_it_is_another_one(data):
+    kind = data.draw(KINDS.filter(lambda found: found.is_nested))
+    texts = data.draw(st.lists(documents(kind).map(text_of), min_size=2, max_size=6))
+    found = parse(values(texts), pa.schema([("v", arrow_type(kind))])).batch.column("v")
+    before, after = (
+        pa.record_batch([pa.array(range(len(side)), pa.int64()), to_wire(side, kind)], ["id", "v"])
+        for side in (found, found[::-1])
+    )
+    shown = [json.dumps(value) for value in json_values(found)]  # 0.0 is not -0.0
+    changed = [at for at, value in enumerate(shown) if value != shown[-1 - at]]
+    assert row_changes(before, after, ("id",)).column("after").to_pylist() == changed
 
 
 ITEMS = array_type(row_type(Member("sku", STRING), Member("n", INT)))
