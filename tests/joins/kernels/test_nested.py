@@ -342,6 +342,10 @@ def number(value):
     return Constant(str(value), INT)
 
 
+COUNTS = map_type(INT)
+KEY_OR_C = Call("COALESCE", (column("key"), Constant("c", STRING)), STRING)
+WORDS = Call("MAP_KEYS", (column("tags"),), array_type(STRING))
+VALUES = Call("MAP_VALUES", (column("tags"),), array_type(STRING))
 ACCESS = {
     "field": (field(column("payload"), "id"), [1, None, None, 3]),
     "element": (element(field(column("payload"), "a"), number(2)), [8, None, None, None]),
@@ -386,6 +390,48 @@ ACCESS = {
         Call("ARRAY", (number(1), number(2)), array_type(INT)),
         [[1, 2]] * 4,
     ),
+    "map_made": (
+        Call(
+            "MAP", (Constant("x", STRING), column("at"), Constant("y", STRING), number(7)), COUNTS
+        ),
+        [[("x", at), ("y", 7)] for at in DATA["at"]],
+    ),
+    "of_equal_keys_of_a_map_the_last_one_counts": (
+        Call("MAP", (KEY_OR_C, column("at"), Constant("a", STRING), number(7)), COUNTS),
+        [[("a", 7)], [("a", 7)], [("c", None), ("a", 7)], [("b", 1), ("a", 7)]],
+    ),
+    "map_made_of_constants": (
+        Call("MAP", (Constant("x", STRING), number(1), Constant("x", STRING), number(2)), COUNTS),
+        [[("x", 2)]] * 4,
+    ),
+    "map_keys": (
+        Call("MAP_KEYS", (column("tags"),), array_type(STRING)),
+        [["a", "b"], None, [], ["b"]],
+    ),
+    "map_values": (
+        Call("MAP_VALUES", (column("tags"),), array_type(STRING)),
+        [["1", None], None, [], ["2"]],
+    ),
+    "contains": (
+        Call("ARRAY_CONTAINS", (field(column("payload"), "a"), number(8)), BOOLEAN),
+        [True, None, False, None],
+    ),
+    "contains_a_column": (
+        Call("ARRAY_CONTAINS", (WORDS, column("key")), BOOLEAN),
+        [True, None, False, True],
+    ),
+    "contains_null": (
+        Call("ARRAY_CONTAINS", (VALUES, Constant(None, STRING)), BOOLEAN),
+        [True, None, False, False],
+    ),
+    "joined": (
+        Call("ARRAY_JOIN", (VALUES, Constant(",", STRING)), STRING),
+        ["1", None, "", "2"],
+    ),
+    "joined_with_a_text_for_null": (
+        Call("ARRAY_JOIN", (VALUES, column("key"), Constant("?", STRING)), STRING),
+        ["1a?", None, None, "2"],
+    ),
     "of_a_null": (field(Constant(None, row_type(Member("x", INT))), "x"), [None] * 4),
 }
 
@@ -402,6 +448,14 @@ def test_parts_are_taken_out(expression, expected, first):
     assert answer.errors == {}
     assert answer.values.type == arrow_type(expression.type)
     assert answer.values.to_pylist() == expected[first:]
+
+
+def test_a_record_fails_where_a_key_of_a_map_is_null():
+    made = Call("MAP", (column("key"), number(1)), COUNTS)
+    keys = pa.array(DATA["key"], pa.string())
+    answer = evaluate_rows(made, Scope(lambda _: keys, 4, 0))
+    assert answer.errors == {2: '"MAP": a key is NULL'}
+    assert answer.values.to_pylist() == [[("a", 1)], [("a", 1)], None, [("b", 1)]]
 
 
 def test_a_cast_goes_to_the_same_places_and_names_the_row_that_fails():
