@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from joins import first_fold as first_fold_module
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_source import captured_columns
 from joins.build_side import read_changelog_state
 from joins.errors import SinkError
 from joins.first_fold import FirstFiles
@@ -20,6 +21,7 @@ from joins.fold import Fold, folded_version
 from joins.fold_commits import newest_fold
 from joins.index_source import IndexSource
 from joins.kernels.changes import Progress
+from joins.kernels.envelope import changelog_schema
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.maintenance import (
     ChangelogMaintenance,
@@ -29,12 +31,14 @@ from joins.maintenance import (
     UpkeepSettings,
 )
 from joins.plan import Field
-from joins.types import SqlType, TypeName
-from tests.support.changelog import SCHEMA, Changelog, record, watermark
+from joins.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.integration
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+STRING = SqlType(TypeName.STRING)
+PRICES = map_type(row_type(Member("n", SqlType(TypeName.INT))))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, 1)
 
 
@@ -138,6 +142,46 @@ def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
     found, rows = index.lookup([pa.array([1, 2, 3])])
     taken = index.take(rows, ["name"]).column(0).to_pylist()
     assert (found.tolist(), taken) == ([0, 2], ["u11", "c12"])
+
+
+def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
+    fields = (
+        *FIELDS,
+        Field("v", row_type(Member("tags", array_type(STRING)), Member("m", PRICES))),
+    )
+    schema = changelog_schema(captured_columns(fields))
+    create_table(tmp_path / "changelog", schema)
+    changelog = DeltaLog(tmp_path / "changelog", "app")
+    Fold.create(tmp_path / "current", schema)
+    current = DeltaLog(tmp_path / "current", "app:current")
+    value = {"tags": ["a", None], "m": [("EUR", {"n": 1}), ("USD", None)]}
+    other = {"tags": [], "m": None}
+
+    def commit(*rows):
+        number = changelog.version()
+        batch = pa.RecordBatch.from_pylist([{"v": None, **row} for row in rows], schema=schema)
+        return changelog.commit(number, 1, [stage(changelog.path, batch, number=number)], {})
+
+    commit(
+        *({**record("r", at, 5, at, row=-1), "v": value} for at in (1, 2, 3)),
+        record("r", 4, 5, 4, row=-1),
+        watermark(5),
+    )
+    fold = Fold(spark, changelog, current, ("id",))
+    fold.run(1, read_changelog_state(changelog, 1))
+    last = commit({**record("u", 1, 9, 6), "v": other}, record("u", 2, 9, 7), record("d", 3, 9, 8))
+    fold.run(last, read_changelog_state(changelog, last))
+    with capture_logs() as logs:
+        spec = IndexSpec(("id",), ("id",), fields, 1)
+        IndexSource(changelog, current).make(tmp_path / "index", last, spec)
+    assert [log["made_from"] for log in logs] == ["fold"]
+    index = DimensionIndex.attach(tmp_path / "index", last, spec)
+    found, rows = index.lookup([pa.array([1, 2, 3, 4])])
+    taken = index.take(rows, ["v"]).column(0).to_pylist()
+    assert (found.tolist(), taken) == ([0, 1, 3], [other, None, None])
+    before = DeltaTable(str(current.path), version=current.version() - 1)
+    kept = [row for uri in before.file_uris() for row in pq.read_table(uri).to_pylist()]
+    assert {row["id"]: row["v"] for row in kept} == {1: value, 2: value, 3: value, 4: None}
 
 
 def test_instants_that_spark_has_written_are_read_back_whatever_the_year(spark, tmp_path):
