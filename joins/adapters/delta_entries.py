@@ -118,12 +118,12 @@ class LogEntries:
         return sorted(int(match.group(1)) for match in found if match)
 
     def last_checkpoint(self) -> int:
-        """The version of the newest checkpoint as `_last_checkpoint` tells it; 0 for none."""
+        """The version of the newest checkpoint as `_last_checkpoint` tells it; -1 for none."""
         try:
             told = json.loads((self._log / "_last_checkpoint").read_bytes())
             return int(told["version"])
         except (OSError, ValueError, TypeError, KeyError):
-            return 0
+            return -1
 
     def remove_before(self, version: int) -> int:
         """Remove what the log has of versions before `version`, which must have a checkpoint.

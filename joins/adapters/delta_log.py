@@ -444,6 +444,7 @@ class DeltaLog(TableVersions):
         except CommitFailedError as exc:
             raise self._conflict(commit, str(exc)) from exc
         except DeltaError as exc:
+            self._check_epoch(self._reload(), commit.epoch)  # a newer runner has shortened the log
             raise SinkError(
                 f'commit to delta table "{self.path}" failed: {exc}',
                 hint="Check space and permissions of the table's directory.",
