@@ -167,7 +167,7 @@ def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
         record("r", 4, 5, 4, row=-1),
         watermark(5),
     )
-    fold = Fold(spark, changelog, current, ("id",))
+    fold = Fold(spark, changelog, current, ("id",), 1)
     fold.run(1, read_changelog_state(changelog, 1))
     last = commit({**record("u", 1, 9, 6), "v": other}, record("u", 2, 9, 7), record("d", 3, 9, 8))
     fold.run(last, read_changelog_state(changelog, last))

@@ -113,7 +113,8 @@ def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
     header, row = screen.getvalue().splitlines()
     assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
     assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
-    assert row.endswith("…") and len(row) == width
+    assert row.endswith("…")
+    assert len(row) == width
 
 
 STATES = {
