@@ -47,6 +47,7 @@ from joins.kernels.probe_spec import (
     ProbeKernelSpec,
     SetMember,
     index_spec,
+    insert_told,
     kernel_spec,
 )
 from joins.kernels.rowtime import millis
@@ -63,6 +64,7 @@ __all__ = [
     "ProbeKernelSpec",
     "SetMember",
     "index_spec",
+    "insert_told",
     "join_arrivals",
     "join_batch",
     "joins_before",
