@@ -297,6 +297,7 @@ def test_slow_and_oversized_requests_end(tmp_path):
         assert broken.startswith(b"HTTP/1.1 400 ")
         for answer in (large, broken):
             assert json.loads(answer.partition(b"\r\n\r\n")[2])["hint"].endswith(".")
+            assert b"x-content-type-options: nosniff" in answer
 
 
 # The audit log
