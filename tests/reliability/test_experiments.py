@@ -1,12 +1,13 @@
 """Every experiment at small scale, on the session's broker and database."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.reliability import event_time
+from tests.reliability import event_runs, event_switch, event_time
 from tests.reliability.__main__ import NAMES, find
 from tests.reliability.crash_points import (
     ACTIONS,
@@ -47,21 +48,35 @@ def test_every_combination_is_run_or_has_a_reason() -> None:
 
 
 def test_each_job_with_event_time_meets_every_point_in_three_ways_and_is_killed_at_random() -> None:
-    lines = event_time.listing()
-    jobs = f"{event_time.JOIN}, {event_time.WINDOWS}, {event_time.BOTH}"
-    assert all(f": {jobs}: " in line for line in lines)
-    faults = [fault for line in lines for fault in line.rpartition(": ")[2].split()]
-    for point in event_time.POINTS:
+    jobs = f": {event_time.JOIN}, {event_time.WINDOWS}, {event_time.BOTH}: "
+    lines = [line for line in event_time.listing() if jobs in line]
+    for point in event_runs.POINTS:
         for action in ("kill", "raise"):
-            met = [fault for fault in faults if fault.startswith(f"{point}={action}#")]
-            assert len(met) == 3, (point, action)
+            assert len(faults_of(lines, f"{point}={action}")) == 3, (point, action)
     assert lines[-1].endswith(": random kills")
     assert [line.partition(":")[0] for line in lines[:3]] == ["kill-1", "raise-1", "enospc-1"]
+
+
+@pytest.mark.parametrize("job", [event_switch.SWITCH, event_switch.AHEAD])
+def test_a_stream_meets_every_point_in_the_batch_that_switches_and_in_the_next_one(
+    job: str,
+) -> None:
+    lines = [line for line in event_time.listing() if f": {job}: " in line]
+    for point in event_runs.POINTS:
+        for action in ("kill", "raise"):
+            first, second = (int(at) for at in faults_of(lines, f"{point}={action}"))
+            assert second == first + 1, (point, action)
+
+
+def faults_of(lines: Sequence[str], fault: str) -> list[str]:
+    """The batches in which the runs of `lines` meet `fault`."""
+    told = [each for line in lines for each in line.rpartition(": ")[2].split()]
+    return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
 
 
 def test_a_run_that_there_is_not_is_refused_with_those_that_there_are(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
 ) -> None:
     lab = Lab(tmp_path, kafka, mariadb, options={"only": "kill-9"})
-    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits'):
+    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits, switch'):
         event_time.run(lab)
