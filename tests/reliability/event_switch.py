@@ -97,8 +97,8 @@ def switches(one: Run) -> bool:
 def small_run() -> Run:
     """Before the pin of the batch that switches, before its commits, among them and behind them."""
     seam = _SMALL.seam
-    faults = [f"{point}=kill#{seam}" for point in ("C2", "C6", "C13")]
-    return Run("switch", (SWITCH,), (*faults, f"C8=raise#{seam}", f"C2=raise#{seam + 1}"))
+    faults = [f"{fault}#{seam}" for fault in ("C2=kill", "C6=kill", "C13=raise", "C8=kill")]
+    return Run("switch", (SWITCH,), (*faults, f"C2=raise#{seam + 1}"))
 
 
 def full_runs(kills: int) -> list[Run]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -58,6 +58,7 @@ _EVERY_POINT = (
     *("C2=raise", "C3=raise", "C4=raise", "C5=kill", "C6=kill"),
     *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
+_SLOWEST_FIRST = (BOTH, JOIN, WINDOWS)
 _AROUND_COMMITS = ("C6=raise", "C13=kill", "C8=raise")
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
 _WINDOW_MS, _LATENESS_MS = 10_000, 5_000
@@ -101,15 +102,12 @@ class World:
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """All runs, or that of `--only`, and the verdicts.
+    """All runs, or what `--only` names, and the verdicts.
 
     Raises:
         ValueError: no run has the name that `--only` gives.
     """
-    only, planned = lab.options.get("only"), _runs(lab)
-    chosen = [one for one in planned if only in (None, one.name)]
-    if not chosen:
-        raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
+    chosen = chosen_runs(_runs(lab), lab.options.get("only"))
     done = in_lanes(lab.size(len(chosen), 1), partial(_done, lab), chosen)
     outcomes = [outcome for found in done for outcome in found]
     return result(
@@ -121,6 +119,24 @@ def run(lab: Lab) -> dict[str, Any]:
         runs={o.name: o.seconds for o in outcomes},
         waited=sum(o.waited for o in outcomes),
     )
+
+
+def chosen_runs(planned: Sequence[Run], only: str | None) -> list[Run]:
+    """All of them; or one by its name, or with one of its jobs, as `kill-1 windows`.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    alone = [replace(one, jobs=(job,)) for one in planned for job in one.jobs]
+    named = [*((one.name, one) for one in planned), *((_job_of(one), one) for one in alone)]
+    chosen = list(planned) if only is None else [one for name, one in named if name == only]
+    if not chosen:
+        raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
+    return chosen
+
+
+def _job_of(one: Run) -> str:
+    return f"{one.name} {one.jobs[0]}"
 
 
 def listing() -> list[str]:
@@ -192,7 +208,7 @@ def _one_run(lab: Lab, one: Run) -> list[Outcome]:
         with ExitStack() as stack:
             for job in jobs:
                 stack.enter_context(job.running())
-            slowest = jobs[one.jobs.index(BOTH if BOTH in one.jobs else JOIN)]
+            slowest = next(jobs[one.jobs.index(n)] for n in _SLOWEST_FIRST if n in one.jobs)
             slowest.wait_open()
             with ThreadPoolExecutor(1) as aside:
                 storm = aside.submit(_kill_at_random, lab, jobs, one.kills)

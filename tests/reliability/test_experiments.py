@@ -1,6 +1,7 @@
 """Every experiment at small scale, on the session's broker and database."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.reliability.crash_points import (
     full_runs,
     listing,
 )
+from tests.reliability.event_runs import Run
 from tests.reliability.experiment import Lab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -72,6 +74,14 @@ def faults_of(lines: Sequence[str], fault: str) -> list[str]:
     """The batches in which the runs of `lines` meet `fault`."""
     told = [each for line in lines for each in line.rpartition(": ")[2].split()]
     return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
+
+
+def test_a_run_is_chosen_by_its_name_or_with_one_of_its_jobs() -> None:
+    planned = [Run("kill-1", ("as-of", "windows"), ("C2=kill#0",)), Run("storm", ("as-of",), (), 3)]
+    chosen = partial(event_time.chosen_runs, planned)
+    assert chosen(None) == planned
+    assert chosen("storm") == planned[1:]
+    assert chosen("kill-1 windows") == [Run("kill-1", ("windows",), ("C2=kill#0",))]
 
 
 def test_a_run_that_there_is_not_is_refused_with_those_that_there_are(
