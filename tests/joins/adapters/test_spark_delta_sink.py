@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from joins.adapters.delta_features import Appends
 from joins.adapters.delta_log import DeltaLog, create_table, spark_version
 from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
+from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.adapters.spark_delta_sink import (
     DeltaOutputLetterWriter,
     DeltaOutputWriter,
@@ -232,6 +233,42 @@ def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     now = commits.rows_now({"_batch": 0, "_partition": 0}, output.schema)
     assert sorted(now["user_id"].to_pylist()) == [2, 3]
     assert sum(part.num_rows for part in commits.rows_added(commit)) == 3
+
+
+# Entries of our own
+# ----------------------------------------------------------------------------------------------
+
+
+def test_spark_reads_and_continues_a_log_with_entries_of_our_own(user, output):
+    """Appends of ours, checkpoints of both, and Spark's own changes take turns in one log."""
+    properties = "'delta.checkpointInterval' = '3', 'delta.enableChangeDataFeed' = 'true'"
+    user.sql(
+        f"CREATE TABLE delta.`{output.path}` ({COLUMNS}) USING delta TBLPROPERTIES ({properties})"
+    )
+    log = output.log()
+    assert not log.choice().is_spark
+    log.commit_epoch(2)
+    output.run(DeltaSinkWriter(log), at(0))
+    assert set(output.pairs(user)) == PAIRS
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE user_id = 1")
+    output.run(DeltaSinkWriter(log), at(1))
+    user.sql(f"INSERT INTO delta.`{output.path}` SELECT * FROM delta.`{output.path}`")
+    output.run(DeltaSinkWriter(log), at(2))
+    kept = [pair for pair in PAIRS if pair[0] != 1]
+    assert sorted(output.pairs(user), key=str) == sorted(
+        [*kept, *PAIRS, *kept, *PAIRS, *PAIRS], key=str
+    )
+    history = user.sql(f"DESCRIBE HISTORY delta.`{output.path}`").collect()
+    ours = [row.version for row in history if row.engineInfo == "Sluice"]
+    assert (ours, all(row.isBlindAppend for row in history if row.version in ours)) == (
+        [6, 4, 2, 1],
+        True,
+    )
+    assert 2 in log.checkpoints()
+    feed = user.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    kinds = [row._change_type for row in feed.load(str(output.path)).collect()]
+    assert (kinds.count("insert"), kinds.count("delete")) == (3 * 3 + 5, 1)
+    assert DeltaLog(output.path, APP).last_batch() == 2
 
 
 # Fencing
