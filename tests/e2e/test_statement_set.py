@@ -134,7 +134,9 @@ def assert_letters_get_the_rows_that_are_missing(
     assert sent == [{"item_id": n, "size": n, "name": "user 1"} for n in (UNPARSED, NO_NUMBER)]
     shown = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
     assert [(s["replayed_by"], s["replayed_inserts"]) for s in shown] == [(2, [1, 2, 3]), (2, [2])]
-    for sink in ("1", "sized", "3"):
+    place = f"/v1/jobs/{job.id}/rows/{shown[0]['topic']}/0/{UNPARSED}"
+    for sink, number in (("1", 1), ("sized", 2), ("3", 1)):
+        assert rig.get(f"{place}?sink={sink}")["reason"].endswith(f"; replay {number} joined it")
         again = f"/v1/jobs/{job.id}/batches/{shown[0]['batch']}:replay?sink={sink}"
         assert rig.client.post(again).json()["identical"], "rows of letters came later"
 
