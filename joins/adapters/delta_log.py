@@ -117,11 +117,13 @@ class Change:
         added: complete files below the table's root.
         removed: paths of files of the newest version, relative to the root.
         counters: name → value that `counter` gives from this commit on.
+        is_first: no batch may have been committed before.
     """
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +354,8 @@ class DeltaLog:
 
         Raises:
             FencedError: as `commit`.
-            SinkError: a file to remove is not in the newest version, or as `commit`.
+            SinkError: a file to remove is not in the newest version, another batch is there before
+                the first one, or as `commit`.
         """
         with self._lock:
             table = self._fresh()
@@ -360,6 +363,11 @@ class DeltaLog:
             last = self._last(table)
             if last is not None and last >= batch:
                 return int(table.version())
+            if change.is_first and last is not None:
+                raise SinkError(
+                    f'delta table "{self.path}" has batch {last} already, {batch} is not its first',
+                    hint="Another runner of the job was faster; this one reads the table again.",
+                )
             self._check_columnar(table)
             self._check_removed(table, change.removed)
             for file in change.added:
