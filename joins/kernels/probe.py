@@ -107,11 +107,16 @@ class SetMember:
 
     def is_told(self, reason: str) -> bool:
         """Whether a letter with this reason is of this INSERT, or of all of them."""
-        found = _OF_INSERT.match(reason)
-        return found is None or int(found[1]) == self.number
+        return insert_told(reason) in (None, self.number)
 
 
 _OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
+
+
+def insert_told(reason: str) -> int | None:
+    """The INSERT, from 1, that the reason of a dead letter names; None if it is dead for all."""
+    found = _OF_INSERT.match(reason)
+    return None if found is None else int(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,12 @@ class ProbeKernelSpec:
     def arrivals(self) -> ArrivalColumns:
         """The columns of its arrivals."""
         return ArrivalColumns(self.carried, self.watermark is not None)
+
+    def by_itself(self) -> "ProbeKernelSpec":
+        """For records that only this INSERT is to answer: it tells all that have no rows."""
+        if self.member is None:
+            return self
+        return replace(self, member=replace(self.member, tells_unparsed=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,10 @@ class Journal:
         self._wanted = wanted
         self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def note(self, asked: _Asked, caller: Caller | None, status: int, made: str | None) -> None:
-        """Keep the outcome of a request; `caller` is None if it was not let in."""
+    async def note(
+        self, asked: _Asked, caller: Caller | None, status: int, made: str | None
+    ) -> None:
+        """Keep the outcome of a request, durably; `caller` is None if it was not let in."""
         refused = caller is None or status in _REFUSED
         if self._wanted == "off" or (self._wanted == "changes" and _unremarkable(asked, status)):
             return
@@ -148,9 +150,10 @@ class Journal:
         who = _ANONYMOUS if caller is None else caller.name
         token_id = None if caller is None else caller.token_id
         what = made or asked.path
-        self._log.write(
-            AuditEntry(who, token_id, asked.address, asked.method, what, outcome, status, repeated)
+        entry = AuditEntry(
+            who, token_id, asked.address, asked.method, what, outcome, status, repeated
         )
+        await asyncio.to_thread(self._log.write, entry)
 
     def _left_out(self, address: str) -> int | None:
         """How many refusals were left out before this one; None if this one is, too."""
@@ -191,7 +194,7 @@ class Guard:
         except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
             await _refusal(exc, asked)(scope, receive, seen.send)
         finally:
-            seen.end()
+            await seen.end()
 
 
 class _Seen:
@@ -205,23 +208,24 @@ class _Seen:
         self._noted = False
 
     async def send(self, message: Message) -> None:
-        """Pass a part of the answer on; the first one gets the headers and is audited."""
+        """Pass a part of the answer on; the first one gets the headers, once it is audited."""
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", []))
             given = {name.lower() for name, _ in headers}
             message["headers"] = headers + [h for h in self._gate.headers if h[0] not in given]
             made = next((value for name, value in headers if name.lower() == b"location"), None)
-            self._note(message["status"], None if made is None else made.decode("latin-1"))
+            text = None if made is None else made.decode("latin-1")
+            await self._note(message["status"], text)
         await self._send(message)
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Note a request that ended without an answer."""
-        self._note(500, None)
+        await self._note(500, None)
 
-    def _note(self, status: int, made: str | None) -> None:
+    async def _note(self, status: int, made: str | None) -> None:
         if not self._noted:
             self._noted = True
-            self._gate.journal.note(self._asked, self.caller, status, made)
+            await self._gate.journal.note(self._asked, self.caller, status, made)
 
 
 class _Body:

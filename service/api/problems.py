@@ -30,7 +30,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from joins.errors import QuestionError
+from joins.errors import NotReplayableError, QuestionError
 from joins.stalls import type_name
 from service.errors import (
     AnsweredError,
@@ -55,6 +55,7 @@ _STATUS: dict[type[SluiceError], int] = {
     JobNotFoundError: 404,
     VertexNotFoundError: 404,
     JobConflictError: 409,
+    NotReplayableError: 409,
     StoreError: 503,
     BusyError: 503,
     InspectionError: 503,

@@ -336,7 +336,7 @@ def test_other_readers_of_delta_see_the_table(kept):
         table = DeltaTable(str(kept.log.path), version=version)
         rows = table.to_pyarrow_table().num_rows
         assert rows == sum(kept.log.rows_at(version).values())
-    told = [json.loads(line) for line in kept.log._entry_path(newest + 1).read_text().splitlines()]
+    told = [json.loads(line) for line in kept.log.entries.path(newest + 1).read_text().splitlines()]
     changed = [a[k]["dataChange"] for a in told for k in ("add", "remove") if k in a]
     assert changed == [False] * (newest + 1)
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import socket
 import ssl
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -27,6 +30,7 @@ from service.jobs.supervisor import Supervisor
 from service.tokens import NewToken, Scope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane
+from tests.support.wait import wait_until
 
 HOME = "http://127.0.0.1:8326"
 
@@ -314,6 +318,48 @@ def test_the_audit_log_is_bounded_and_cut_to_ids(tmp_path):
     (line,) = audited(tmp_path)
     assert line["object"] == f"/v1/slc_{'0' * 16}…"
     assert "sss" not in without_secrets(text)
+
+
+@contextmanager
+def a_slow_disk(monkeypatch):
+    """Syncs of the audit log do not end before the event that this gives is set."""
+    may_end, sync = threading.Event(), os.fsync
+
+    def slow(descriptor):
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("audit.jsonl"):
+            may_end.wait(60)
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", slow)
+        try:
+            yield may_end
+        finally:
+            may_end.set()
+
+
+def test_an_answer_waits_until_its_audit_line_is_on_disk_and_nobody_else_does(
+    tmp_path, monkeypatch
+):
+    def stop():
+        return httpx.post(f"{plane.url}/v1/jobs/x:stop", trust_env=False, timeout=60).status_code
+
+    with (
+        control_plane(tmp_path) as plane,
+        ThreadPoolExecutor(3) as several,
+        a_slow_disk(monkeypatch) as may_end,
+    ):
+        changes = [several.submit(stop) for _ in range(3)]
+        wait_until(lambda: _audited_bytes(tmp_path) and len(audited(tmp_path)) == 3, deadline_s=60)
+        assert httpx.get(f"{plane.url}/v1/jobs", trust_env=False, timeout=60).is_success
+        assert not any(change.done() for change in changes)
+        may_end.set()
+        assert [change.result(60) for change in changes] == [400] * 3
+
+
+def _audited_bytes(data_dir):
+    file = data_dir / "audit.jsonl"
+    return file.exists() and file.stat().st_size
 
 
 @pytest.mark.parametrize(("wanted", "lines"), [("off", 0), ("changes", 1), ("all", 2)])

@@ -14,11 +14,12 @@ from types import SimpleNamespace
 
 import pytest
 import structlog
+from rich.console import Console
 
 from service import cli, cli_options
 from service.cli_exits import ExitCode, exit_code
 from service.cli_options import complete_job
-from service.cli_views import Bar, bars, short_ids, state
+from service.cli_views import Bar, bars, jobs_table, short_ids, state
 from service.cli_wait import Look
 from service.client import Client, RefusedError
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
@@ -101,6 +102,19 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
     assert short_ids(["abcdefgh-1", "12345678-1"]) == ["abcdefgh", "12345678"]
     assert short_ids(["abcdefgh-10", "abcdefgh-11"]) == ["abcdefgh-10", "abcdefgh-11"]
     assert short_ids([]) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
+    job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
+    job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(jobs_table([job], whole=False))
+    header, row = screen.getvalue().splitlines()
+    assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
+    assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
+    assert row.endswith("…")
+    assert len(row) == width
 
 
 STATES = {
