@@ -1,5 +1,6 @@
 """What `datagen` makes of each column: its options, and those of the parts of nested columns."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -34,7 +35,7 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
         SqlError: it cannot make a column, or an option does not fit its column.
     """
     made = [part for field in fields for part in _parts(values, _Made(field.name, field.type))]
-    known = [part.name for part in made]
+    known = Counter(part.name for part in made)
     for key in values.nodes:
         name = key.removeprefix("fields.").rpartition(".")[0]
         if key.startswith("fields.") and name not in known:
@@ -43,8 +44,8 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
                 f'option "{key}" names column "{name}", which is not in the table',
                 hint=suggestion(name, known, "Columns are " + ", ".join(known)[:300] + "."),
             )
-    for name in known:
-        if known.count(name) > 1:
+    for name, count in known.items():
+        if count > 1:
             raise values.error(
                 name,
                 f'a column of datagen and a part of another one are both called "{name}"',
