@@ -88,15 +88,40 @@ def create_json_once(
     Returns:
         True if this call created the file, False if it was there (and is unchanged).
     """
-    aside = _write_aside(path, _json(path, value, format_version), 0o666)
+    return create_once(path, _json(path, value, format_version))
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Write the file `path` unless it is already there; durable when this returns.
+
+    Args:
+        path: its directory is there.
+        content: of the whole file; nobody sees a part of it.
+
+    Returns:
+        As `create_json_once`.
+
+    Raises:
+        OSError: the file system refused, or has no links; no file of this call is at `path`.
+    """
+    aside = _write_aside(path, content, 0o666)
     try:
         os.link(aside, path)
     except FileExistsError:
-        return False
+        if not _is_same(aside, path):
+            return False
     finally:
         aside.unlink(missing_ok=True)
     fsync_directory(path.parent)
     return True
+
+
+def _is_same(aside: Path, path: Path) -> bool:
+    """Whether both are one file: a network file system may ask for a link twice by itself."""
+    try:
+        return aside.samefile(path)
+    except FileNotFoundError:
+        return False
 
 
 def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, Any] | None:

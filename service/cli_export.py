@@ -29,7 +29,10 @@ CursorFile = Annotated[
 ]
 Every = Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)]
 Once = Annotated[
-    bool, typer.Option("--once", help="Tell what there is, and end; waits for nobody.")
+    bool,
+    typer.Option(
+        "--once", help="Tell what there is, and end; with code 1 if the receiver is away."
+    ),
 ]
 
 
@@ -82,9 +85,9 @@ def _configure() -> None:
 def _follow(
     client: Sluice, exporter: Exporter, cursor: Path | None, every_s: float, *, once: bool
 ) -> None:
-    follower = Follower(client, exporter, Cursor(cursor), every_s=None if once else every_s)
+    follower = Follower(client, exporter, Cursor(cursor))
     if once:
         say(f"told of {follower.catch_up()} transitions")
         return
     say("telling of jobs until it is interrupted")
-    follower.run()
+    follower.run(every_s=every_s)

@@ -18,6 +18,8 @@ _ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "chan
 _ALLOWED_PROPERTIES = frozenset(
     {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
 )
+_OF_REMOVALS = frozenset({"delta.deletedFileRetentionDuration"})
+_READER, _WRITER = 3, 7  # the newest protocol, where features say all
 _ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _CONSTRAINT = "delta.constraints."
@@ -111,12 +113,28 @@ class Appends:
             )
 
 
+def takes_plain_entries(table: DeltaTable) -> bool:
+    """Whether files and transactions alone are all that the table asks of a blind append."""
+    protocol = table.protocol()
+    is_known = protocol.min_reader_version <= _READER and protocol.min_writer_version <= _WRITER
+    return is_known and not any(_beyond(table, _ALLOWED_PROPERTIES | _OF_REMOVALS))
+
+
 def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
     """What the columnar writer would not keep."""
+    yield from _beyond(table, _ALLOWED_PROPERTIES)
+    nullable = {f.name for f in rows if f.nullable}
+    strict = [f.name for f in table.schema().fields if not f.nullable and f.name in nullable]
+    if strict:
+        yield f"column {strict[0]} is NOT NULL in the table and may be NULL in a row"
+
+
+def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
+    """What the table has beyond the allow-list and the `known` properties."""
     protocol = table.protocol()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
-    denied = sorted((features - _ALLOWED_FEATURES) | (properties - _ALLOWED_PROPERTIES))
+    denied = sorted((features - _ALLOWED_FEATURES) | (properties - known))
     fields = table.schema().fields
     metadata = ((k, f.name) for f in fields for k in f.metadata if k not in _ALLOWED_METADATA)
     rules = sorted({f"{key} of {name}" for key, name in metadata})
@@ -124,10 +142,6 @@ def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
         yield f"the table uses {', '.join(denied or rules)}"
     if table.metadata().partition_columns:
         yield f"the table has partition columns {', '.join(table.metadata().partition_columns)}"
-    nullable = {f.name for f in rows if f.nullable}
-    strict = [f.name for f in fields if not f.nullable and f.name in nullable]
-    if strict:
-        yield f"column {strict[0]} is NOT NULL in the table and may be NULL in a row"
 
 
 def _rules(table: DeltaTable) -> tuple[str, ...]:

@@ -1,160 +1,95 @@
-"""One Delta table through delta-rs: created, checked and committed without a JVM.
+"""One Delta table under one app id: each batch committed once, fenced, and checked afterwards.
 
 Each commit of a batch carries two application transactions: the batch number under the job's app id
-and the runner's epoch under `<app id>:fence`. Check and commit use one loaded table, never reloaded
-in between, so a stale runner's commit conflicts instead of repeating the number. After it the log
+and the runner's epoch under `<app id>:fence`. Check and commit go by one look at the newest
+version, so a stale runner's commit conflicts instead of repeating the number. After it the log
 is read back: the commit must be there with our transactions, our files and their rows.
 
 Spark's writer gives a commit one transaction only: `<app id>:spark` has epoch and batch in one
 number (`spark_version`). Whatever is asked here of batches and epochs looks at both, because a
 table may have commits of both writers.
 
-delta-rs lists the whole log to look for news, and reads its tail for each transaction's number.
-Here the next entry is asked for by name, and numbers follow the entries that are new.
+| commit | written by |
+|---|---|
+| blind append to a table that asks for nothing that we do not know | us, one entry put by name |
+| anything else, or where files cannot be linked | delta-rs, which lists the log several times |
+
+Both put the next entry only where there is none. Where another writer was faster, a blind append
+goes behind it, unless that commit has one of our transactions or changes what the table asks for:
+then it conflicts, as delta-rs would have it.
 
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
 
 import json
-import re
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    PostCommitHookProperties,
-    TableFeatures,
-    Transaction,
-)
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
 
-from joins.adapters.delta_features import Appends, WriterChoice
-from joins.adapters.delta_rows import TableRows
+from joins.adapters.delta_commit import (
+    Change,
+    Commit,
+    Rewrite,
+    batch_of_spark,
+    epoch_of_spark,
+    spark_version,
+)
+from joins.adapters.delta_entries import NoLinksError, added_files, metadata_of, transactions
+from joins.adapters.delta_features import Appends, WriterChoice, takes_plain_entries
+from joins.adapters.delta_versions import (
+    CHECKPOINTS,
+    INTERNAL_TABLE_PROPERTIES,
+    OWN_TABLE_PROPERTIES,
+    Seen,
+    TableVersions,
+    create_table,
+    paths_of,
+)
 from joins.errors import FencedError, SinkError
 from joins.kernels.files import StagedFile
 
-OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
-# Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.
-INTERNAL_TABLE_PROPERTIES = {
-    **OWN_TABLE_PROPERTIES,
-    "delta.deletedFileRetentionDuration": "interval 0 seconds",
-}
+__all__ = [  # what the callers of a log need, wherever it is
+    "EPOCH_KEY",
+    "INTERNAL_TABLE_PROPERTIES",
+    "OWN_TABLE_PROPERTIES",
+    "Change",
+    "DeltaLog",
+    "Rewrite",
+    "added_files",
+    "create_table",
+    "spark_version",
+]
 EPOCH_KEY = "sluice.epoch"
-_PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
-_MAPPED_COLUMNS_READER = 2  # of readers before table features
-_BATCH_BITS = 40
-_HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_LOG_FILE = re.compile(r"\.?(\d{20})\.")
-_T = TypeVar("_T")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-
-
-def create_table(
-    path: Path, schema: pa.Schema, *, properties: Mapping[str, str] = OWN_TABLE_PROPERTIES
-) -> None:
-    """Create an empty table at `path` unless there is one.
-
-    Raises:
-        SinkError: the place cannot be written.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        table = DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
-        _name_invariants(table)
-    except (DeltaError, OSError) as exc:
-        raise SinkError(
-            f'delta table "{path}" cannot be created: {exc}',
-            hint="Check that the directory exists, has space and may be written by this user.",
-        ) from exc
-
-
-def _name_invariants(table: DeltaTable) -> None:
-    """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
-
-    Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
-    """
-    named = table.protocol().writer_features
-    strict = any(not column.nullable for column in table.schema().fields)
-    if strict and named is not None and "invariants" not in named:
-        table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
-
-
-def spark_version(epoch: int, batch: int | None) -> int:
-    """The one transaction number of a commit by Spark: the greater, the newer; None for no batch.
-
-    A new runner's epoch names the batch that was committed last.
-    """
-    return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
-
-
-def epoch_of_spark(version: int) -> int:
-    """The runner in a `spark_version`."""
-    return version >> _BATCH_BITS
-
-
-def _batch_of_spark(version: int) -> int | None:
-    batch = version & ((1 << _BATCH_BITS) - 1)
-    return batch - 1 if batch else None
+_CHECKPOINT_INTERVAL = 100  # Delta's default
+_MOST_TRIES = 15  # as delta-rs
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a batch does to a table: files that it adds, and files that are gone with it.
+class _Rules:
+    """What a table asks of its writers.
 
     Attributes:
-        added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root.
-        counters: name → value that `counter` gives from this commit on.
+        of: the table that was asked.
+        takes_entries: whether its blind appends may be entries of our own.
+        choice: the writer of what batches append, None where nobody asks.
+        interval: commits between two checkpoints.
     """
 
-    added: Sequence[StagedFile] = ()
-    removed: Sequence[str] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
+    of: DeltaTable
+    takes_entries: bool
+    choice: WriterChoice | None
+    interval: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite(Change):
-    """Files in place of others with the same meaning: no row of any later version changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """What one commit says, and what must be found in the log after it."""
-
-    transactions: tuple[Transaction, ...]
-    added: Sequence[StagedFile] = ()
-    removed: Sequence[str] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    data_change: bool = True
-    may_checkpoint: bool = True
-
-    def actions(self) -> list[AddAction | RemoveAction]:
-        now_ms = int(time.time() * 1000)
-        changed = self.data_change
-        return [
-            *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
-            *(RemoveAction(path, changed, now_ms, None, {}) for path in self.removed),
-        ]
-
-    def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the actions of a commit have all our transactions."""
-        told = {(a["txn"]["appId"], a["txn"]["version"]) for a in entry if "txn" in a}
-        return all((one.app_id, one.version) in told for one in self.transactions)
-
-
-class DeltaLog:
+class DeltaLog(TableVersions):
     """The commits of one table under one app id; threads may share it.
 
     Args:
@@ -165,99 +100,30 @@ class DeltaLog:
     """
 
     def __init__(self, path: Path, app_id: str, appends: Appends | None = None) -> None:
-        self.path = path
-        self.app_id = app_id
-        self.appends = appends
         self._fence_id = f"{app_id}:fence"
         self._spark_id = f"{app_id}:spark"
-        self._kept: DeltaTable | None = None
-        self._numbers: dict[str, int | None] = {}  # of our transactions in what is kept
-        self._lock = threading.RLock()  # one commit at a time: two threads are no conflict
+        super().__init__(path, (app_id, self._fence_id, self._spark_id))
+        self.app_id = app_id
+        self.appends = appends
+        self._known_rules: _Rules | None = None
+        self._has_links = True
 
-    def _fresh(self) -> DeltaTable:
-        """The table as it is now; from the second call on only what is new in its log is read."""
-        with self._lock:
-            if self._kept is not None and not self._ends_with(int(self._kept.version())):
-                self._follow(self._kept)
-            if self._kept is None:
-                table = self._load()
-                ids = (self.app_id, self._fence_id, self._spark_id)
-                self._numbers = {each: table.transaction_version(each) for each in ids}
-                self._kept = table
-            return self._kept
-
-    def _follow(self, table: DeltaTable) -> None:
-        """Read what is new in the log into what is kept, or keep nothing: some of it is gone."""
-        seen, self._kept = int(table.version()), None
-        with suppress(DeltaError, SinkError):
-            table.update_incremental()
-            for version in range(seen + 1, int(table.version()) + 1):
-                told = _transactions(self.commit_entry(version))
-                self._numbers.update({k: told[k] for k in self._numbers.keys() & told.keys()})
-            self._kept = table
-
-    def _number(self, table: DeltaTable, app_id: str) -> int | None:
-        """The newest transaction under `app_id`; delta-rs reads the log for each such question."""
-        if table is self._kept and app_id in self._numbers:
-            return self._numbers[app_id]
-        number: int | None = table.transaction_version(app_id)
-        return number
-
-    def _ends_with(self, version: int) -> bool:
-        """Whether the log has nothing behind `version`: asked by name, for listing grows with it.
-
-        Entries are removed oldest first: while that of `version` is there, the next one, once
-        written, is too. The order of the two looks matters.
-        """
-        try:
-            return not self._entry_path(version + 1).exists() and self._entry_path(version).exists()
-        except OSError:
-            return False  # delta-rs tells what is wrong
-
-    def _of(self, version: int, tell: Callable[[DeltaTable], _T]) -> _T:
-        """What `tell` says of the table at `version`; the newest one is mostly loaded already."""
-        with self._lock:
-            newest = None if self._kept is None else self._fresh()
-            if newest is not None and int(newest.version()) == version:
-                return tell(newest)
-        return tell(self._load(version))
-
-    def _load(self, version: int | None = None) -> DeltaTable:
-        try:
-            return DeltaTable(str(self.path), version=version)
-        except DeltaError as exc:
-            if version is not None:
-                raise SinkError(
-                    f'version {version} of delta table "{self.path}" cannot be read: {exc}',
-                    hint="Maintenance removes versions that no pin needs; take a newer one.",
-                ) from exc
-            if isinstance(exc, TableNotFoundError):
-                raise SinkError(
-                    f'delta table "{self.path}" is not there',
-                    hint="It was removed while the job existed; restore it or submit the job anew.",
-                ) from exc
-            raise SinkError(
-                f'delta table "{self.path}" cannot be read: {exc}',
-                hint="Its log is damaged or of a newer protocol; repair it or use another path.",
-            ) from exc
-
-    def version(self) -> int:
-        """The newest version."""
-        with self._lock:
-            return int(self._fresh().version())
+    def _number(self, table: Seen, app_id: str) -> int | None:
+        """The newest transaction under one of our ids."""
+        return table.numbers[app_id]
 
     def last_batch(self) -> int | None:
         """The newest batch number committed under the app id, None before the first."""
         with self._lock:
             return self._last(self._fresh())
 
-    def _last(self, table: DeltaTable) -> int | None:
+    def _last(self, table: Seen) -> int | None:
         """The newest batch of either writer."""
         spark = self._number(table, self._spark_id)
-        batches = (self._number(table, self.app_id), _batch_of_spark(spark or 0))
+        batches = (self._number(table, self.app_id), batch_of_spark(spark or 0))
         return max((batch for batch in batches if batch is not None), default=None)
 
-    def _epoch(self, table: DeltaTable) -> int | None:
+    def _epoch(self, table: Seen) -> int | None:
         """The newest runner of either writer."""
         fence, spark = (self._number(table, each) for each in (self._fence_id, self._spark_id))
         epochs = (fence, None if spark is None else epoch_of_spark(spark))
@@ -284,7 +150,7 @@ class DeltaLog:
         Raises:
             SinkError: none may.
         """
-        return appends.choose(self.path, self._load())
+        return appends.choose(self.path, self._fresh().rules)
 
     # Commits
     # -----------------------------------------------------------------------------------------
@@ -303,18 +169,18 @@ class DeltaLog:
             for_spark = self._number(table, self._spark_id) is not None
             self._write_epoch(table, epoch, for_spark=for_spark)
 
-    def _write_epoch(self, table: DeltaTable, epoch: int, *, for_spark: bool) -> None:
+    def _write_epoch(self, table: Seen, epoch: int, *, for_spark: bool) -> None:
         """One empty commit that fences older runners, with `for_spark` those of both writers."""
         transactions = [Transaction(self._fence_id, epoch)]
         if for_spark:
             number = spark_version(epoch, self._newest_batch(table))
             transactions.insert(0, Transaction(self._spark_id, number))
-        commit = _Commit(
+        commit = Commit(
             tuple(transactions), metadata={EPOCH_KEY: epoch}, may_checkpoint=not for_spark
         )
         self._write(table, commit)
 
-    def _newest_batch(self, table: DeltaTable) -> int | None:
+    def _newest_batch(self, table: Seen) -> int | None:
         """The newest batch, from the log itself: a runner's epoch may not know the last one.
 
         Only Spark can commit to some tables, and an older runner's batch may come between our look
@@ -352,7 +218,8 @@ class DeltaLog:
 
         Raises:
             FencedError: as `commit`.
-            SinkError: a file to remove is not in the newest version, or as `commit`.
+            SinkError: a file to remove is not in the newest version, another batch is there before
+                the first one, or as `commit`.
         """
         with self._lock:
             table = self._fresh()
@@ -360,6 +227,11 @@ class DeltaLog:
             last = self._last(table)
             if last is not None and last >= batch:
                 return int(table.version())
+            if change.is_first and last is not None:
+                raise SinkError(
+                    f'delta table "{self.path}" has batch {last} already, {batch} is not its first',
+                    hint="Another runner of the job was faster; this one reads the table again.",
+                )
             self._check_columnar(table)
             self._check_removed(table, change.removed)
             for file in change.added:
@@ -369,9 +241,9 @@ class DeltaLog:
                 Transaction(self.app_id, batch),
                 Transaction(self._fence_id, epoch),
             )
-            commit = _Commit(transactions, change.added, change.removed, metadata)
+            commit = Commit(transactions, change.added, change.removed, metadata)
             version = self._write(table, commit)
-            committed = self._number(self._kept or table, self.app_id)
+            committed = self._number(self._fresh(), self.app_id)
             if committed != batch:
                 raise SinkError(
                     f'delta table "{self.path}" shows batch {committed} after the commit of '
@@ -398,7 +270,7 @@ class DeltaLog:
                 self._check_file(file)
             return self._write(
                 table,
-                _Commit(
+                Commit(
                     (*self._counters(change.counters), Transaction(self._fence_id, epoch)),
                     added=change.added,
                     removed=change.removed,
@@ -415,7 +287,8 @@ class DeltaLog:
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
+            SinkError: the table does not let files be removed, or not without Spark's writer, or a
+                row of them was deleted by a deletion vector; nothing is removed.
         """
         with self._lock:
             table = self._fresh()
@@ -424,12 +297,30 @@ class DeltaLog:
             if version is None:
                 return None
             added = {action["path"] for action in added_files(self.commit_entry(version))}
-            removed = sorted(added & set(_paths(table)))
+            removed = sorted(added & set(paths_of(self._whole(table))))
             if not removed:
                 return None
+            if self._have_vectors(set(removed), range(version, int(table.version()) + 1)):
+                raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self._fence_id, epoch),)
             told = {"sluice.retracted": batch, "sluice.epoch": epoch}
-            return self._write(table, _Commit(fence, removed=removed, metadata=told))
+            try:
+                return self._write(table, Commit(fence, removed=removed, metadata=told))
+            except SinkError as exc:
+                raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
+
+    def _have_vectors(self, paths: set[str], versions: range) -> bool:
+        """Whether one of the files has lost rows, which our way to remove it cannot say."""
+        entries = (self.commit_entry(version) for version in versions)
+        adds = (add for entry in entries for add in added_files(entry))
+        return any(add["path"] in paths and add.get("deletionVector") for add in adds)
+
+    def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
+        return SinkError(
+            f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
+            hint="Try again; if this stays, remove with Spark what is left of the rows that "
+            f"version {version} of the table has added, and then try again.",
+        )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
         """Give the table the files that it had at `version`; numbers of batches stay used.
@@ -445,13 +336,13 @@ class DeltaLog:
             wanted = {each["path"]: each for each in self.described_at(version)}
             table = self._fresh()
             self._check_epoch(table, epoch)
-            now = set(_paths(table))
+            now = set(paths_of(self._whole(table)))
             added = [_staged_again(each) for path, each in wanted.items() if path not in now]
             for file in added:
                 self._check_file(file)
             fence = (Transaction(self._fence_id, epoch),)
             gone = sorted(now - set(wanted))
-            return self._write(table, _Commit(fence, added, gone, metadata))
+            return self._write(table, Commit(fence, added, gone, metadata))
 
     def check_epoch(self, epoch: int) -> None:
         """See that no newer runner has taken over.
@@ -462,18 +353,33 @@ class DeltaLog:
         with self._lock:
             self._check_epoch(self._fresh(), epoch)
 
-    def _check_columnar(self, table: DeltaTable) -> None:
+    # Checks
+    # -----------------------------------------------------------------------------------------
+
+    def _rules(self, table: Seen) -> _Rules:
+        """What the table asks for; told anew when an entry has changed it."""
+        known = self._known_rules
+        if known is None or known.of is not table.rules:
+            rules, appends = table.rules, self.appends
+            interval = str(rules.metadata().configuration.get("delta.checkpointInterval", ""))
+            known = self._known_rules = _Rules(
+                rules,
+                takes_plain_entries(rules),
+                None if appends is None else appends.choose(self.path, rules),
+                int(interval) if interval.isdecimal() and int(interval) else _CHECKPOINT_INTERVAL,
+            )
+        return known
+
+    def _check_columnar(self, table: Seen) -> None:
         """What the table asks of writers may have changed since the files were staged."""
-        if self.appends is None:
-            return
-        choice = self.appends.choose(self.path, table)
-        if choice.is_spark:
+        choice = self._rules(table).choice
+        if choice is not None and choice.is_spark:
             raise SinkError(
                 f'delta table "{self.path}" needs spark\'s writer now: {choice.reason}',
                 hint="Nothing was written; the batch is run again with that writer.",
             )
 
-    def _check_epoch(self, table: DeltaTable, epoch: int) -> None:
+    def _check_epoch(self, table: Seen, epoch: int) -> None:
         newest = self._epoch(table)
         if newest is not None and newest > epoch:
             raise FencedError(
@@ -481,8 +387,8 @@ class DeltaLog:
                 hint="A newer runner of the job has taken over; this one ends.",
             )
 
-    def _check_removed(self, table: DeltaTable, removed: Sequence[str]) -> None:
-        missing = set(removed) - set(_paths(table)) if removed else set()
+    def _check_removed(self, table: Seen, removed: Sequence[str]) -> None:
+        missing = set(removed) - set(paths_of(self._whole(table))) if removed else set()
         if missing:
             raise SinkError(
                 f'delta table "{self.path}" has no file "{min(missing)}" to replace',
@@ -504,40 +410,83 @@ class DeltaLog:
                 hint="The file was changed from outside; the batch is run again.",
             )
 
-    def _write(self, table: DeltaTable, commit: _Commit) -> int:
+    # Writing
+    # -----------------------------------------------------------------------------------------
+
+    def _write(self, table: Seen, commit: Commit) -> int:
         """Write `commit` and find it in the log; returns its version."""
-        before = int(table.version())
-        text = json.dumps(dict(commit.metadata), separators=(",", ":"))
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": text}, app_transactions=list(commit.transactions)
-        )
+        version = self._put(table, commit)
+        if version is None:
+            self._write_by_delta_rs(table, commit)
+            return self._verified(commit, range(table.at + 1, self.version() + 1))
+        self._verified(commit, range(version, version + 1))
+        interval = self._rules(table).interval
+        is_due = (version + 1) % interval == 0 and commit.may_checkpoint
+        if is_due and version - self.entries.last_checkpoint() >= interval:
+            self.make_checkpoint(version)
+        return version
+
+    def _put(self, table: Seen, commit: Commit) -> int | None:
+        """Write `commit` as the next entry; None if it is for delta-rs.
+
+        Raises:
+            FencedError: a newer runner was faster.
+            SinkError: another commit conflicts, or the file system refuses.
+        """
+        if not (self._has_links and commit.is_blind_append and self._rules(table).takes_entries):
+            return None
+        for _ in range(_MOST_TRIES):
+            try:
+                if self.entries.put(table.at + 1, commit.entry(table.at)):
+                    return table.at + 1
+            except NoLinksError:
+                self._has_links = False
+                return None
+            table = self._behind(table, commit)
+        raise self._conflict(commit, f"{_MOST_TRIES} others were faster, one after the other")
+
+    def _behind(self, table: Seen, commit: Commit) -> Seen:
+        """The newest version, whose commits since `table` leave `commit` as it is."""
+        newest = self._follow(table)
+        if newest is None:
+            raise self._conflict(commit, "it changed what the table asks for, or is gone again")
+        ours = {*self._followed, *(one.app_id for one in commit.transactions)}
+        for version in range(table.at + 1, newest.at + 1):
+            met = sorted(ours & transactions(self.entries.read(version)).keys())
+            if met:
+                raise self._conflict(commit, f'version {version} has transactions of "{met[0]}"')
+        return newest
+
+    def _write_by_delta_rs(self, table: Seen, commit: Commit) -> None:
+        loaded = self._whole(table)
         try:
-            table.create_write_transaction(
+            loaded.create_write_transaction(
                 commit.actions(),
                 "append",
-                table.schema(),
-                commit_properties=properties,
-                post_commithook_properties=_HOOKS if commit.may_checkpoint else _NO_HOOKS,
+                loaded.schema(),
+                commit_properties=commit.properties(),
+                post_commithook_properties=CHECKPOINTS if commit.may_checkpoint else _NO_HOOKS,
             )
         except CommitFailedError as exc:
-            raise self._conflict(commit.transactions[-1].version, exc) from exc
+            raise self._conflict(commit, str(exc)) from exc
         except DeltaError as exc:
+            self._check_epoch(self._reload(), commit.epoch)  # a newer runner has shortened the log
             raise SinkError(
                 f'commit to delta table "{self.path}" failed: {exc}',
                 hint="Check space and permissions of the table's directory.",
             ) from exc
-        return self._verified(commit, range(before + 1, self.version() + 1))
 
-    def _verified(self, commit: _Commit, versions: range) -> int:
+    def _verified(self, commit: Commit, versions: range) -> int:
         """The version of `commit`, which must be in the log, whole, as one of `versions`."""
-        for version in reversed(versions):
-            entry = self.commit_entry(version)
+        for version in filter(self.entries.has, versions):
+            entry = self.entries.read(version)
             if not commit.is_in(entry):
                 continue
+            self._check_place(version, commit)
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
-            removed = sorted(a["remove"]["path"] for a in entry if "remove" in a)
+            removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
-            if rows == expected and removed == sorted(commit.removed):
+            if rows == expected and removed == sorted(map(unquote, commit.removed)):
                 return version
             raise SinkError(
                 f'version {version} of delta table "{self.path}" adds {rows} rows and removes '
@@ -549,56 +498,28 @@ class DeltaLog:
             hint="Another program removes entries of its log; stop it.",
         )
 
-    def _conflict(self, epoch: int, exc: CommitFailedError) -> SinkError | FencedError:
+    def _check_place(self, version: int, commit: Commit) -> None:
+        """See that the number was never another commit's; else no reader sees what has it."""
+        if not self.entries.follows(version):
+            self.entries.remove(version)
+            raise self._conflict(commit, f"the log was shortened beyond version {version}")
+
+    def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
         """What a refused commit means: a newer runner, or somebody else's change of the table."""
-        newest = self._epoch(self._load())
-        if newest is not None and newest > epoch:
+        newest = self._epoch(self._reload())
+        if newest is not None and newest > commit.epoch:
             return FencedError(
-                f'commit to delta table "{self.path}" met one of epoch {newest}, this is {epoch}',
+                f'commit to delta table "{self.path}" met one of epoch {newest}, this is '
+                f"{commit.epoch}",
                 hint="A newer runner of the job has taken over; this one ends.",
             )
         return SinkError(
-            f'commit to delta table "{self.path}" met a concurrent one: {exc}',
+            f'commit to delta table "{self.path}" met a concurrent one: {why}',
             hint="The batch is tried again; let nobody else change the table while the job runs.",
         )
 
-    # Reading the log
+    # Looking batches up
     # -----------------------------------------------------------------------------------------
-
-    @property
-    def _log(self) -> Path:
-        return self.path / "_delta_log"
-
-    def _entry_path(self, version: int) -> Path:
-        return self._log / f"{version:020d}.json"
-
-    def commit_entry(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one commit, from the log's JSON.
-
-        Raises:
-            SinkError: the log does not have it, or not any more.
-        """
-        try:
-            text = self._entry_path(version).read_text(encoding="utf-8")
-        except FileNotFoundError as exc:
-            raise SinkError(
-                f'commit {version} is not in the log of delta table "{self.path}"',
-                hint="Maintenance removes entries that a checkpoint covers and no pin needs.",
-            ) from exc
-        return [json.loads(line) for line in text.splitlines() if line]
-
-    def oldest_entry(self) -> int:
-        """The oldest commit whose JSON is in the log."""
-        if self._entry_path(0).exists():
-            return 0
-        found = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdigit())
-        return min(found, default=self.version() + 1)
-
-    def oldest_version(self) -> int:
-        """The oldest version that the log can tell."""
-        if self._entry_path(0).exists():
-            return 0
-        return min(self.checkpoints(), default=self.version())
 
     def version_of(self, batch: int) -> int | None:
         """The version whose commit carries `batch`; None if there is none, or not any more."""
@@ -632,190 +553,21 @@ class DeltaLog:
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch that a commit is of; a runner's epoch names one, too, and is none."""
-        told = _transactions(entry)
+        told = transactions(entry)
         if self.app_id in told:
             return told[self.app_id]
-        if self._spark_id not in told or EPOCH_KEY in (_metadata_of(entry) or {}):
+        if self._spark_id not in told or EPOCH_KEY in (metadata_of(entry) or {}):
             return None
-        return _batch_of_spark(told[self._spark_id])
+        return batch_of_spark(told[self._spark_id])
 
     def metadata_at(self, version: int) -> dict[str, Any] | None:
         """The metadata of one commit."""
-        return _metadata_of(self.commit_entry(version))
+        return metadata_of(self.commit_entry(version))
 
     def batch_metadata(self, batch: int) -> dict[str, Any] | None:
         """The metadata of the commit of `batch`; None if the log does not have it (any more)."""
         version = self.version_of(batch)
         return None if version is None else self.metadata_at(version)
-
-    def table_rows(self) -> TableRows:
-        """What reads the rows of the newest version, whatever features the table has."""
-        with self._lock:
-            return TableRows(self._fresh(), self.path)
-
-    def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that commit `version` added."""
-        tables = list(self.read_files(self.files_added(version, version), columns))
-        return pa.concat_tables(tables) if tables else pa.table({})
-
-    def read_files(
-        self, files: Sequence[Path], columns: Sequence[str] | None = None
-    ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file.
-
-        Raises:
-            SinkError: a file is gone.
-        """
-        names = list(columns) if columns is not None else None
-        for file in files:
-            try:
-                yield pq.read_table(
-                    file, columns=names, partitioning=None, coerce_int96_timestamp_unit="us"
-                )
-            except FileNotFoundError as exc:
-                raise SinkError(
-                    f'data file "{file}" is gone',
-                    hint="Maintenance removes files of versions that no pin needs; if a needed "
-                    "one is gone, restore it from a backup.",
-                ) from exc
-
-    def files_added(self, first: int, last: int) -> list[Path]:
-        """The data files with the changes of commits `first` to `last`, in commit order.
-
-        Files that only say anew what was there (`dataChange` is false) are no changes.
-
-        Raises:
-            SinkError: the log has one of the commits no more.
-        """
-        return [
-            self.path / unquote(action["path"])
-            for version in range(first, last + 1)
-            for action in added_files(self.commit_entry(version))
-            if action.get("dataChange", True)
-        ]
-
-    def files_named(self, first: int, last: int) -> set[str]:
-        """The paths of all files that commits `first` to `last` added, whatever for."""
-        return {
-            action["path"]
-            for version in range(first, last + 1)
-            for action in added_files(self.commit_entry(version))
-        }
-
-    def files_at(self, version: int) -> list[Path]:
-        """The data files of `version`, in no order.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
-        return [self.path / unquote(path) for path in self._of(version, _paths)]
-
-    def check_plain(self, version: int) -> None:
-        """See that the rows of `version` are those of its data files, under their own names.
-
-        Raises:
-            SinkError: the table has deletion vectors or mapped columns, or cannot be read.
-        """
-        protocol = self._load(version).protocol()
-        denied = set(protocol.reader_features or ()) - _PLAIN_READER_FEATURES
-        if protocol.min_reader_version == _MAPPED_COLUMNS_READER:
-            denied.add("columnMapping")
-        if denied:
-            raise SinkError(
-                f'delta table "{self.path}" uses {", ".join(sorted(denied))}, '
-                "so its data files alone are not its rows",
-                hint="Remove the feature from the table's properties and rewrite its files.",
-            )
-
-    def rows_at(self, version: int) -> dict[str, int]:
-        """Path → rows of the data files of `version`."""
-        actions = self._of(version, _add_actions)
-        names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
-        return dict(zip(names, rows, strict=True))
-
-    def described_at(self, version: int) -> list[dict[str, Any]]:
-        """The data files of `version` with path, size, rows, and statistics by column.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
-        described: list[dict[str, Any]] = self._of(version, _add_actions).to_pylist()
-        return described
-
-    # Upkeep
-    # -----------------------------------------------------------------------------------------
-
-    def checkpoints(self) -> list[int]:
-        """The versions that have a Delta checkpoint, ascending."""
-        found = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
-        return sorted(int(match.group(1)) for match in found if match)
-
-    def make_checkpoint(self, version: int) -> None:
-        """Write the Delta checkpoint of `version`."""
-        try:
-            self._load(version).create_checkpoint()
-        except DeltaError as exc:
-            raise SinkError(
-                f'checkpoint {version} of delta table "{self.path}" cannot be written: {exc}',
-                hint="Check space and permissions of the table's directory.",
-            ) from exc
-
-    def remove_log_before(self, version: int) -> int:
-        """Remove what the log has of versions before `version`, which must have a checkpoint.
-
-        Checkpoints go first, then entries, the oldest first: what is left after a crash is not
-        taken for more than it is.
-
-        Returns:
-            How many files are gone.
-        """
-        old = [
-            (path.suffix == ".json", int(match.group(1)), path)
-            for path in self._log.iterdir()
-            if (match := _LOG_FILE.match(path.name)) and int(match.group(1)) < version
-        ]
-        for _, _, path in sorted(old):
-            path.unlink(missing_ok=True)
-        return len(old)
-
-    def newest_before(self, second: float) -> int:
-        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
-        entries = {int(p.stem): p for p in self._log.glob("*.json") if p.stem.isdigit()}
-        found = -1
-        for version in sorted(entries):
-            if entries[version].stat().st_mtime >= second:
-                break
-            found = version
-        return found
-
-    def vacuum(self, retention_hours: int) -> int:
-        """Remove the files that no version younger than `retention_hours` needs; returns how many.
-
-        For tables whose only writer is the caller.
-        """
-        table = self._load()
-        if not table.vacuum(
-            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
-        ):
-            return 0
-        gone = table.vacuum(
-            retention_hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            post_commithook_properties=_HOOKS,
-            full=True,
-        )
-        return len(gone)
-
-
-def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The files that a commit has added, as its log says it."""
-    return [dict(action["add"]) for action in entry if "add" in action]
-
-
-def _transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """App id → number of the transactions in a commit."""
-    return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:
@@ -827,22 +579,3 @@ def _staged_again(described: Mapping[str, Any]) -> StagedFile:
         stats[name] = {column: value for column, value in found.items() if isinstance(value, int)}
     stats["nullCount"] = dict(described.get("null_count") or {})
     return StagedFile(described["path"], int(described["size_bytes"]), rows, json.dumps(stats))
-
-
-def _metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What the writer of a commit has told in it, None if nothing that is JSON."""
-    told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
-    try:
-        value = json.loads(told[0]) if told and told[0] else None
-    except ValueError:
-        return None
-    return dict(value) if isinstance(value, dict) else None
-
-
-def _add_actions(table: DeltaTable) -> pa.Table:
-    return pa.table(table.get_add_actions())
-
-
-def _paths(table: DeltaTable) -> list[str]:
-    found: list[str] = _add_actions(table).column("path").to_pylist()
-    return found

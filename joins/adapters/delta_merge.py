@@ -21,8 +21,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from joins.adapters.delta_commit import spark_version
 from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import spark_version
 from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
 from joins.kernels.row_kinds import DELETE
 

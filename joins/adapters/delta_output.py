@@ -17,21 +17,17 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
-from deltalake import DeltaTable
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from joins.adapters.delta_commit import epoch_of_spark, spark_version
+from joins.adapters.delta_entries import added_files
 from joins.adapters.delta_features import Appends, WriterChoice
-from joins.adapters.delta_log import (
-    EPOCH_KEY,
-    DeltaLog,
-    added_files,
-    epoch_of_spark,
-    spark_version,
-)
+from joins.adapters.delta_log import EPOCH_KEY, DeltaLog
+from joins.adapters.delta_versions import Seen
 from joins.errors import ConstraintViolatedError, SinkError
 
 _log = structlog.get_logger(__name__)
@@ -119,7 +115,7 @@ class OutputLog(DeltaLog):
             SinkError: the table does not take the job's rows.
         """
         with self._lock:
-            return self._appends.choose(self.path, self._fresh())
+            return self._appends.choose(self.path, self._fresh().rules)
 
     def commit_epoch(self, epoch: int) -> None:
         """As of every table; by Spark where delta-rs may not even commit without files."""
@@ -147,7 +143,7 @@ class OutputLog(DeltaLog):
             self._save(table, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}), number)
             table = self._fresh()
 
-    def _is_fenced(self, table: DeltaTable, epoch: int) -> bool:
+    def _is_fenced(self, table: Seen, epoch: int) -> bool:
         """Whether Spark's transaction has the epoch and the newest batch."""
         wanted = spark_version(epoch, self._newest_batch(table))
         return self._number(table, self._spark_id) == wanted
@@ -176,7 +172,7 @@ class OutputLog(DeltaLog):
         if not self.choice().is_spark:
             super().make_checkpoint(version)
 
-    def _save(self, table: DeltaTable, append: SparkAppend, transaction: int) -> int:
+    def _save(self, table: Seen, append: SparkAppend, transaction: int) -> int:
         before = int(table.version())
         text = json.dumps(dict(append.metadata), separators=(",", ":"))
         options = {

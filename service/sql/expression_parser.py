@@ -37,7 +37,7 @@ _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
-    "MAP": ("a value made by MAP", "Select the values as columns of their own, or in a ROW(a, b)."),
+    "MAP": ("a MAP of this form", "Write MAP['key', value]."),
 }
 
 
@@ -225,9 +225,9 @@ class ExpressionParser:
         return self._reference()
 
     def _array(self, word: str) -> Node:
-        """`ARRAY[a, b]`; what else begins with such a word is refused."""
+        """`ARRAY[a, b]`, `MAP['k', v]`; what else begins with such a word is refused."""
         cursor, at = self._cursor, self._cursor.at
-        if word != "ARRAY" or cursor.ahead(1).text != "[":
+        if word not in ("ARRAY", "MAP") or cursor.ahead(1).text != "[":
             what, hint = _UNSUPPORTED_WORDS[word]
             raise cursor.script.error(at, f"{what} is not supported", hint=hint)
         cursor.advance()

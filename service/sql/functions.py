@@ -184,38 +184,15 @@ NAMES = tuple(
         | {"CARDINALITY", "CASE", "CAST", "TRY_CAST", "EXTRACT"}
     )
 )
+_MORE_OF_FLINK = """
+ACOS ASCII ASIN ATAN ATAN2 BIN CHR COS COT DECODE DEGREES ELT ENCODE EXP FROM_BASE64 HEX INITCAP LN
+LOG LOG10 LOG2 MD5 OVERLAY PARSE_URL PI RADIANS SHA1 SHA2 SHA224 SHA256 SHA384 SHA512 SIN STR_TO_MAP
+TAN TO_BASE64 TRANSLATE UNHEX URL_DECODE URL_ENCODE
+"""
 _ELSEWHERE = "Compute it in the producer, or behind the output."
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
-        [
-            *["ACOS", "ASCII", "ASIN", "ATAN", "ATAN2", "BIN", "CHR", "COS", "COT", "DECODE"],
-            *[
-                "DEGREES",
-                "ELT",
-                "ENCODE",
-                "EXP",
-                "FROM_BASE64",
-                "HEX",
-                "INITCAP",
-                "LN",
-                "LOG",
-                "LOG10",
-            ],
-            *[
-                "LOG2",
-                "MD5",
-                "OVERLAY",
-                "PARSE_URL",
-                "PI",
-                "RADIANS",
-                "SHA1",
-                "SHA2",
-                "SHA224",
-                "SHA256",
-            ],
-            *["SHA384", "SHA512", "SIN", "STR_TO_MAP", "TAN", "TO_BASE64", "TRANSLATE", "UNHEX"],
-            *["URL_DECODE", "URL_ENCODE"],
-        ],
+        _MORE_OF_FLINK.split(),
         _ELSEWHERE,
     ),
     **dict.fromkeys(

@@ -308,9 +308,9 @@ CANNOT_BE_USED = {
     "its_commits_are_not_in_the_log": lambda tables: [
         tables.current.log.make_checkpoint(tables.current.log.version()),
         tables.current.log.remove_log_before(tables.current.log.version()),
-        tables.current.log._entry_path(tables.current.log.version()).unlink(),
+        tables.current.log.entries.path(tables.current.log.version()).unlink(),
     ],
-    "a_commit_after_it_is_gone": lambda tables: tables.changelog.log._entry_path(6).unlink(),
+    "a_commit_after_it_is_gone": lambda tables: tables.changelog.log.entries.path(6).unlink(),
     "it_has_deletion_vectors": add_deletion_vectors,
     "it_is_of_another_shape": lambda tables: Current(
         (shutil.rmtree(tables.current.log.path), tables.current.log.path)[1]

@@ -114,7 +114,7 @@ class Loaded(DeltaLog):
     _first = None
 
     def _fresh(self):
-        self._first = self._first or self._load()
+        self._first = self._first or self._reload()
         return self._first
 
 
