@@ -163,6 +163,7 @@ FUNCTIONS: dict[str, Function] = {
     "MINUTE": Function((Takes.CLOCK,), _fixed(BIGINT), "MINUTE"),
     "SECOND": Function((Takes.CLOCK,), _fixed(BIGINT), "SECOND"),
 }
+NESTED = ("ARRAY_CONTAINS", "ARRAY_JOIN", "CARDINALITY", "MAP_KEYS", "MAP_VALUES")
 TO_DOUBLE = frozenset(("SQRT", "POWER"))
 PADDING = frozenset(("LPAD", "RPAD"))
 MAX_PADDED_LENGTH = 65_536
@@ -174,14 +175,14 @@ CALLS = (
     frozenset(function.call for function in FUNCTIONS.values())
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF", "ADD_MONTHS", ".", "[]", "CARDINALITY", "ROW", "ARRAY"}
+    | {"NULLIF", "ADD_MONTHS", ".", "[]", "ROW", "ARRAY", "MAP", *NESTED}
 )
 NAMES = tuple(
     sorted(
         {name for name in FUNCTIONS if name[0].isalpha() and " " not in name}
         - {"AND", "OR", "NOT", "IN", "LIKE", "NEG"}
         | {"IF", "INSTR", "NULLIF", "MOD", "PROCTIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"}
-        | {"CARDINALITY", "CASE", "CAST", "TRY_CAST", "EXTRACT"}
+        | {"CASE", "CAST", "TRY_CAST", "EXTRACT", *NESTED}
     )
 )
 _MORE_OF_FLINK = """
