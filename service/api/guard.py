@@ -22,6 +22,7 @@ from service.api.access import READING, Caller, Rule, Rules
 from service.api.authentication import Authenticator
 from service.api.limits import Flights, Rates, remember
 from service.api.peers import Peers
+from service.api.protocol import HEAD_LIMIT_BYTES, HEADERS
 from service.audit import AuditEntry, AuditLog
 from service.config import Settings
 from service.errors import UnauthorizedError
@@ -29,15 +30,6 @@ from service.jobs.token_store import TokenStore
 from watermark.errors import SluiceError
 
 BODY_LIMIT_BYTES = 1 << 20
-_HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
-)
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
 _REFUSED = (401, 403, 429)
@@ -69,7 +61,7 @@ class Gate:
     def __init__(self, settings: Settings, tokens: TokenStore, rules: Rules) -> None:
         self.authenticator = Authenticator(tokens, required=settings.tokens_required)
         self.body_timeout_s = settings.request_timeout_s
-        self.headers = (*_HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else _HEADERS
+        self.headers = (*HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else HEADERS
         self.peers = Peers(settings)
         self.flights = Flights(settings.max_requests)
         self.journal = Journal(AuditLog(settings), settings.audit)
@@ -184,6 +176,7 @@ class Guard:
         asked = self._gate.asked(scope)
         seen = _Seen(self._gate, asked, send)
         try:
+            _check_head(scope)
             with self._gate.flights.one_more(asked.address):
                 rule = self._gate.rule(asked)
                 seen.caller = await self._gate.identify(asked, rule)
@@ -270,6 +263,13 @@ def _refusal(exc: SluiceError | HTTPException, asked: _Asked) -> Response:
 
 def _unremarkable(asked: _Asked, status: int) -> bool:
     return asked.method in READING and status not in _REFUSED
+
+
+def _check_head(scope: Scope) -> None:
+    """The connection bounds what it keeps of a head; one that comes at once may be larger."""
+    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
+        raise HTTPException(431, headers={"Connection": "close"})
 
 
 def _check_query(query: str) -> None:
