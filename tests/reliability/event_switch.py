@@ -9,7 +9,7 @@ for a batch of its own. The stream has no end: it is judged when every record is
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -192,7 +192,7 @@ class SwitchJob:
         with BulkProducer(self.rig.kafka.bootstrap_servers, self.world.topic) as self._producer:
             self._send(self._backlog())
             self._job = self.rig.submit(self._script())
-            self._job.wait_joining()
+            self._wait(lambda status: status["state"] == "JOINING", "the gate opens")
             yield
 
     def _send(self, times: Sequence[int | None]) -> None:
@@ -273,23 +273,20 @@ class SwitchJob:
         if self.run.jobs == (AHEAD,):
             self._wait_planned()
             self._send(self._times_of_now())
-        self._job.wait_for(
-            lambda status: (status["event_time"] or {}).get("use_processing_time"),
-            "the switch",
-            deadline_s=ENDS_WITHIN_S,
-        )
+        self._wait(lambda s: (s["event_time"] or {}).get("use_processing_time"), "the switch")
         for _ in range(self.sizes.portions):
             self._wait_planned()
             self._send(self._times_of_now())
 
     def _wait_planned(self) -> None:
         """All that was produced is in a batch."""
-        what = f"{len(self.world.events)} records are planned"
-        self._job.wait_for(
+        self._wait(
             lambda _: sum(self._pins()[-1]["end_offsets"].values()) == len(self.world.events),
-            what,
-            deadline_s=ENDS_WITHIN_S,
+            f"{len(self.world.events)} records are planned",
         )
+
+    def _wait(self, condition: Callable[[dict[str, Any]], Any], what: str) -> None:
+        self._job.wait_for(condition, what, deadline_s=ENDS_WITHIN_S)
 
     def _times_of_now(self) -> list[int | None]:
         rng, now_ms = self.lab.random("now", len(self.world.events)), _now_ms()

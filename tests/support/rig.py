@@ -19,7 +19,10 @@ from service.embedded.database import MariaDb
 from tests.support.wait import wait_until
 
 OPENS_WITHIN_S = 120.0
-SMALL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.ui.enabled": "false"}
+# One compiler is quick to start. Its 48 MB of code are full after a minute of a job with many
+# queries, and then the JVM compiles nothing any more.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+SMALL = {"spark.driver.extraJavaOptions": _JAVA_OPTIONS, "spark.ui.enabled": "false"}
 
 
 def _living(pid: int) -> psutil.Process | None:
