@@ -9,7 +9,8 @@ nothing here, and the names of files say which epoch wrote them.
 | changelog | compaction, Delta checkpoint, log clean-up, removal of files |
 | `current` | Delta checkpoint, VACUUM, log clean-up |
 | state | Delta checkpoint, log clean-up, removal of files that no batch and no replay reads |
-| output, dead letters | Delta checkpoint, removal of files that were never committed |
+| dead letters | Delta checkpoint, log clean-up, removal of files that are not in the table |
+| output, late records | Delta checkpoint, removal of files that were never committed |
 
 The log of an output is never shortened: it is the user's table.
 """
@@ -249,7 +250,9 @@ class CurrentMaintenance:
 
 
 class OutputMaintenance:
-    """The upkeep of an output or of the dead letters: what was once committed stays."""
+    """The upkeep of an output: what was once committed stays."""
+
+    _may_forget = False
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
@@ -266,10 +269,11 @@ class OutputMaintenance:
         settled = self._table.settled(log.last_batch())
         present = {path.name for path in log.files_at(log.version())}
         doubtful = [n for n in settled if n not in present and n not in self._committed]
-        if not doubtful or log.oldest_entry() > 0:
+        oldest = log.oldest_entry()
+        if not doubtful or (oldest > 0 and not self._may_forget):
             return []  # of commits that are no longer in the log nobody knows the files
         newest = log.version()
-        self._committed |= log.files_named(self._read_to + 1, newest)
+        self._committed |= log.files_named(max(self._read_to + 1, oldest), newest)
         self._read_to = newest
         return [
             name
@@ -285,6 +289,26 @@ class OutputMaintenance:
             return time.time() - path.stat().st_mtime > self._table.settings.grace_s
         except FileNotFoundError:
             return False
+
+
+class LetterMaintenance(OutputMaintenance):
+    """The upkeep of the dead letters: all of them stay, the commits of old batches need not.
+
+    Files of batches that were given up are not in the table; they go with their commits.
+    """
+
+    _may_forget = True
+
+    def run_behind(self, batch: int | None) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`.
+
+        Args:
+            batch: the oldest one whose commit may be asked for, None while nobody knows.
+        """
+        found = None if batch is None else self._table.log.newest_batch(batch)
+        if found is not None:
+            self._table.shorten_log(found[0])
+        self.run()
 
 
 class StateMaintenance:
@@ -366,19 +390,33 @@ def _marks(file: Path) -> pa.Table:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class JobLogs:
+    """The tables of a job beside those of its dimensions.
+
+    Attributes:
+        outputs: what users read.
+        letters: the dead letters, None where nobody writes any.
+        states: what event batches keep.
+    """
+
+    outputs: Sequence[DeltaLog] = ()
+    letters: DeltaLog | None = None
+    states: Sequence[DeltaLog] = ()
+
+
 class Maintenance:
     """All tables of one job; one caller at a time."""
 
     def __init__(
         self,
         dimensions: Sequence[DimensionRuntime],
-        outputs: Sequence[DeltaLog],
+        logs: JobLogs,
         epoch: int,
         settings: UpkeepSettings,
-        states: Sequence[DeltaLog] = (),
     ) -> None:
         self._dimensions = dimensions
-        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in states]
+        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in logs.states]
         self._changelogs = {
             d.dimension.name: ChangelogMaintenance(
                 Upkeep(d.changelog, epoch, settings),
@@ -390,16 +428,23 @@ class Maintenance:
             d.dimension.name: CurrentMaintenance(Upkeep(d.current, epoch, settings))
             for d in dimensions
         }
-        self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in outputs]
+        self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in logs.outputs]
+        self._letters = [
+            LetterMaintenance(Upkeep(log, epoch, settings)) for log in (logs.letters,) if log
+        ]
 
     def steps(
-        self, leased: Mapping[str, int], states: Sequence[StateLease] = ()
+        self,
+        leased: Mapping[str, int],
+        states: Sequence[StateLease] = (),
+        oldest_batch: int | None = None,
     ) -> Iterator[tuple[str, Callable[[], None]]]:
         """What there is to do, by name: each may fail without keeping the others from going on.
 
         Args:
             leased: dimension → the oldest version that must stay readable.
             states: the same of each table of the state; none before the first batch.
+            oldest_batch: the oldest one whose pin is kept.
         """
         for dimension in self._dimensions:
             name = dimension.dimension.name
@@ -410,6 +455,8 @@ class Maintenance:
             yield f"upkeep state {at}", step
         for at, output in enumerate(self._outputs):
             yield f"upkeep output {at}", output.run
+        for letters in self._letters:
+            yield "upkeep dead letters", partial(letters.run_behind, oldest_batch)
 
     def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
         folded = folded_version(dimension.current)

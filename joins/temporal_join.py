@@ -33,7 +33,7 @@ from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
 from joins.inserts import Inserts
 from joins.leases import StateLease, oldest_kept, oldest_leased
-from joins.maintenance import Maintenance, UpkeepSettings
+from joins.maintenance import JobLogs, Maintenance, UpkeepSettings
 from joins.opening import Opening, channel_name
 from joins.plan import JoinPlan, KafkaOptions, KafkaSource
 from joins.probe_control import ControlParts, ProbeControl
@@ -157,16 +157,20 @@ class TemporalJoin:
         )
         states = () if parts.event is None else parts.event.tables.states
         logs = [each.log for each in states]
+        ours = (parts.dead_letters, *logs)
         self._upkeep = Maintenance(
             parts.dimensions,
-            # Of two INSERTs into one table the later one commits last: what it has, both have.
-            [*{log.path: log for log in parts.outputs if log not in logs}.values()],
+            JobLogs(
+                # Of two INSERTs into one table the later one commits last: what it has, both have.
+                [*{log.path: log for log in parts.outputs if log not in ours}.values()],
+                parts.dead_letters,
+                logs,
+            ),
             parts.meta.epoch,
             UpkeepSettings(
                 current_retention_hours=parts.settings.current_retention_hours,
                 replayed_state_bytes=parts.settings.replay_state_bytes,
             ),
-            logs,
         )
         self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
@@ -428,13 +432,16 @@ class TemporalJoin:
 
     def _keep_up(self) -> None:
         """Compaction and clean-up of every table, below what is leased."""
+        pins, kept = self.parts.checkpoint.pins_directory, self.parts.settings.replay_batches
         leased = oldest_leased(
-            self.parts.checkpoint.pins_directory,
-            self.parts.settings.replay_batches,
+            pins,
+            kept,
             self.parts.opening.view().versions_at_open,
             {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
         )
-        for part, work in self._upkeep.steps(leased, self._state_leases()):
+        oldest = oldest_kept(pins, kept)
+        batch = None if oldest is None else int(oldest["batch"])
+        for part, work in self._upkeep.steps(leased, self._state_leases(), batch):
             if not self._stopping.is_set():
                 self._attempt(part, work)
 

@@ -154,7 +154,7 @@ def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
 
 
 def _fail_usage(message: str, code: ExitCode) -> None:
-    """A group of commands by itself, such as `sluice jobs`, gets its help, and all else an error."""
+    """A group of commands by itself, such as `sluice jobs`, gets its help."""
     if message.startswith("Usage: "):
         say(message)
         sys.exit(code)

@@ -133,7 +133,7 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     if runner["restart_at_ms"] is not None:
         yield "next start", instant(runner["restart_at_ms"])
     yield from _sinks(job)
-    if job["combined_watermark"]:
+    if job["combined_watermark"] and (job["dimensions"] or job["phase"] != "JOIN"):
         yield "watermark", watermark(job["combined_watermark"])
     if job["probe"]:
         yield from _probe(job["probe"])

@@ -18,8 +18,11 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-class NoLinksError(SinkError):
-    """The file system cannot give a file a name on condition that nothing has it yet."""
+class NoLinksError(Exception):
+    """The file system cannot give a file a name on condition that nothing has it yet.
+
+    It never leaves the adapters.
+    """
 
 
 class LogEntries:
@@ -71,8 +74,9 @@ class LogEntries:
         try:
             return create_once(self.path(version), "\n".join(lines).encode())
         except OSError as exc:
-            kind = NoLinksError if exc.errno in _NO_LINKS else SinkError
-            raise kind(
+            if exc.errno in _NO_LINKS:
+                raise NoLinksError from exc
+            raise SinkError(
                 f'commit to delta table "{self._root}" failed: {exc}',
                 hint="Check space and permissions of the table's directory.",
             ) from exc

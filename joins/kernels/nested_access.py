@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.casts import Checked, Mask, mask_of
-from joins.kernels.nested import Parts, assembled, parts_of
+from joins.kernels.nested import Parts, Rows, assembled, parts_of
 from joins.kernels.operation import Function, Operation
 from joins.types import TypeName, arrow_type
 
@@ -39,16 +39,26 @@ def array_of(op: Operation) -> pa.Array:
 
 def map_of(op: Operation) -> Checked:
     """`MAP[key, value, …]`; of equal keys the last one counts, a row with a NULL key fails."""
-    keys, values = op.arrays()[::2], op.arrays()[1::2]
-    kept = np.ones((op.num_rows, len(keys)), dtype=np.bool_)
-    failed = np.zeros(op.num_rows, dtype=np.bool_)
-    for at, key in enumerate(keys):
-        failed |= mask_of(key.is_null())
-        for later in keys[at + 1 :]:
-            kept[:, at] &= ~mask_of(pc.equal(key, later))
+    arguments = op.arrays()
+    keys, values = arguments[::2], arguments[1::2]
+    coded = pc.fill_null(pa.concat_arrays(keys).dictionary_encode().indices, -1)
+    codes = coded.to_numpy().reshape(len(keys), op.num_rows).T
+    failed = (codes < 0).any(axis=1)
+    kept = _last_of_equal(codes)
     kept[failed] = False
     made = _filled(op, [keys, values], kept)
     return Checked(pc.if_else(pa.array(failed), pa.scalar(None, made.type), made), failed)
+
+
+def _last_of_equal(codes: Rows) -> Mask:
+    """Which of the numbers in each row are followed by no equal one."""
+    order = np.argsort(codes, axis=1, kind="stable")
+    ordered = np.take_along_axis(codes, order, axis=1)
+    last = np.ones(codes.shape, dtype=np.bool_)
+    last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
+    kept = np.empty_like(last)
+    np.put_along_axis(kept, order, last, axis=1)
+    return kept
 
 
 def _filled(op: Operation, parts: Sequence[Sequence[pa.Array]], kept: Mask) -> pa.Array:

@@ -7,6 +7,7 @@ from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
 from service.sql.literal_parser import fraction, plain_literal, time_literal
+from service.sql.refused_forms import refuse_pattern, refuse_unit
 from service.sql.syntax import (
     AggregateNode,
     CaseNode,
@@ -92,6 +93,7 @@ class ExpressionParser:
             return self._operation(name, (left, self.parse(_SUM)), token.start)
         if cursor.accept_words("IS"):
             return self._is(left, token.start)
+        refuse_pattern(cursor)
         negated = cursor.at_words("NOT") and cursor.ahead(1).text.upper() in (
             "IN",
             "LIKE",
@@ -266,13 +268,14 @@ class ExpressionParser:
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
-        arguments = self._arguments()
+        arguments = self._arguments(word=word)
         refuse_over(cursor)
         return self._operation(word, arguments, at)
 
-    def _arguments(self, closing: str = ")") -> tuple[Node, ...]:
-        """The rest of `(a, b, …)` after its opening parenthesis."""
+    def _arguments(self, closing: str = ")", word: str = "") -> tuple[Node, ...]:
+        """The rest of `(a, b, …)` after its opening parenthesis; `word` is the function."""
         arguments = [self.parse()]
+        refuse_unit(self._cursor, word)
         while self._cursor.accept_symbol(","):
             arguments.append(self.parse())
         self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")

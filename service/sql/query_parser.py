@@ -3,6 +3,7 @@
 from joins.plan import JoinType
 from service.sql.cursor import TokenCursor
 from service.sql.expression_parser import ExpressionParser
+from service.sql.refused_forms import refuse_bare_window
 from service.sql.syntax import (
     GroupBy,
     Literal,
@@ -138,6 +139,7 @@ class QueryParser:
                 "only a table can stand here",
                 hint="Write FROM probe; make a subquery a VIEW.",
             )
+        refuse_bare_window(cursor)
         table = cursor.name("a table name")
         refuse_qualified(cursor, table)
         options = cursor.hint()

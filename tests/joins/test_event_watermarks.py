@@ -28,7 +28,7 @@ from joins.kernels.envelope import BinlogPosition, CapturedColumn, encode_waterm
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.kernels.probe import index_spec, kernel_spec
 from joins.kernels.wire import Encoding
-from joins.maintenance import Maintenance, UpkeepSettings
+from joins.maintenance import JobLogs, Maintenance, UpkeepSettings
 from joins.past_indexes import PastIndexes
 from joins.plan import (
     DeltaSink,
@@ -211,7 +211,7 @@ def updated(side, count=12):
 def keep_up(side, leased):
     settings = UpkeepSettings(checkpoint_every=3, min_files=2)
     fold(side)
-    maintenance = Maintenance([side.dimension], [], 1, settings)
+    maintenance = Maintenance([side.dimension], JobLogs(), 1, settings)
     for _, work in maintenance.steps({"rates": leased}):
         work()
 

@@ -21,6 +21,7 @@ from joins.maintenance import (
     ChangelogMaintenance,
     CurrentMaintenance,
     DimensionKey,
+    LetterMaintenance,
     OutputMaintenance,
     Upkeep,
     UpkeepSettings,
@@ -399,6 +400,64 @@ def test_a_young_file_of_this_runner_in_an_output_stays(output):
     os.utime(output.path / young.path, (old, old))
     OutputMaintenance(Upkeep(output, 2, patient)).run()
     assert not (output.path / young.path).exists()
+
+
+# Dead letters
+# ----------------------------------------------------------------------------------------------
+
+
+def letters_of(log, batches):
+    """Commits batches, every third one with a file of letters; batch → file."""
+    rows, files = batch_of([record("u", 1, 99, 99)]), {}
+    for batch in batches:
+        staged = [stage(log.path, rows, number=batch, epoch=2)] if batch % 3 == 0 else []
+        log.commit(batch, 2, staged, {"batch": batch})
+        if staged:
+            files[batch] = staged[0].path
+    return files
+
+
+def test_the_log_of_dead_letters_begins_at_the_oldest_kept_pin_and_all_letters_stay(output):
+    files = letters_of(output, range(20))
+    output.retract(18, 2)
+    maintenance = LetterMaintenance(Upkeep(output, 2, EAGER))
+    maintenance.run_behind(None)
+    assert output.oldest_entry() == 0
+    maintenance.run_behind(12)
+    assert (output.version_of(12), output.oldest_entry()) == (13, 13)
+    assert [output.batch_metadata(batch) for batch in (11, 12)] == [None, {"batch": 12}]
+    assert {path.name for path in output.path.glob("*.parquet")} == set(files.values())
+    again = DeltaLog(output.path, "app")
+    assert (again.last_batch(), len(again.files_at(again.version()))) == (19, 6)
+    letters_of(output, range(20, 30))
+    maintenance.run_behind(25)
+    assert output.version_of(25) == output.oldest_entry() == 27
+    assert DeltaTable(str(output.path)).to_pyarrow_table().num_rows == 9
+
+
+def test_files_that_are_no_letters_go_also_behind_a_shortened_log(output):
+    files = letters_of(output, range(12))
+    for batch in (3, 9):
+        output.retract(batch, 2)
+    rows = batch_of([record("u", 1, 99, 99)])
+    orphan, running = (stage(output.path, rows, number=n, epoch=2).path for n in (4, 12))
+    LetterMaintenance(Upkeep(output, 2, EAGER)).run_behind(8)
+    found = {path.name for path in output.path.glob("*.parquet")}
+    assert found == {files[0], files[6], files[9], running}  # the commit of batch 9 is there
+    assert orphan not in found
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_upkeep_of_dead_letters_may_end_anywhere(tmp_path, step):
+    create_table(tmp_path / "letters", SCHEMA)
+    log = DeltaLog(tmp_path / "letters", "app")
+    files = letters_of(log, range(9))
+    with contextlib.suppress(InterruptedByTestError):
+        LetterMaintenance(Upkeep(log, 2, EAGER, stop_at(step))).run_behind(7)
+    assert DeltaLog(log.path, "app").newest_batch(8) == (9, 8)
+    LetterMaintenance(Upkeep(log, 2, EAGER)).run_behind(7)
+    assert (log.oldest_entry(), log.last_batch()) == (8, 8)
+    assert {path.name for path in log.files_at(log.version())} == set(files.values())
 
 
 # `current`

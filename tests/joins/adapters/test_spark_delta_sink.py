@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from joins.adapters.delta_features import Appends
 from joins.adapters.delta_log import DeltaLog, create_table, spark_version
 from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
+from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.adapters.spark_delta_sink import (
     DeltaOutputLetterWriter,
     DeltaOutputWriter,
@@ -44,13 +45,14 @@ TABLES = {
     "not_null": (f"({COLUMNS.replace('user_id BIGINT', 'user_id BIGINT NOT NULL')})", "NOT NULL"),
 }
 AFTER = {
-    "partitioned": " PARTITIONED BY (name)",
+    "partitioned": " PARTITIONED BY (name, _dimension_versions)",  # "users=1", in a path "%3D"
     "mapped": " TBLPROPERTIES ('delta.columnMapping.mode'='name')",
     "mapped_partitioned": " PARTITIONED BY (name, _batch)"
     " TBLPROPERTIES ('delta.columnMapping.mode'='name')",
     "deletion_vectors": " TBLPROPERTIES ('delta.enableDeletionVectors'='true')",
     "append_only": " TBLPROPERTIES ('delta.appendOnly'='true')",
 }
+NOT_RETRACTED = {"identity": "IdentityColumns", "append_only": "append-only"}
 
 
 @pytest.fixture
@@ -140,6 +142,44 @@ def test_a_table_gets_its_rows_once_and_they_are_read_back_without_spark(user, o
     assert set(zip(*(now[c].to_pylist() for c in ("user_id", "name")), strict=True)) == PAIRS
     assert all(path.is_file() for path in log.files_at(log.version()))
     assert nothing_is_cached(output.spark)
+    see_it_retracted(user, output, log, NOT_RETRACTED.get(name))
+
+
+def see_it_retracted(user, output, log, why_not):
+    """The newest batch goes, its number stays used; or an error says why, and all stays."""
+    if why_not is None:
+        assert log.retract(1, 2) == log.version()
+        assert log.retract(1, 2) is None
+        assert set(output.pairs(user)) == PAIRS
+        output.run(DeltaOutputWriter(output.log()), at(1))
+        assert len(output.pairs(user)) == len(PAIRS)
+        return
+    version = log.version()
+    with pytest.raises(SinkError, match=why_not) as caught:
+        log.retract(1, 2)
+    assert caught.value.message.startswith(
+        f'batch 1 cannot be removed from delta table "{log.path}'
+    )
+    assert f"version {version} of the table" in caught.value.hint
+    assert (log.version(), len(output.pairs(user))) == (version, 2 * len(PAIRS))
+
+
+def test_a_batch_of_which_somebody_has_deleted_a_row_is_retracted_when_he_deletes_the_rest(
+    user, output
+):
+    """Delta would not find the file that we name: it has a deletion vector then."""
+    make(user, output, "deletion_vectors")
+    log = output.log()
+    log.commit_epoch(2)
+    for batch in (0, 1):
+        output.run(DeltaOutputWriter(log), at(batch))
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE _batch = 1 AND user_id = 1")
+    with pytest.raises(SinkError, match="deletion vectors"):
+        log.retract(1, 2)
+    assert len(output.pairs(user)) == 2 * len(PAIRS) - 1
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE _batch = 1")
+    assert log.retract(1, 2) is None
+    assert set(output.pairs(user)) == PAIRS
 
 
 def test_what_delta_fills_is_filled(user, output):
@@ -193,6 +233,42 @@ def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     now = commits.rows_now({"_batch": 0, "_partition": 0}, output.schema)
     assert sorted(now["user_id"].to_pylist()) == [2, 3]
     assert sum(part.num_rows for part in commits.rows_added(commit)) == 3
+
+
+# Entries of our own
+# ----------------------------------------------------------------------------------------------
+
+
+def test_spark_reads_and_continues_a_log_with_entries_of_our_own(user, output):
+    """Appends of ours, checkpoints of both, and Spark's own changes take turns in one log."""
+    properties = "'delta.checkpointInterval' = '3', 'delta.enableChangeDataFeed' = 'true'"
+    user.sql(
+        f"CREATE TABLE delta.`{output.path}` ({COLUMNS}) USING delta TBLPROPERTIES ({properties})"
+    )
+    log = output.log()
+    assert not log.choice().is_spark
+    log.commit_epoch(2)
+    output.run(DeltaSinkWriter(log), at(0))
+    assert set(output.pairs(user)) == PAIRS
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE user_id = 1")
+    output.run(DeltaSinkWriter(log), at(1))
+    user.sql(f"INSERT INTO delta.`{output.path}` SELECT * FROM delta.`{output.path}`")
+    output.run(DeltaSinkWriter(log), at(2))
+    kept = [pair for pair in PAIRS if pair[0] != 1]
+    assert sorted(output.pairs(user), key=str) == sorted(
+        [*kept, *PAIRS, *kept, *PAIRS, *PAIRS], key=str
+    )
+    history = user.sql(f"DESCRIBE HISTORY delta.`{output.path}`").collect()
+    ours = [row.version for row in history if row.engineInfo == "Sluice"]
+    assert (ours, all(row.isBlindAppend for row in history if row.version in ours)) == (
+        [6, 4, 2, 1],
+        True,
+    )
+    assert 2 in log.checkpoints()
+    feed = user.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    kinds = [row._change_type for row in feed.load(str(output.path)).collect()]
+    assert (kinds.count("insert"), kinds.count("delete")) == (3 * 3 + 5, 1)
+    assert DeltaLog(output.path, APP).last_batch() == 2
 
 
 # Fencing

@@ -400,6 +400,14 @@ ACCESS = {
         Call("MAP", (KEY_OR_C, column("at"), Constant("a", STRING), number(7)), COUNTS),
         [[("a", 7)], [("a", 7)], [("c", None), ("a", 7)], [("b", 1), ("a", 7)]],
     ),
+    "three_keys_of_a_map": (
+        Call(
+            "MAP",
+            (KEY_OR_C, number(1), Constant("a", STRING), number(2), KEY_OR_C, number(3)),
+            COUNTS,
+        ),
+        [[("a", 3)], [("a", 3)], [("a", 2), ("c", 3)], [("a", 2), ("b", 3)]],
+    ),
     "map_made_of_constants": (
         Call("MAP", (Constant("x", STRING), number(1), Constant("x", STRING), number(2)), COUNTS),
         [[("x", 2)]] * 4,
