@@ -9,6 +9,7 @@ from functools import reduce
 from operator import and_, or_
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -26,6 +27,7 @@ NO_MARK = pc.field("_op") != "w"
 Key = tuple[pa.Scalar, ...]
 _SHORT = ("_partition", "_epoch", GENERATION)
 _BATCH_ROWS = 65_536
+_ROW = "__row"
 _FIRST_KEYS = 256
 _MOST_KEYS = 16_384
 _LIGHT_BYTES = 1 << 20
@@ -160,6 +162,18 @@ def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:
     kinds = {item.name: arrow_type(item.type) for item in dimension.fields}
     schema = pa.schema([(name, kinds[name]) for name in dimension.primary_key])
     return pa.table(list(columns), schema=schema)
+
+
+def rows_of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The `rows` that have one of `keys`, whose columns name the key; their order is kept.
+
+    Only keys are joined: Arrow joins no table with a nested column.
+    """
+    names = keys.column_names
+    numbers = pa.array(np.arange(rows.num_rows))
+    told = rows.select(names).append_column(_ROW, numbers)
+    found = told.join(keys, names, join_type="left semi").column(_ROW)
+    return rows.take(whole(found).sort())
 
 
 def _behind(names: Sequence[str], after: Key) -> pc.Expression:

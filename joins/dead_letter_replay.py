@@ -1,72 +1,43 @@
 """Replays of dead letters: joined as their batch would have joined them, and written once.
 
-Order: the numbered file that names the letters, the join under each letter's own pin, the rows'
-commit with the outcome in it, the file of the outcome. Whoever finds a replay without an outcome
-finishes it: if its rows are committed the commit tells the outcome, else it is joined again.
+Order: the numbered file that names the letters; for each INSERT that misses rows the join under
+each letter's own pin, then the rows' commit with the outcome in it; the file of the outcome.
+Whoever finds a replay without an outcome finishes it: if rows are committed the commit tells the
+outcome, else they are joined again.
+
+A letter of a statement set is replayed for the INSERTs that have no rows of it, each with its own
+output. They answer each for themselves, as in a batch: where one has no rows again, or its output
+refuses them, the letter stays for that INSERT alone.
 """
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
-import pyarrow as pa
 import structlog
 
-from joins.dead_letters import Coordinates, DeadLetter, DeadLetters, Wanted
+from joins.dead_letters import Coordinates, DeadLetters, Standing, Wanted
 from joins.errors import (
     CheckpointError,
     FencedError,
-    PinnedVersionExpiredError,
     RequestError,
     SinkError,
     UnknownBatchError,
 )
-from joins.history import History
-from joins.kernels.probe import BatchContext, JoinedBatch, join_batch
 from joins.letter_replays import ChosenLetter, LetterReplay, LetterReplays
+from joins.letter_rows import LetterInsert, LetterRows, LetterSource, bad_letter
 from joins.past_indexes import PastIndexes
 from joins.pins import Pin
 from joins.requests import Request
 from watermark.errors import SluiceError
 
 MOST_LETTERS = 10_000
-_GOES_THROUGH_STATE = (
-    "records of a job with event time or windows go through its state: send the record to the "
-    "topic again"
-)
 
 _log = structlog.get_logger(__name__)
-_RECORDS = pa.schema(
-    [
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-    ]
-)
-Part = tuple[JoinedBatch, Pin]
-
-
-class LetterWriter(Protocol):
-    """Where the rows of a replay go."""
-
-    def committed(self, number: int) -> Mapping[str, Any] | None:
-        """The outcome of replay `number` if its rows are there for certain."""
-        ...
-
-    def write(
-        self,
-        parts: Iterator[Part],
-        number: int,
-        epoch: int,
-        outcome: Callable[[], Mapping[str, Any]],
-    ) -> None:
-        """Write all rows of `parts`, then ask for the outcome; it is done when this returns."""
-        ...
+Outcomes = Mapping[int, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +45,16 @@ class ReplayParts:
     """What replays work with.
 
     Attributes:
+        inserts: all of the job, in the order of the script.
         epoch: the runner's.
-        passed: told each step, for planted faults: `chosen`, `joined`, `staged`, `committed`,
-            `noted`.
+        passed: told each step, for planted faults: `chosen`; for each INSERT `joined`, `staged`,
+            `committed` and, of several, `insert_noted`; `noted`.
     """
 
     letters: DeadLetters
     replays: LetterReplays
-    history: History
+    inserts: Sequence[LetterInsert]
     epoch: int
-    writer: LetterWriter
     passed: Callable[[str], None] = lambda _: None
 
 
@@ -104,7 +75,7 @@ class DeadLetterReplay:
             RequestError: the request cannot be understood.
             UnknownLetterError: it names a letter that is not there.
             FencedError: a newer runner has taken over.
-            SinkError: the rows cannot be written; nothing of them is there.
+            SinkError: the rows cannot be written to any output; nothing of them is there.
         """
         self._finish_interrupted(request.id)
         done = self._done(request.id)
@@ -168,12 +139,21 @@ class DeadLetterReplay:
             raise RequestError("request names a dead letter twice", hint="Name each record once.")
         self._see_finished({batch for batch, _, _ in places})
         pending = tuple(
-            ChosenLetter(*found[one][0], _corrected(record))
+            self._letter(found[one], _corrected(record))
             for one, record in zip(wanted, records, strict=True)
-            if found[one][1] is None
+            if self._missing(found[one][1])
         )
         already = len(records) - len(pending)
         return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
+
+    def _missing(self, standing: Standing) -> tuple[int, ...]:
+        return standing.missing(len(self._parts.inserts))
+
+    def _letter(
+        self, found: tuple[Coordinates, Standing], corrected: bytes | None = None
+    ) -> ChosenLetter:
+        place, standing = found
+        return ChosenLetter(*place, corrected, self._missing(standing))
 
     def _see_finished(self, batches: set[int]) -> None:
         for batch in sorted(batches):
@@ -192,130 +172,113 @@ class DeadLetterReplay:
             if not is_finished(letter.batch):
                 continue
             if len(chosen) < MOST_LETTERS:
-                chosen.append(ChosenLetter(*letter.coordinates))
+                chosen.append(self._letter((letter.coordinates, letter.standing)))
             else:
                 remaining += 1
         return tuple(chosen), remaining
 
     def _is_finished(self, batch: int) -> bool:
         """A batch that is not may be abandoned, and its records come again in another one."""
-        return self._parts.history.is_committed(batch)
+        return all(insert.history.is_committed(batch) for insert in self._parts.inserts)
 
     # Joining and writing
     # -----------------------------------------------------------------------------------------
 
     def _finish(self, replay: LetterReplay) -> dict[str, Any]:
         """Bring `replay` to its end, from wherever it was interrupted."""
-        outcome = self._parts.writer.committed(replay.number)
-        if outcome is None:
-            outcome = self._write(replay)
-        self._parts.passed("committed")
+        outcomes: dict[int, Mapping[str, Any]] = {}
+        refused: dict[int, SluiceError] = {}
+        for insert in self._parts.inserts:
+            if not replay.letters_of(insert.number):
+                continue
+            try:
+                outcomes[insert.number] = self._insert_done(insert, replay)
+            except FencedError:
+                raise
+            except SluiceError as exc:
+                if insert.writer.committed(replay.number) is not None:
+                    raise
+                refused[insert.number] = exc
+        if refused and not outcomes:
+            error = next(iter(refused.values()))
+            self._parts.replays.finish(replay.number, {"abandoned": _words(error)})
+            raise error
+        outcomes |= {i.number: _none_there(i, replay, e) for i, e in self._of(refused)}
+        outcome = _outcome_of_all(replay, outcomes)
         self._parts.replays.finish(replay.number, outcome)
         self._parts.passed("noted")
         _log.info("dead letters replayed", replay=replay.number, rows=outcome["rows"])
         return _result(replay, outcome)
 
-    def _write(self, replay: LetterReplay) -> Mapping[str, Any]:
-        writer, number = self._parts.writer, replay.number
-        try:
-            with PastIndexes(self._parts.history.places) as indexes:
-                run = _Run(self._parts, replay, indexes)
-                writer.write(run.parts(), number, self._parts.epoch, run.staged)
-        except FencedError:
-            raise
-        except SluiceError as exc:
-            if writer.committed(number) is None:
-                told = {"abandoned": f"{exc.message}. {exc.hint}"}
-                self._parts.replays.finish(number, told)
-            raise
-        return run.outcome()
+    def _insert_done(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
+        """The outcome in one INSERT, whose rows are there when this returns."""
+        parts, number = self._parts, replay.number
+        noted = parts.replays.insert_outcome(number, insert.number)
+        if noted is not None:
+            return noted
+        outcome = insert.writer.committed(number)
+        if outcome is None:
+            outcome = self._write(insert, replay)
+        parts.passed("committed")
+        if len(parts.inserts) > 1:  # a topic does not tell what was sent
+            parts.replays.finish_insert(number, insert.number, outcome)
+            parts.passed("insert_noted")
+        return outcome
+
+    def _write(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
+        parts, number = self._parts, replay.number
+        with PastIndexes(insert.history.places) as indexes:
+            source = LetterSource(parts.letters, indexes, self._pin, parts.passed)
+            rows = LetterRows(number, replay.letters_of(insert.number), insert, source)
+            insert.writer.write(rows.parts(), number, parts.epoch, rows.staged)
+        return rows.outcome()
+
+    def _pin(self, batch: int) -> Pin:
+        """The pin of `batch`; once its file is pruned any output's commit may have it."""
+        *others, last = self._parts.inserts
+        for insert in others:
+            try:
+                return insert.history.pin(batch)
+            except UnknownBatchError:
+                continue
+        return last.history.pin(batch)
+
+    def _of(self, refused: Mapping[int, SluiceError]) -> list[tuple[LetterInsert, SluiceError]]:
+        return [(i, refused[i.number]) for i in self._parts.inserts if i.number in refused]
 
 
-class _Run:
-    """One pass over the letters of a replay; `outcome` holds after the last part."""
-
-    def __init__(self, parts: ReplayParts, replay: LetterReplay, indexes: PastIndexes) -> None:
-        self._parts = parts
-        self._replay = replay
-        self._indexes = indexes
-        self._rows = 0
-        self._bad: list[dict[str, Any]] = []
-
-    def staged(self) -> dict[str, Any]:
-        """The outcome, asked for when all rows are staged and none is committed."""
-        self._parts.passed("staged")
-        return self.outcome()
-
-    def outcome(self) -> dict[str, Any]:
-        """What became of the letters."""
-        number = self._replay.number
-        return {"replay": number, "rows": self._rows, "still_bad": list(self._bad)}
-
-    def parts(self) -> Iterator[Part]:
-        """The joined letters, one batch at a time, oldest batch first."""
-        chosen: dict[int, list[ChosenLetter]] = {}
-        for item in sorted(self._replay.letters, key=lambda c: (c.batch, c.partition, c.offset)):
-            chosen.setdefault(item.batch, []).append(item)
-        for batch, found in self._parts.letters.of_batches(chosen):
-            part = self._joined(batch, chosen[batch], found)
-            if part is not None:
-                yield part
-        self._parts.passed("joined")
-
-    def _joined(
-        self, batch: int, chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
-    ) -> Part | None:
-        try:
-            pin = self._parts.history.pin(batch)
-            indexes = self._indexes.of(pin.versions)
-        except (UnknownBatchError, PinnedVersionExpiredError) as exc:
-            self._fail(chosen, exc.message)
-            return None
-        if pin.event is not None:
-            self._fail(chosen, _GOES_THROUGH_STATE)
-            return None
-        known = [c for c in chosen if self._is_usable(c, found)]
-        if not known:
-            return None
-        versions = tuple(sorted(pin.versions.items()))
-        context = BatchContext(pin.batch_timestamp_ms, pin.batch, versions)
-        records = _records(known, found)
-        joined = join_batch(self._parts.history.places.kernel, records, indexes, context)
-        for dead in joined.dead_letters.to_pylist():
-            self._bad.append(_bad(batch, dead["partition"], dead["offset"], dead["reason"]))
-        self._rows += joined.rows.num_rows
-        return joined, pin
-
-    def _is_usable(self, chosen: ChosenLetter, found: Mapping[Coordinates, DeadLetter]) -> bool:
-        letter = found.get((chosen.batch, chosen.partition, chosen.offset))
-        if letter is None:
-            self._fail([chosen], "the dead letter was retracted with its batch")
-            return False
-        fields = self._parts.history.places.kernel.metadata_fields
-        if letter.timestamp is None and any(item.key == "timestamp" for item in fields):
-            self._fail([chosen], "the record's timestamp was not kept")
-            return False
-        return True
-
-    def _fail(self, chosen: Sequence[ChosenLetter], reason: str) -> None:
-        self._bad += [_bad(c.batch, c.partition, c.offset, reason) for c in chosen]
+def _none_there(
+    insert: LetterInsert, replay: LetterReplay, error: SluiceError
+) -> Mapping[str, Any]:
+    """The outcome in an INSERT whose output has refused the rows."""
+    _log.warning(
+        "rows of dead letters are refused",
+        replay=replay.number,
+        insert=insert.number,
+        error=error.message,
+    )
+    reason = insert.told(_words(error))
+    letters = replay.letters_of(insert.number)
+    return {"rows": 0, "still_bad": [bad_letter(letter.place, reason) for letter in letters]}
 
 
-def _bad(batch: int, partition: int, offset: int, reason: str) -> dict[str, Any]:
-    return {"batch": batch, "partition": partition, "offset": offset, "reason": reason}
+def _outcome_of_all(replay: LetterReplay, outcomes: Outcomes) -> dict[str, Any]:
+    """What became of the letters in all INSERTs; a letter is told once, with all reasons."""
+    bad: dict[Coordinates, dict[int, str]] = {}
+    for number, outcome in sorted(outcomes.items()):
+        for each in outcome["still_bad"]:
+            place = (each["batch"], each["partition"], each["offset"])
+            bad.setdefault(place, {})[number] = each["reason"]
+    still_bad = [
+        {**bad_letter(place, "; ".join(dict.fromkeys(told.values()))), "inserts": sorted(told)}
+        for place, told in sorted(bad.items())
+    ]
+    rows = sum(outcome["rows"] for outcome in outcomes.values())
+    return {"replay": replay.number, "rows": rows, "still_bad": still_bad}
 
 
-def _records(
-    chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
-) -> pa.RecordBatch:
-    """The letters as records of the probe: their own coordinates, corrected bytes if there are."""
-    rows = []
-    for item in chosen:
-        letter = found[item.batch, item.partition, item.offset]
-        value = letter.value if item.corrected is None else item.corrected
-        place = {"partition": letter.partition, "offset": letter.offset}
-        rows.append({"value": value, "topic": letter.topic, "timestamp": letter.timestamp, **place})
-    return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)
+def _words(error: SluiceError) -> str:
+    return f"{error.message}. {error.hint}"
 
 
 def _result(replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:

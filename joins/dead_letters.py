@@ -6,7 +6,7 @@ They are read from the files of the table; a file's name tells the batch. A lett
 
 import base64
 import codecs
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -21,13 +21,38 @@ import pyarrow.parquet as pq
 from joins.adapters.delta_log import DeltaLog
 from joins.errors import CheckpointError, SinkError, UnknownLetterError
 from joins.kernels.files import FileOrigin
-from joins.letter_replays import LetterReplays
+from joins.kernels.probe import insert_told
+from joins.letter_replays import LetterReplays, Replayed
 
 Coordinates = tuple[int, int, int]
 Wanted = tuple[int | None, int, int]
 
 SHOWN_BYTES = 1024
 _PLACE = ("partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """In which INSERTs of its job a letter has rows, and in which it has none.
+
+    Attributes:
+        dead_in: those where its batch found it dead, from 1; None: all of them.
+        replayed: what replays have made of it; None if none has tried it.
+    """
+
+    dead_in: frozenset[int] | None = None
+    replayed: Replayed | None = None
+
+    @property
+    def replayed_by(self) -> int | None:
+        """The replay after which it had all its rows; None if some are missing."""
+        return None if self.replayed is None else self.replayed.finished_by
+
+    def missing(self, inserts: int) -> tuple[int, ...]:
+        """The INSERTs, from 1, that still are to get rows, of a job that has so many."""
+        if self.replayed is not None:
+            return tuple(sorted(self.replayed.missing))
+        return tuple(sorted(self.dead_in or range(1, inserts + 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +63,7 @@ class DeadLetter:
         reason: one for each INSERT that has failed; of a record that cannot be parsed only one.
         timestamp: when the record was written to its topic; None in tables of older jobs.
         value: the record's bytes, as they came.
-        replayed_by: number of the replay that gave it its rows.
+        standing: which INSERTs have rows of it.
     """
 
     batch: int
@@ -48,12 +73,22 @@ class DeadLetter:
     reason: str
     value: bytes | None
     timestamp: datetime | None
-    replayed_by: int | None
+    standing: Standing = Standing()
 
     @property
     def coordinates(self) -> Coordinates:
         """(batch, partition, offset)."""
         return self.batch, self.partition, self.offset
+
+    @property
+    def replayed_by(self) -> int | None:
+        """Number of the replay after which no row of it was missing."""
+        return self.standing.replayed_by
+
+    @property
+    def rows_by(self) -> Mapping[int, int]:
+        """INSERT, from 1 → number of the replay that gave it its rows."""
+        return {} if self.standing.replayed is None else self.standing.replayed.rows_by
 
     def as_json(self, *, shown_bytes: int | None = None) -> dict[str, Any]:
         """As shown: `value` is text where the bytes are UTF-8, else there is `value_base64`.
@@ -68,6 +103,7 @@ class DeadLetter:
             "reason": self.reason,
             "timestamp_ms": _milliseconds(self.timestamp),
             "replayed_by": self.replayed_by,
+            "replayed_inserts": sorted(self.rows_by),
             **_shown(self.value, shown_bytes),
         }
 
@@ -157,8 +193,8 @@ class DeadLetters:
         ((_, letters),) = self.of_batches([place[0]])
         return letters[place]
 
-    def locate(self, wanted: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, int | None]]:
-        """Where letters are, and the number of the replay that each has had; one pass for all.
+    def locate(self, wanted: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
+        """Where letters are, and which INSERTs have rows of them; one pass for all.
 
         Args:
             wanted: (batch, partition, offset); where the batch is None, the newest letter.
@@ -167,16 +203,16 @@ class DeadLetters:
             UnknownLetterError: one of them is not there.
         """
         replayed, batches, missing = self._replays.replayed(), self._batches(), set(wanted)
-        found: dict[Wanted, tuple[Coordinates, int | None]] = {}
+        found: dict[Wanted, tuple[Coordinates, Standing]] = {}
         for batch in reversed(batches):
             here = {w for w in missing if w[0] is None or w[0] == batch}
             if not here:
                 continue
-            places = {place for file in batches[batch] for place in _places(file)}
+            reasons = _reasons(batches[batch], {one[1:] for one in here})
             for one in here:
-                if one[1:] in places:
+                if one[1:] in reasons:
                     at = (batch, *one[1:])
-                    found[one] = at, replayed.get(at)
+                    found[one] = at, Standing(_dead_in(reasons[one[1:]]), replayed.get(at))
             missing -= found.keys()
         if missing:
             _, partition, offset = min(missing, key=lambda w: w[1:])
@@ -203,14 +239,28 @@ class DeadLetters:
         return dict(sorted(found.items()))
 
 
-def _places(file: Path) -> Iterator[tuple[int, int]]:
-    """(partition, offset) of the letters in one file."""
-    table = _read(file, list(_PLACE))
-    yield from zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
+def _reasons(
+    files: Iterable[Path], wanted: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], list[str]]:
+    """The reasons of those letters that are `wanted`, by (partition, offset)."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for file in files:
+        table = _read(file, [*_PLACE, "reason"])
+        places = zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
+        for row, place in enumerate(places):
+            if place in wanted:
+                found.setdefault(place, []).append(table.column("reason")[row].as_py())
+    return found
+
+
+def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
+    """The INSERTs that the reasons of one letter name; None: all of the job."""
+    told = {insert_told(reason) for reason in reasons}
+    return None if None in told else frozenset(number for number in told if number is not None)
 
 
 def _letters_of(
-    batch: int, files: list[Path], replayed: Mapping[Coordinates, int]
+    batch: int, files: list[Path], replayed: Mapping[Coordinates, Replayed]
 ) -> Iterator[DeadLetter]:
     """The letters of one batch by (partition, offset)."""
     tables = [_read(file) for file in files]
@@ -226,15 +276,17 @@ def _letters_of(
     for _, same in groupby(rows, key=itemgetter(*_PLACE)):
         told = list(same)
         row = told[0]
+        reasons = [each["reason"] for each in told]
+        tried = replayed.get((batch, row["partition"], row["offset"]))
         yield DeadLetter(
             batch=batch,
             topic=row["topic"],
             partition=row["partition"],
             offset=row["offset"],
-            reason="; ".join(each["reason"] for each in told),
+            reason="; ".join(reasons),
             value=row["value"],
             timestamp=row.get("timestamp"),
-            replayed_by=replayed.get((batch, row["partition"], row["offset"])),
+            standing=Standing(_dead_in(reasons), tried),
         )
 
 

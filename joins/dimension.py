@@ -262,7 +262,8 @@ class DimensionRuntime:
             return None
         version, state = self._head
         if self._fold is None:
-            fold = Fold(spark, self.changelog, self.current, self.dimension.primary_key)
+            key, epoch = self.dimension.primary_key, self._task.epoch
+            fold = Fold(spark, self.changelog, self.current, key, epoch)
             self._fold = fold, FoldSchedule(policy, self._folded(version))
         fold, schedule = self._fold
         if schedule.is_due(state):

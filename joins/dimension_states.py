@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.delta_log import DeltaLog
-from joins.changelog_scan import IS_MARK, ChangelogScan, Key, KeyWalk
+from joins.changelog_scan import IS_MARK, ChangelogScan, Key, KeyWalk, rows_of_keys
 from joins.errors import SinkError, UnknownVersionError
 from joins.kernels.changes import DELETED, GENERATION, Progress, read_changes
 from joins.plan import Dimension
@@ -144,7 +144,7 @@ class DimensionStates:
         newest = read_changes(changes, self.scan.spec, state.progress).rows
         names = self.scan.key
         if len(names) > 1:  # so far each column was looked at by itself
-            newest = newest.join(keys.select(names), names, join_type="left semi")
+            newest = rows_of_keys(newest, keys.select(names))
         newest = newest.sort_by([(name, "ascending") for name in names])
         gone = pc.or_(newest.column(DELETED), pc.less(newest.column(GENERATION), state.generation))
         return newest.append_column(VISIBLE, pc.invert(gone))

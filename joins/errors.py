@@ -25,6 +25,7 @@
 | `IndexBuildError` | the lookup index cannot be built or read |
 | `IndexDiskFullError` | there is no room for the files of a lookup index |
 | `IndexDirectoryError` | the directory of the lookup indexes cannot be written on a node |
+| `IndexLockedError` | another process does not give up the lock of a lookup index |
 | `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
 | `UnknownBatchError` | no pin of that batch is kept |
 | `BatchNotCommittedError` | a batch was asked for whose output is not committed |
@@ -153,6 +154,15 @@ class IndexDiskFullError(IndexDirectoryError):
     def __init__(self, message: str, *, hint: str, needed_bytes: int | None) -> None:
         super().__init__(message, hint=hint)
         self.needed_bytes = needed_bytes
+
+
+class IndexLockedError(IndexDirectoryError):
+    """Another process of the node has the lock of an index directory for too long: it may hang."""
+
+    HINT: ClassVar[str] = (
+        "See on that node what the process does; if it hangs, end it, and the index is made by "
+        "whoever needs it."
+    )
 
 
 class DimensionTooLargeError(JoinError):

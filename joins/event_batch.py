@@ -1,16 +1,8 @@
 """One event batch: its stages on the workers and, when all is staged, its commits.
 
-| stage | what the workers do |
-|---|---|
-| steps | with a watermark for each record: say which records raise it |
-| scan | parse the records; late and dead ones go to files, the others to files of arrivals |
-| act | what is due is joined; what is not goes to files of the state |
-| windows | what is in windows that are due, or late and allowed, becomes rows |
-
-Between scan and act the driver moves the watermark. The last stage is run through the sink. A job
-in which nothing waits has no act: its scan joins. Then come the commits: dead letters, late
-records, state, output. A batch that is run again under its pin stages the same and repeats no
-commit.
+The stages and their order are those of `joins.event_stages`; the last one is run through the sink.
+Then come the commits: dead letters, late records, state, output. A batch that is run again under
+its pin stages the same and repeats no commit.
 """
 
 import json
@@ -21,23 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.adapters.state_log import StateChange, StateFile, StateLog
-from joins.event_channels import Steps
-from joins.event_items import StagePlan, act_stage, window_stage
-from joins.event_reports import (
-    NOTHING,
-    added,
-    details,
-    pinned_advance,
-    steps_told,
-    together,
-)
-from joins.event_state import Advance, EventSpec, EventState
+from joins.event_items import StagePlan
+from joins.event_reports import NOTHING, added
+from joins.event_stages import MergedSteps, StagedEvents, run_stages
+from joins.event_state import EventSpec, EventState
 from joins.event_task import EventTask, act, scan, steps
 from joins.failpoints import Failpoints
 from joins.lookups import Lookups
@@ -54,6 +40,8 @@ from joins.staging import (
     no_room,
 )
 from joins.window_task import LATE
+
+_Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +141,55 @@ def reading_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+@dataclass(frozen=True, slots=True)
+class _OnWorkers:
+    """Stages of one batch as Spark's tasks; the last one is run through the sink.
+
+    Attributes:
+        frame: the records of the batch, None if it has none.
+    """
+
+    parts: EventBatchParts
+    frame: DataFrame | None
+    task: EventTask
+    pin: Pin
+
+    def steps(self) -> BatchReport:
+        """Over the records."""
+        return self._over_records(partial(steps, task=self.task, pin=self.pin))
+
+    def scan(self, merged: MergedSteps | None) -> BatchReport:
+        """Over the records."""
+        return self._over_records(partial(scan, task=self.task, pin=self.pin, merged=merged))
+
+    def act(self, plan: StagePlan) -> BatchReport:
+        """Over the work items."""
+        stage = partial(act, task=self.task, pin=self.pin)
+        return collect_reports(self._items(plan).mapInArrow(stage, REPORT_DDL))
+
+    def last(self, plan: StagePlan) -> BatchReport:
+        """Over the work items, by the output's writer."""
+        return self.parts.writer.run(self._items(plan), self.task, self.pin)
+
+    def files(self, name: str) -> Sequence[StateFile]:
+        """As the pin names them."""
+        tables = self.parts.tables
+        log = tables.waiting if name == "waiting" else tables.windows
+        return () if log is None else log.files((self.pin.event or {})["state_versions"][name])
+
+    def _over_records(self, stage: _Stage) -> BatchReport:
+        if self.frame is None:
+            return NOTHING
+        return collect_reports(self.frame.mapInArrow(stage, REPORT_DDL))
+
+    def _items(self, plan: StagePlan) -> DataFrame:
+        """A row and a task for each item."""
+        count = len(plan.items)
+        texts = f.array(*(f.lit(item) for item in plan.items))
+        numbered = self.parts.session.range(0, count, 1, count)
+        return numbered.select(f.element_at(texts, f.col("id").cast("int") + 1).alias("item"))
+
+
 class EventBatches:
     """Runs batches of one job; one at a time.
 
@@ -191,12 +228,12 @@ class EventBatches:
         self._parts.task.probe.attach(pin.versions)
         hit("C4", pin.batch)
         with self._scratch(pin) as task, self._explained(pin):
-            report, move, changes = self._staged(task, pin, is_retry=is_retry)
+            done, changes = self._staged(task, pin, is_retry=is_retry)
         self._parts.check(pin)
         hit("C6", pin.batch)
-        after = move.after.counted(report.counts)
-        self._commit(pin, report, changes, after)
-        return EventOutcome(report.counts, after)
+        after = done.move.after.counted(done.report.counts)
+        self._commit(pin, done.report, changes, after)
+        return EventOutcome(done.report.counts, after)
 
     @contextmanager
     def _explained(self, pin: Pin) -> Iterator[None]:
@@ -226,31 +263,19 @@ class EventBatches:
         """Remove what an earlier runner has left in the scratch directory."""
         shutil.rmtree(self._parts.task.places.scratch, ignore_errors=True)
 
-    # Stages
-
     def _staged(
         self, task: EventTask, pin: Pin, *, is_retry: bool
-    ) -> tuple[BatchReport, Advance, Mapping[str, StateChange]]:
-        """All stages: their report, the move of time, and what becomes of the state."""
+    ) -> tuple[StagedEvents, Mapping[str, StateChange]]:
+        """All stages, and what becomes of the state."""
         records = self._records(pin, is_retry=is_retry)
-        with self._ready(records, task, pin) as (frame, ready):
-            told = self._read_steps(frame, ready, pin)
-            scanned, move = self._scan(frame, ready, pin, told)
-            reports, removed = [scanned], {}
-            partials = details(scanned, "partials")
-            if task.waits:
-                plan = act_stage(details(scanned, "arrivals"), self._files(pin, "waiting"), move)
-                removed["waiting"] = plan.removed
-                reports.append(self._act(plan, ready, pin))
-                partials = details(reports[-1], "partials")
-            window = self._parts.spec.window
-            if window is not None:
-                plan = window_stage(partials, self._files(pin, "windows"), move, window.kind)
-                removed["windows"] = plan.removed
-                reports.append(self._parts.writer.run(self._frame(plan), ready, pin))
-        report = together(reports)
-        changes = {name: StateChange(added(report, name), paths) for name, paths in removed.items()}
-        return report, move, changes
+        with self._ready(records, task, pin) as ready:
+            stages = _OnWorkers(self._parts, records, ready, pin)
+            done = run_stages(self._parts.spec, pin, stages)
+        changes = {
+            name: StateChange(added(done.report, name), paths)
+            for name, paths in done.removed.items()
+        }
+        return done, changes
 
     def _records(self, pin: Pin, *, is_retry: bool) -> DataFrame | None:
         """The records of the batch, None if it has none."""
@@ -272,56 +297,11 @@ class EventBatches:
         return in_few_tasks(frame, pin.records())
 
     @contextmanager
-    def _ready(
-        self, frame: DataFrame | None, task: EventTask, pin: Pin
-    ) -> Iterator[tuple[DataFrame | None, EventTask]]:
+    def _ready(self, frame: DataFrame | None, task: EventTask, pin: Pin) -> Iterator[EventTask]:
         """The task with copies of the dimensions that are broadcast."""
         base = self._parts.session.range(1) if frame is None else frame
         with self._parts.lookups.ready(base, task.probe, pin) as (_, probe):
-            yield frame, replace(task, probe=probe)
-
-    def _read_steps(self, frame: DataFrame | None, task: EventTask, pin: Pin) -> Steps | None:
-        if not self._parts.spec.on_event:
-            return None
-        if frame is None:
-            return {}
-        stage = partial(steps, task=task, pin=pin)
-        return steps_told(collect_reports(frame.mapInArrow(stage, REPORT_DDL)))
-
-    def _scan(
-        self, frame: DataFrame | None, task: EventTask, pin: Pin, told: Steps | None
-    ) -> tuple[BatchReport, Advance]:
-        """Scan the records and move the time; with steps the other way round."""
-        spec = self._parts.spec
-        if frame is None:
-            return NOTHING, pinned_advance(spec, pin, NOTHING, told)
-        if told is not None:
-            move = pinned_advance(spec, pin, NOTHING, told)
-            stage = partial(scan, task=task, pin=pin, merged=move.merged.by_partition)
-            return collect_reports(frame.mapInArrow(stage, REPORT_DDL)), move
-        stage = partial(scan, task=task, pin=pin, merged=None)
-        report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
-        return report, pinned_advance(spec, pin, report, None)
-
-    def _act(self, plan: StagePlan, task: EventTask, pin: Pin) -> BatchReport:
-        frame = self._frame(plan)
-        if self._parts.spec.window is None:
-            return self._parts.writer.run(frame, task, pin)
-        return collect_reports(frame.mapInArrow(partial(act, task=task, pin=pin), REPORT_DDL))
-
-    def _frame(self, plan: StagePlan) -> DataFrame:
-        """A row and a task for each item."""
-        count = len(plan.items)
-        texts = f.array(*(f.lit(item) for item in plan.items))
-        numbered = self._parts.session.range(0, count, 1, count)
-        return numbered.select(f.element_at(texts, f.col("id").cast("int") + 1).alias("item"))
-
-    def _files(self, pin: Pin, name: str) -> Sequence[StateFile]:
-        """The files of the state as the pin names it."""
-        log = self._tables.waiting if name == "waiting" else self._tables.windows
-        if log is None:
-            return ()
-        return log.files((pin.event or {})["state_versions"][name])
+            yield replace(task, probe=probe)
 
     # Commits
 

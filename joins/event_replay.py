@@ -18,15 +18,8 @@ import pyarrow.parquet as pq
 from joins.adapters.delta_log import DeltaLog
 from joins.adapters.state_log import StateColumns, StateFile, StateLog
 from joins.errors import PinnedVersionExpiredError, SinkError
-from joins.event_channels import Steps
-from joins.event_items import (
-    WAITING_COLUMNS,
-    WINDOW_COLUMNS,
-    StagePlan,
-    act_stage,
-    window_stage,
-)
-from joins.event_reports import NOTHING, details, pinned_advance, steps_told, together
+from joins.event_items import WAITING_COLUMNS, WINDOW_COLUMNS, StagePlan
+from joins.event_stages import MergedSteps, run_stages
 from joins.event_state import Advance, EventSpec, EventState
 from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
 from joins.history import PastEvent
@@ -166,7 +159,7 @@ class EventReplay:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run of the stages, in the order of `joins.event_batch`."""
+    """One run of the stages."""
 
     spec: EventSpec
     task: EventTask
@@ -175,43 +168,16 @@ class _Run:
 
     def result(self, records: Records) -> BatchAgain:
         """All stages."""
-        scanned, move = self._scan(records)
-        reports = [scanned]
-        answers: list[JoinedBatch] = []
-        partials = details(scanned, "partials")
-        if self.task.waits:
-            files = self.state.files(self.pin, "waiting")
-            plan = act_stage(details(scanned, "arrivals"), files, move)
-            if self.spec.window is None:
-                reports.append(self._last(plan, answers))
-            else:
-                reports.append(_told(act(_items(plan), task=self.task, pin=self.pin)))
-                partials = details(reports[-1], "partials")
-        if self.spec.window is not None:
-            files = self.state.files(self.pin, "windows")
-            plan = window_stage(partials, files, move, self.spec.window.kind)
-            reports.append(self._last(plan, answers))
-        report = together(reports)
-        letters = [*self._staged(report, DEAD_LETTERS), *(each.dead_letters for each in answers)]
-        late = self._staged(report, LATE)
-        return BatchAgain(answers, letters, late, move, move.after.counted(report.counts))
-
-    def _scan(self, records: Records) -> tuple[BatchReport, Advance]:
-        told: Steps | None = None
-        move: Advance | None = None
-        if self.spec.on_event:
-            told = steps_told(_told(steps(iter(records()), task=self.task, pin=self.pin)))
-            move = pinned_advance(self.spec, self.pin, NOTHING, told)
-        merged = None if move is None else move.merged.by_partition
-        report = _told(scan(iter(records()), task=self.task, pin=self.pin, merged=merged))
-        return report, move or pinned_advance(self.spec, self.pin, report, None)
-
-    def _last(self, plan: StagePlan, answers: list[JoinedBatch]) -> BatchReport:
-        """The stage that a sink runs; what it gives is added to `answers`."""
-        counts = TaskCounts()
-        answers += self.task.answers(_items(plan), self.pin, counts)
-        files = {name: (file,) for name, file in counts.files.items()}
-        return BatchReport(files, counts.values, ())
+        stages = _Here(self.task, self.pin, self.state, records)
+        done = run_stages(self.spec, self.pin, stages)
+        answers = stages.answers
+        letters = [
+            *self._staged(done.report, DEAD_LETTERS),
+            *(each.dead_letters for each in answers),
+        ]
+        late = self._staged(done.report, LATE)
+        after = done.move.after.counted(done.report.counts)
+        return BatchAgain(answers, letters, late, done.move, after)
 
     def _staged(self, report: BatchReport, name: str) -> list[pa.RecordBatch]:
         """The rows of the files of a table that the stages have written."""
@@ -221,6 +187,44 @@ class _Run:
             for file in report.files.get(name, ())
         )
         return [batch for table in tables for batch in table.to_batches()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Stages of one batch in this process.
+
+    Attributes:
+        answers: of the last stage.
+    """
+
+    task: EventTask
+    pin: Pin
+    state: PastState
+    records: Records
+    answers: list[JoinedBatch] = field(default_factory=list)
+
+    def steps(self) -> BatchReport:
+        """Over the records."""
+        return _told(steps(iter(self.records()), task=self.task, pin=self.pin))
+
+    def scan(self, merged: MergedSteps | None) -> BatchReport:
+        """Over the records."""
+        return _told(scan(iter(self.records()), task=self.task, pin=self.pin, merged=merged))
+
+    def act(self, plan: StagePlan) -> BatchReport:
+        """Over the work items."""
+        return _told(act(_items(plan), task=self.task, pin=self.pin))
+
+    def last(self, plan: StagePlan) -> BatchReport:
+        """What a sink runs; what it gives is added to `answers`."""
+        counts = TaskCounts()
+        self.answers.extend(self.task.answers(_items(plan), self.pin, counts))
+        files = {name: (file,) for name, file in counts.files.items()}
+        return BatchReport(files, counts.values, ())
+
+    def files(self, name: str) -> Sequence[StateFile]:
+        """As the pin names them."""
+        return self.state.files(self.pin, name)
 
 
 def _items(plan: StagePlan) -> Iterator[pa.RecordBatch]:

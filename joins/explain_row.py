@@ -300,7 +300,8 @@ class RowExplainer:
             return _Outcome(*self._uncommitted(pin), (), None)
         rows, rows_from = self._rows(place, pin, joined)
         if letter is not None:
-            told = "" if letter.replayed_by is None else f"; replay {letter.replayed_by} joined it"
+            by = letter.rows_by.get(self.places.insert + 1)
+            told = "" if by is None else f"; replay {by} joined it"
             return _Outcome("dead-letter", letter.reason + told, rows, rows_from)
         if joined is None and not rows:
             reason = "the record is not in Kafka any more, or the offset never had one"

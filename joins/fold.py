@@ -17,10 +17,14 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_log import Change, DeltaLog, create_table
 from joins.adapters.delta_merge import commit_settings, quoted
+from joins.first_fold import FirstFiles
 from joins.fold_commits import VERSION_KEY, fold_metadata, newest_fold
+from joins.kernels.changes import Progress
 from joins.kernels.digest import ChangelogState
+from joins.kernels.files import FileOrigin
+from joins.kernels.first_fold import FirstFold
 
 CURRENT_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -44,6 +48,7 @@ class Fold:
         changelog: DeltaLog,
         current: DeltaLog,
         primary_key: tuple[str, ...],
+        epoch: int,
     ) -> None:
         self._spark = spark.newSession()
         for name, value in _SETTINGS.items():
@@ -51,6 +56,7 @@ class Fold:
         self._changelog = changelog
         self._current = current
         self._primary_key = primary_key
+        self._epoch = epoch
 
     @staticmethod
     def create(path: Path, changelog_schema: pa.Schema) -> None:
@@ -80,9 +86,12 @@ class Fold:
         if any(_newest_generation(file) > complete for file in files):
             return folded
         if files and not self._changes_nothing(files, folded, complete):
+            told = fold_metadata(version, state)
+            if folded is None and self._fill(files, state.marks, complete, told):
+                return version
             self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
-            self._merge(newest, complete, fold_metadata(version, state))
+            self._merge(newest, complete, told)
         return version
 
     def _cut(self, rows: int) -> None:
@@ -120,6 +129,27 @@ class Fold:
         window = Window.partitionBy(*key).orderBy(*order)
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
+
+    def _fill(
+        self,
+        files: list[Path],
+        marks: Mapping[int, tuple[int, int]],
+        complete: int,
+        told: Mapping[str, Any],
+    ) -> bool:
+        """Write the empty table without Spark, unless it has rows or is too large for that."""
+        if self._current.files_at(self._current.version()):
+            return False
+        progress = Progress({(at, generation): last for at, (generation, last) in marks.items()})
+        version = told[VERSION_KEY]
+        fold = FirstFold(files, self._primary_key, progress, complete)
+        origin = FileOrigin(self._epoch, version, 0, 0)
+        staged = FirstFiles(fold, self._current.path, origin).write_aside()
+        if staged is None:
+            return False
+        change = Change(staged, is_first=True)
+        self._current.commit_change(version, self._epoch, change, told)
+        return True
 
     def _merge(self, changes: DataFrame, complete: int, told: Mapping[str, Any]) -> None:
         """Merge each key's newest record; those of generations before `complete` are gone."""

@@ -73,6 +73,11 @@ def output_app_id(app_id: str, insert: int) -> str:
     return app_id if insert == 0 else f"{app_id}:insert-{insert + 1}"
 
 
+def replay_app_id(output_id: str) -> str:
+    """Of the commits with rows of replayed dead letters; `output_id` is that of the batches'."""
+    return f"{output_id}:replay"
+
+
 def sent_note(insert: int) -> str:
     """Name of the checkpoint's file that says which batch a Kafka sink has sent."""
     return "kafka_sink.json" if insert == 0 else f"kafka_sink_{insert + 1}.json"

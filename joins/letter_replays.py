@@ -1,19 +1,21 @@
 """Which dead letters were replayed: one numbered file a replay, there before any row of it is.
 
 `<n>.json` names the letters and never changes; `<n>.outcome.json` says what became of them. A
-replay without an outcome was interrupted and is finished before the next one begins.
+replay without an outcome was interrupted and is finished before the next one begins. Of a statement
+set of several INSERTs, `<n>.insert-<k>.json` says it of one INSERT as soon as its rows are there.
 """
 
 import base64
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from joins.checkpoint import create_json_once, read_json, write_json_atomically
 
 _OUTCOME = ".outcome.json"
+_ONLY = (1,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +24,39 @@ class ChosenLetter:
 
     Attributes:
         corrected: the bytes to take in place of the record's own; None for its own.
+        inserts: the INSERTs, from 1, that are to get its rows.
     """
 
     batch: int
     partition: int
     offset: int
     corrected: bytes | None = None
+    inserts: tuple[int, ...] = _ONLY
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """(batch, partition, offset)."""
+        return self.batch, self.partition, self.offset
 
     def as_json(self) -> dict[str, Any]:
         """For the file of the replay."""
-        place = {"batch": self.batch, "partition": self.partition, "offset": self.offset}
+        told: dict[str, Any] = {
+            "batch": self.batch,
+            "partition": self.partition,
+            "offset": self.offset,
+            "inserts": list(self.inserts),
+        }
         if self.corrected is None:
-            return place
-        return {**place, "value_base64": base64.b64encode(self.corrected).decode()}
+            return told
+        return {**told, "value_base64": base64.b64encode(self.corrected).decode()}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "ChosenLetter":
         """The letter that `as_json` wrote."""
         text = value.get("value_base64")
         corrected = None if text is None else base64.b64decode(text)
-        return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected)
+        inserts = tuple(value.get("inserts", _ONLY))  # older files are of jobs with one
+        return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected, inserts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,33 @@ class LetterReplay:
     letters: tuple[ChosenLetter, ...]
     already_replayed: int = 0
     remaining: int = 0
+
+    def letters_of(self, insert: int) -> tuple[ChosenLetter, ...]:
+        """Those that are to have rows in an INSERT, which count from 1."""
+        return tuple(letter for letter in self.letters if insert in letter.inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What finished replays have made of one letter.
+
+    Attributes:
+        rows_by: INSERT, from 1 → number of the replay that gave it its rows.
+        missing: the INSERTs that were tried and still have no rows.
+    """
+
+    rows_by: Mapping[int, int] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+
+    @property
+    def finished_by(self) -> int | None:
+        """The replay after which nothing was missing; None if something is."""
+        return None if self.missing else max(self.rows_by.values(), default=None)
+
+    def after(self, replay: int, tried: frozenset[int], bad: frozenset[int]) -> "Replayed":
+        """With a later replay: the INSERTs that it has tried, and those where the letter is bad."""
+        rows_by = {**self.rows_by, **dict.fromkeys(sorted(tried - bad), replay)}
+        return Replayed(rows_by, (self.missing | bad) - rows_by.keys())
 
 
 class LetterReplays:
@@ -104,10 +146,15 @@ class LetterReplays:
 
     def outcome(self, number: int) -> dict[str, Any] | None:
         """What became of a replay, None while it is not finished."""
-        value = read_json(self._outcome_path(number))
-        if value is not None:
-            del value["format_version"]
-        return value
+        return _told(self._outcome_path(number))
+
+    def finish_insert(self, number: int, insert: int, outcome: Mapping[str, Any]) -> None:
+        """Keep what became of a replay in one of several INSERTs: its rows are there."""
+        write_json_atomically(self._insert_path(number, insert), outcome)
+
+    def insert_outcome(self, number: int, insert: int) -> dict[str, Any] | None:
+        """What `finish_insert` has kept."""
+        return _told(self._insert_path(number, insert))
 
     def numbers(self) -> list[int]:
         """All replays, oldest first."""
@@ -116,19 +163,21 @@ class LetterReplays:
         stems = (path.stem for path in self._directory.glob("*.json"))
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
-    def replayed(self) -> dict[tuple[int, int, int], int]:
-        """(batch, partition, offset) of each letter that has its rows → number of its replay."""
-        found: dict[tuple[int, int, int], int] = {}
+    def replayed(self) -> dict[tuple[int, int, int], Replayed]:
+        """(batch, partition, offset) of each letter that was tried → what has become of it."""
+        found: dict[tuple[int, int, int], Replayed] = {}
         for number in self.numbers():
             outcome = self.outcome(number)
             if outcome is None or "abandoned" in outcome:
                 continue
             replay = self.read(number)
-            bad = {(b["batch"], b["partition"], b["offset"]) for b in outcome["still_bad"]}
+            bad = {(b["batch"], b["partition"], b["offset"]): b for b in outcome["still_bad"]}
             for letter in replay.letters if replay is not None else ():
-                place = (letter.batch, letter.partition, letter.offset)
-                if place not in bad:
-                    found[place] = number
+                told = bad.get(letter.place)
+                missing = () if told is None else told.get("inserts", _ONLY)
+                before = found.get(letter.place, Replayed())
+                tried = frozenset(letter.inserts)
+                found[letter.place] = before.after(number, tried, frozenset(missing))
         return found
 
     def _path(self, number: int) -> Path:
@@ -136,3 +185,13 @@ class LetterReplays:
 
     def _outcome_path(self, number: int) -> Path:
         return self._directory / f"{number:06d}{_OUTCOME}"
+
+    def _insert_path(self, number: int, insert: int) -> Path:
+        return self._directory / f"{number:06d}.insert-{insert}.json"
+
+
+def _told(path: Path) -> dict[str, Any] | None:
+    value = read_json(path)
+    if value is not None:
+        del value["format_version"]
+    return value

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog, added_files
 from joins.errors import NotReadableError, SinkError
-from joins.history import user_metadata
+from joins.history import replay_app_id, user_metadata
 
 _BATCH_COLUMN = "_batch"
 _MOST_COMMITS = 2_000
@@ -52,6 +52,7 @@ class OutputPreview:
     def __init__(self, log: DeltaLog, schema: pa.Schema, *, has_own_table: bool = True) -> None:
         self._has_own_table = has_own_table
         self._log = log
+        self._replays = DeltaLog(log.path, replay_app_id(log.app_id))
         self._schema = pa.schema([item.with_nullable(True) for item in schema])
 
     def newest(self, rows: int) -> list[WrittenRows]:
@@ -80,7 +81,7 @@ class OutputPreview:
         info: Mapping[str, Any] = next((a["commitInfo"] for a in entry if "commitInfo" in a), {})
         told = user_metadata(info)
         batch = self._log.batch_in(entry)
-        replay = told.get("replay") if batch is None else None
+        replay = self._replays.batch_in(entry) if batch is None else None
         added = [action for action in added_files(entry) if action.get("dataChange", True)]
         if not added or (batch is None and replay is None):
             return None

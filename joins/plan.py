@@ -149,11 +149,17 @@ class DatagenKind(StrEnum):
     SEQUENCE = "sequence"
 
 
+COLLECTION_SIZE = 3
+"""Elements of a generated ARRAY, entries of a MAP, unless an option says otherwise; as in Flink."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatagenField:
-    """One generated field. Bounds are inclusive text numbers; `length` is of strings and bytes.
+    """One generated field. Bounds are inclusive text numbers; `length` is of strings and arrays.
 
     Attributes:
+        name: of a column, or the path of a part of one: `payload.id`, `items.element`,
+            `labels.key`, `labels.value`.
         start: first value of a sequence; `end` its last one, after which the source is bounded.
     """
 

@@ -121,7 +121,7 @@ class ProbeTask:
 
         Raises:
             IndexBuildError: an index is not there, and the task does not know the tables.
-            IndexDirectoryError: it cannot be written on this node.
+            IndexDirectoryError: it cannot be written on this node, or is locked for too long.
             PinnedVersionExpiredError: the tables do not have the version any more.
         """
         attached = {

@@ -247,7 +247,7 @@ class Replayer:
         dead = self._committed_letters(pin)
         if isinstance(self.places.sink, KafkaSink):
             rows, repeated = self._sent(pin, self.places.sink, expected.rows)
-            return Committed(rows, dead, "topic", repeated)
+            return Committed(rows.outside(_of_letters(expected.dead)), dead, "topic", repeated)
         output = self._history.output
         commit = None if output is None else output.of(pin.batch)
         if output is None or commit is None:
@@ -311,8 +311,7 @@ class Replayer:
             if not is_untouched:
                 schema = self.places.kernel.output_schema
                 now = output.rows_now({"_batch": pin.batch}, schema)
-                letters = {(p, o) for p, o in expected.places() if p is not None and o is not None}
-                rows = self._rows_of([now]).outside(letters)  # those replayed came later
+                rows = self._rows_of([now]).outside(_of_letters(expected))
                 return Committed(rows, committed, "table")
             return Committed(self._rows_of(output.rows_added(commit)), committed, "commit")
         except OSError as exc:
@@ -410,6 +409,11 @@ def _number(text: bytes | None) -> int | None:
 def _sent_text(key: bytes | None, value: bytes | None) -> str:
     """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
     return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+
+
+def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:
+    """Where rows are not of the batch: a replay of its dead letters added them later."""
+    return {(p, o) for p, o in dead.places() if p is not None and o is not None}
 
 
 def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.delta_log import DeltaLog
+from joins.changelog_scan import rows_of_keys
 from joins.errors import SinkError
 from joins.expressions import Column
 from joins.history import HistoryPlaces, user_metadata
@@ -92,7 +93,7 @@ class RowMatches:
         table = table.filter(pa.array(~progress.ignored(table)))
         newest = newest_rows(table, spec.identity, versioned=spec.versioned)
         if len(spec.identity) > 1:  # so far each column was looked at by itself
-            newest = newest.join(matched, list(spec.identity), join_type="left semi")
+            newest = rows_of_keys(newest, matched)
         return _dimension_json(newest.sort_by([(k, "ascending") for k in spec.identity]), names)
 
     def _folded(self, dimension: str, version: int) -> dict[str, Any]:

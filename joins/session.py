@@ -13,7 +13,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from joins.errors import JoinError
-from joins.staging import ARROW_BATCH_BYTES
+from joins.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS, OWN_ARROW_LIMITS
 
 _FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -25,8 +25,8 @@ _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.variable.substitute": "false",
     "spark.sql.shuffle.partitions": "4",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
+    ARROW_RECORDS: "65536",
+    ARROW_BYTES: str(ARROW_BATCH_BYTES),
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     # By default a batch starts 16 processes of `readlink` for the renames of its two log files.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
@@ -115,6 +115,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.local.dir": str(settings.scratch_directory),
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
         **settings.extra,
+        OWN_ARROW_LIMITS: ",".join({ARROW_BYTES, ARROW_RECORDS} & settings.extra.keys()),
     }
     for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
         values[name] = f"{_JAVA_OPTIONS} {settings.extra.get(name, '')}".rstrip()

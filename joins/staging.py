@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from joins.errors import IndexDirectoryError, StoppingError
+from joins.errors import IndexDirectoryError, IndexLockedError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import FileOrigin, StagedFile
 
@@ -21,7 +21,11 @@ REPORT_DDL = "report string"
 RECORDS_WORTH_A_TASK = 5_000
 ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
 _NO_ARROW_LIMIT = (1 << 31) - 1  # with this value Spark does not ask
-_NO_ROOM = re.compile(r"Index(?:Directory|DiskFull)Error: (.+)")
+ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+ARROW_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+OWN_ARROW_LIMITS = "spark.sluice.ownArrowLimits"
+"""Setting of a session: which of these two settings its user has chosen, who is not overruled."""
+_NO_ROOM = re.compile(r"Index(Directory|DiskFull|Locked)Error: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +149,14 @@ def limit_arrow_batches(frame: DataFrame, *, by_bytes: bool) -> None:
 
     Asking at each row how large its batch has become costs a quarter of a JVM's time (profiled), so
     small records are only counted. An Arrow batch cannot have 2 GiB: the task fails, and the retry
-    must ask.
+    must ask. A limit of bytes that the user has chosen stays; with a number of records that the
+    user has chosen, counting may limit nothing.
     """
-    value = ARROW_BATCH_BYTES if by_bytes else _NO_ARROW_LIMIT
-    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(value))
+    conf = frame.sparkSession.conf
+    own = (conf.get(OWN_ARROW_LIMITS, "") or "").split(",")
+    if ARROW_BYTES not in own:
+        ask = by_bytes or ARROW_RECORDS in own
+        conf.set(ARROW_BYTES, str(ARROW_BATCH_BYTES if ask else _NO_ARROW_LIMIT))
 
 
 def collect_reports(frame: DataFrame) -> BatchReport:
@@ -159,9 +167,10 @@ def collect_reports(frame: DataFrame) -> BatchReport:
 def no_room(error: Exception) -> IndexDirectoryError | None:
     """The error of a worker whose node cannot write its index; Spark passes it on as text."""
     told = _NO_ROOM.search(str(error))
-    return (
-        None if told is None else IndexDirectoryError(told.group(1), hint=IndexDirectoryError.HINT)
-    )
+    if told is None:
+        return None
+    kind = IndexLockedError if told[1] == "Locked" else IndexDirectoryError
+    return kind(told[2], hint=kind.HINT)
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -56,6 +57,12 @@ class SqlType:
         if self.name is TypeName.DECIMAL:
             return f"DECIMAL({self.precision}, {self.scale})"
         return nested_text(self, str) if self.members else self.name.value
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Self:
+        """The type that `dataclasses.asdict` described, also when it has been JSON since."""
+        parts = (Member(m["name"], cls.of_json(m["type"]), m["nullable"]) for m in value["members"])
+        return cls(TypeName(value["name"]), value["precision"], value["scale"], tuple(parts))
 
     @property
     def is_nested(self) -> bool:

@@ -2,6 +2,9 @@
 
 Only the path of a request is kept, never its query, headers or body, and tokens are cut to their
 ids. Commands that work on the job store directly write to the same file.
+
+A line is on disk before its request is answered: what was answered is audited, also after a power
+failure. Lines are appended one after the other, and synced by several threads together.
 """
 
 import fcntl
@@ -15,6 +18,7 @@ from pathlib import Path
 
 import structlog
 
+from joins.checkpoint import fsync_directory
 from service.config import Settings
 from service.tokens import without_secrets
 
@@ -61,7 +65,10 @@ class AuditLog:
         return self._path
 
     def write(self, entry: AuditEntry) -> None:
-        """Append one line; a disk that takes none is logged and stops nobody."""
+        """Append one line, durable when this returns.
+
+        A disk that takes none is logged and stops nobody.
+        """
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"format_version": 1, "time": at, **asdict(entry)}
         for name in ("who", "address", "method", "object"):
@@ -69,7 +76,12 @@ class AuditLog:
         text = json.dumps(line, separators=(",", ":")) + "\n"
         try:
             with self._open() as descriptor:
+                is_new = os.fstat(descriptor).st_size == 0
                 os.write(descriptor, text.encode())
+                if is_new:
+                    fsync_directory(self._path.parent)
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # others append while this one syncs
+                os.fsync(descriptor)
         except OSError as exc:
             _log.error("audit log cannot be written", path=str(self._path), error=exc.strerror)
 

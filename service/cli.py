@@ -140,8 +140,7 @@ def main() -> None:
     except SluiceError as exc:
         _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
     except TyperException as exc:
-        message = exc.format_message()
-        _fail(message, _usage_hint(message), ExitCode(exc.exit_code))
+        _fail_usage(exc.format_message(), ExitCode(exc.exit_code))
     except (KeyboardInterrupt, Abort):
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # whoever read has gone; nothing is left to be flushed at the end
@@ -152,6 +151,14 @@ def main() -> None:
 def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
     say_error(message, hint, place)
     sys.exit(code)
+
+
+def _fail_usage(message: str, code: ExitCode) -> None:
+    """A group of commands by itself, such as `sluice jobs`, gets its help."""
+    if message.startswith("Usage: "):
+        say(message)
+        sys.exit(code)
+    _fail(message.replace("Value error, ", "", 1), _usage_hint(message), code)
 
 
 def _usage_hint(message: str) -> str:

@@ -61,7 +61,7 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
     for letter in page["items"]:
         place = f"{letter['partition']}/{letter['offset']}"
-        counts = (number(letter["replayed_by"]), number(letter["bytes"]))
+        counts = (_replayed(letter), number(letter["bytes"]))
         texts = (one_line(letter["reason"], _SHOWN), one_line(_value(letter), _SHOWN))
         rows.add_row(str(letter["batch"]), place, *counts, *texts)
     show(rows)
@@ -99,11 +99,19 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
 
 
 def _show_letter(letter: Mapping[str, Any]) -> None:
-    names = ("topic", "partition", "offset", "batch", "reason", "replayed_by", "bytes")
-    facts = [(name.replace("_", " "), one_line(_or_dash(letter[name]), 2000)) for name in names]
+    names = ("topic", "partition", "offset", "batch", "reason", "bytes")
+    facts = [(name, one_line(_or_dash(letter[name]), 2000)) for name in names]
+    facts.insert(-1, ("replayed by", _replayed(letter)))
     facts.append(("shown", "the beginning" if letter["truncated"] else "everything"))
     show(facts_table(facts), Text(""))
     typer.echo(clean(_value(letter)))
+
+
+def _replayed(letter: Mapping[str, Any]) -> str:
+    """The replay after which no row was missing; else the INSERTs that have theirs, if any."""
+    if letter["replayed_by"] is not None or not letter["replayed_inserts"]:
+        return number(letter["replayed_by"])
+    return "in INSERT " + ", ".join(str(insert) for insert in letter["replayed_inserts"])
 
 
 def _print_bytes(letter: Mapping[str, Any]) -> None:

@@ -28,7 +28,12 @@ CursorFile = Annotated[
     ),
 ]
 Every = Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)]
-Once = Annotated[bool, typer.Option("--once", help="Tell what there is, and end.")]
+Once = Annotated[
+    bool,
+    typer.Option(
+        "--once", help="Tell what there is, and end; with code 1 if the receiver is away."
+    ),
+]
 
 
 @app.command()
@@ -80,9 +85,9 @@ def _configure() -> None:
 def _follow(
     client: Sluice, exporter: Exporter, cursor: Path | None, every_s: float, *, once: bool
 ) -> None:
-    follower = Follower(client, exporter, Cursor(cursor), every_s=every_s)
+    follower = Follower(client, exporter, Cursor(cursor))
     if once:
         say(f"told of {follower.catch_up()} transitions")
         return
     say("telling of jobs until it is interrupted")
-    follower.run()
+    follower.run(every_s=every_s)

@@ -1,19 +1,24 @@
 """`sluice up`: everything for a first hour on one machine, and what to type next."""
 
 import shlex
+import shutil
 import signal
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from service.cli_options import Form
 from service.cli_output import Output, facts_table, say, show, show_json
 from service.cli_progress import working
+from service.client import Client
 from service.config import Settings
 from service.logs import configure_logs
+
+_FIRST = "first"  # the name of the job in the script that is there
 
 
 def up(
@@ -50,21 +55,42 @@ def up(
             running.wait()
         except KeyboardInterrupt:
             say("stopping the jobs, the control plane and the servers")
-    say(f"all is stopped; {directory} has the data, and the next sluice up goes on with it")
+    say(
+        f"all is stopped; {directory} has the data. After the next sluice up, "
+        "sluice jobs resume JOB goes on with a job"
+    )
 
 
 def _tell(found: dict[str, str], usual_port: int) -> None:
     show(facts_table((name.replace("_", " "), value) for name, value in found.items()))
     say("")
     say("Everything runs until you interrupt it. In another terminal:")
-    for line in _next_commands(found, usual_port):
+    with Client(found["control_plane"]) as client:
+        firsts = [job for job in client.jobs() if job["name"] == _FIRST]
+    for line in next_commands(found, usual_port, firsts):
         say(f"  {line}")
 
 
-def _next_commands(found: dict[str, str], usual_port: int) -> Iterable[str]:
+def next_commands(
+    found: Mapping[str, str], usual_port: int, firsts: Sequence[Mapping[str, Any]]
+) -> Iterable[str]:
+    """What to type in another terminal.
+
+    Args:
+        found: what runs, and where.
+        usual_port: where the commands look for a control plane by themselves.
+        firsts: jobs of the first script that an earlier `sluice up` has left, the newest first.
+    """
+    programs = Path(sys.executable).parent
+    if shutil.which("sluice") is None and (programs / "sluice").exists():
+        yield f"export PATH={shlex.quote(str(programs))}:$PATH"
     if not found["control_plane"].endswith(f":{usual_port}"):
         yield f"export SLUICE_SERVER={found['control_plane']}"
-    yield f"sluice submit {shlex.quote(found['script'])} --wait join"
-    yield "sluice jobs watch first"
-    yield "sluice jobs logs first --follow"
-    yield "sluice jobs rm first"
+    job = firsts[0]["id"] if len(firsts) > 1 else _FIRST
+    if firsts:
+        yield f"sluice jobs resume {job} --wait"
+    else:
+        yield f"sluice submit {shlex.quote(found['script'])} --wait join"
+    yield f"sluice jobs watch {job}"
+    yield f"sluice jobs logs {job} --follow"
+    yield f"sluice jobs rm {job}"

@@ -18,6 +18,7 @@ _MAXIMUM = 2**63 - 1
 _COLOURS = {"JOINING": "green", "FINISHED": "green", "STALLED": "yellow", "FAILED": "red"}
 _SETTLED = {"FINISHED": ("STOPPED", "RUNNING"), "FAILED": ("STOPPED",)}
 _SHORT_ID = 8
+_NAME_WIDTH = 24
 _BAR_WIDTH = 24
 
 
@@ -47,8 +48,12 @@ def jobs_table(jobs: Sequence[Mapping[str, Any]], *, whole: bool) -> Table:
     if not whole:
         for column in made.columns:
             column.no_wrap = True
-        made.columns[1].max_width = 24
+        made.columns[1].max_width = _NAME_WIDTH
         made.columns[1].overflow = made.columns[-1].overflow = "ellipsis"
+        made.columns[-1].ratio = 1  # the reason alone has less room on a narrow terminal,
+        for column in (made.columns[0], made.columns[2]):  # and the others are cut from the right
+            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
+        made.expand = True
     return made
 
 
@@ -128,7 +133,7 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
     if runner["restart_at_ms"] is not None:
         yield "next start", instant(runner["restart_at_ms"])
     yield from _sinks(job)
-    if job["combined_watermark"]:
+    if job["combined_watermark"] and (job["dimensions"] or job["phase"] != "JOIN"):
         yield "watermark", watermark(job["combined_watermark"])
     if job["probe"]:
         yield from _probe(job["probe"])

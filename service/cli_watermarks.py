@@ -28,20 +28,27 @@ def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> 
     if output is Output.JSON:
         show_json(found)
         return
-    rows = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
-    for channel in found["channels"]:
-        status = channel["status"] if channel["aligned"] is not False else "NOT ALIGNED"
-        names = (channel["dimension"], channel["channel"], status)
-        rows.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
-    show(facts_table(_facts(found)), Text(""), rows)
+    show(facts_table(_facts(found)))
+    if found["channels"] or not found["gate"]["open"]:  # a job of windows has no tables
+        show(Text(""), _channels(found))
     time = found.get("event_time")  # (older control planes have none)
     if time is not None:
         show(Text(""), facts_table(_event_time(time)), Text(""), _generators(time))
 
 
+def _channels(found: Mapping[str, Any]) -> Table:
+    made = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
+    for channel in found["channels"]:
+        status = channel["status"] if channel["aligned"] is not False else "NOT ALIGNED"
+        names = (channel["dimension"], channel["channel"], status)
+        made.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
+    return made
+
+
 def _facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "phase", found["phase"] or "-"
-    yield "combined", "-" if found["combined"] is None else watermark(found["combined"])
+    if found["channels"] or not found["gate"]["open"]:
+        yield "combined", "-" if found["combined"] is None else watermark(found["combined"])
     yield "gate", _gate(found["gate"])
     for source in found["emitted"]:
         emitted = source["emitted"]

@@ -2,12 +2,12 @@
 
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -30,11 +30,11 @@ from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutput
 from joins.adapters.state_log import StateColumns, StateLog
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
-from joins.dead_letter_replay import DeadLetterReplay, LetterWriter, ReplayParts
+from joins.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.delta_coordinator import DeltaCoordinator
 from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import JoinError, NotReplayableError, SinkError
+from joins.errors import JoinError, SinkError
 from joins.event_batch import EventTables
 from joins.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.event_job import EventJob
@@ -48,7 +48,7 @@ from joins.event_task import (
 )
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
-from joins.history import History, HistoryPlaces, output_app_id, sent_note
+from joins.history import History, HistoryPlaces, output_app_id, replay_app_id, sent_note
 from joins.index_source import DimensionTables
 from joins.inserts import Inserts, ProbeInsert
 from joins.kernels.envelope import CapturedColumn
@@ -57,6 +57,7 @@ from joins.kernels.generate import row_limit
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.probe import DEAD_LETTERS, ProbeKernelSpec, index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
+from joins.letter_rows import LetterInsert, LetterWriter
 from joins.lookups import Lookups, Role
 from joins.node_directory import on_this_node
 from joins.opening import Opening, channel_name
@@ -90,6 +91,7 @@ from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.event_places import event_places
 from service.jobs.layout import JobLayout
+from service.jobs.requests import not_replayable
 from service.resolution import (
     connection_of,
     index_directory,
@@ -535,28 +537,26 @@ class _Assembly:
 
     def _replays(self, spark: SparkSession) -> Handler:
         if self.plan.needs_event_batches:
-            return _refuse_replay
-        return _refuse_replay_of_set if self.plan.more_inserts else self._letter_replay(spark)
-
-    def _letter_replay(self, spark: SparkSession) -> Handler:
-        places = self._history_places()
-        replays = LetterReplays(places.replays)
+            return partial(_refuse_replay, self.plan)
+        replays = LetterReplays(self.checkpoint.directory / "replays")
         parts = ReplayParts(
-            letters=DeadLetters(places.dead_letters, replays),
+            letters=DeadLetters(self.layout.dead_letters, replays),
             replays=replays,
-            history=History(places),
+            inserts=[
+                LetterInsert(History(self._history_places(n)), self._letter_writer(spark, n))
+                for n in range(len(self.plans))
+            ],
             epoch=self.meta.epoch,
-            writer=self._letter_writer(spark),
         )
         return DeadLetterReplay(parts).handle
 
-    def _history_places(self) -> HistoryPlaces:
-        sink = self.plan.sink
+    def _history_places(self, number: int) -> HistoryPlaces:
+        sink = self.plans[number].sink
         return HistoryPlaces(
             app_id=self.app_id,
             checkpoint=self.checkpoint,
-            kernel=self._kernel(),
-            roles=self._index_places(self.plan.dimensions),
+            kernel=self._kernel(number).by_itself(),
+            roles=self._index_places(self.plan.dimensions, number),
             tables={d.name: self.layout.tables / d.name for d in self.plan.dimensions},
             dimensions={d.name: d for d in self.plan.dimensions},
             dead_letters=self.layout.dead_letters,
@@ -564,13 +564,15 @@ class _Assembly:
             output=output_path(sink, self.settings) if isinstance(sink, DeltaSink) else None,
             probe_kafka=probe_kafka(self.plan, self.settings, self.meta.probe_topic),
             sink=sink,
+            insert=number,
         )
 
-    def _letter_writer(self, spark: SparkSession) -> LetterWriter:
-        sink, kernel = self.plan.sink, self._kernel()
+    def _letter_writer(self, spark: SparkSession, number: int) -> LetterWriter:
+        sink, kernel = self.plans[number].sink, self._kernel(number)
         if isinstance(sink, DeltaSink):
-            path, app_id = output_path(sink, self.settings), f"{self.app_id}:replay"
-            log = OutputLog(path, app_id, self._appends(sink), spark)
+            path = output_path(sink, self.settings)
+            app_id = replay_app_id(output_app_id(self.app_id, number))
+            log = OutputLog(path, app_id, self._appends(sink, number), spark)
             log.commit_epoch(self.meta.epoch)
             return DeltaOutputLetterWriter(log, spark)
         if isinstance(sink, KafkaSink):
@@ -579,20 +581,8 @@ class _Assembly:
         return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
 
 
-def _refuse_replay(request: Request) -> Mapping[str, Any]:
-    raise NotReplayableError(
-        "dead letters of a job with event time or windows cannot be replayed: time has gone on",
-        hint="Correct the records and send them to the stream again; late ones go to late_records.",
-    )
-
-
-def _refuse_replay_of_set(request: Request) -> Mapping[str, Any]:
-    raise NotReplayableError(
-        "dead letters of a statement set of several INSERTs cannot be replayed: a record may have "
-        "rows in one output and none in another",
-        hint="Correct the records and send them to the stream again; an output that has rows of "
-        "such a record gets further ones, under the new offset.",
-    )
+def _refuse_replay(plan: JoinPlan, _: Request) -> NoReturn:
+    raise not_replayable(plan)
 
 
 def _choice_of(writers: Iterable[BatchWriter]) -> WriterChoice | None:

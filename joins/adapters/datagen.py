@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from joins.errors import SourceError
 from joins.kernels.generate import generate, row_limit
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
-from joins.types import SqlType, TypeName
+from joins.types import SqlType
 
 _TICK_S = 0.05
 _ACKNOWLEDGED_WITHIN_S = 30
@@ -44,7 +45,7 @@ def datagen_config(
         "rows_per_second": source.rows_per_second,
         "number_of_rows": row_limit(source),
         "seed": seed,
-        "fields": [[f.name, f.type.name.value, f.type.precision, f.type.scale] for f in fields],
+        "fields": [[f.name, asdict(f.type)] for f in fields],
         "rules": [
             [r.name, r.generator.value, r.minimum, r.maximum, r.start, r.end, r.length]
             for r in source.fields
@@ -53,7 +54,7 @@ def datagen_config(
 
 
 def _rules(config: dict[str, Any]) -> tuple[tuple[Field, ...], tuple[DatagenField, ...]]:
-    fields = tuple(Field(n, SqlType(TypeName(k), p, s)) for n, k, p, s in config["fields"])
+    fields = tuple(Field(name, SqlType.of_json(kind)) for name, kind in config["fields"])
     rules = tuple(DatagenField(r[0], DatagenKind(r[1]), *r[2:]) for r in config["rules"])
     return fields, rules
 

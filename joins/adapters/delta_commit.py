@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
@@ -45,13 +45,15 @@ class Change:
 
     Attributes:
         added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root.
+        removed: paths of files of the newest version, relative to the root, as the log has them.
         counters: name → value that `counter` gives from this commit on.
+        is_first: no batch may have been committed before.
     """
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Commit:
         changed = self.data_change
         return [
             *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
-            *(RemoveAction(path, changed, now_ms, None, {}) for path in self.removed),
+            # The log has paths as URIs; delta-rs makes one of what it is given.
+            *(RemoveAction(unquote(p), changed, now_ms, None, {}) for p in self.removed),
         ]
 
     def properties(self) -> CommitProperties:

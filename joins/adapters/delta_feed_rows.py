@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from joins.adapters.delta_source import DeltaColumn, SourceTable, load_table
+from joins.adapters.delta_types import in_declared_shape
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.casts import Mask
-from joins.kernels.wire import WIRE_TYPES, Encoding, declared_encoding, to_wire
+from joins.kernels.wire import to_wire
 from joins.types import arrow_type
 
 _BATCH_ROWS = 5_000
@@ -141,13 +142,12 @@ def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
 
 def empty_rows(columns: Sequence[DeltaColumn]) -> pa.RecordBatch:
     """No rows, as `read_rows` gives them."""
-    arrays = [pa.array([], _wire_type(column)) for column in columns]
+    arrays = [_nothing(0, column) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def _wire_type(column: DeltaColumn) -> pa.DataType:
-    encoding = declared_encoding(column.type)
-    return pa.binary() if encoding is Encoding.BYTES else WIRE_TYPES[encoding]
+def _nothing(count: int, column: DeltaColumn) -> pa.Array:
+    return to_wire(pa.nulls(count, arrow_type(column.type)), column.type)
 
 
 def _committed_at_ms(actions: Sequence[Mapping[str, Any]]) -> int:
@@ -265,9 +265,9 @@ def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, st
     there = frozenset(schema.names)
     found = {}
     for column in columns:
-        name = column.physical_name
-        if column.field_id is not None:
-            name = by_id.get(column.field_id, "")
+        name = column.place.name
+        if column.place.field_id is not None:
+            name = by_id.get(column.place.field_id, "")
         found[column.name] = name if name in there and not column.is_partition else ""
     return found
 
@@ -284,10 +284,11 @@ def _selected(batch: pa.RecordBatch, alive: Mask | None, first: int) -> pa.Recor
 
 def _column(rows: pa.RecordBatch, column: DeltaColumn, name: str, file: DataFile) -> pa.Array:
     if name:
-        return to_wire(rows.column(name), column.type)
+        found = in_declared_shape(rows.column(name), column.type, column.place.parts)
+        return to_wire(found, column.type)
     if not column.is_partition:
-        return pa.nulls(rows.num_rows, _wire_type(column))
-    value = file.partition.get(column.physical_name, file.partition.get(column.source_name))
+        return _nothing(rows.num_rows, column)
+    value = file.partition.get(column.place.name, file.partition.get(column.source_name))
     typed = pa.scalar(None if value == "" else value)
     if not pa.types.is_null(typed.type):
         typed = pc.cast(typed, arrow_type(column.type))

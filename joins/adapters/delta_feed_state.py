@@ -8,7 +8,7 @@ from typing import Any, Self
 from joins.checkpoint import read_json, write_json_atomically
 from joins.kernels.envelope import BinlogPosition
 from joins.plan import Field, KafkaOptions
-from joins.types import SqlType, TypeName
+from joins.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,7 @@ class DeltaFeedConfig:
         """The value of `config` in the first line on standard input."""
         return {
             "path": str(self.path),
-            "fields": [
-                [f.name, f.type.name.value, f.type.precision, f.type.scale] for f in self.fields
-            ],
+            "fields": [[f.name, asdict(f.type)] for f in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
@@ -54,10 +52,7 @@ class DeltaFeedConfig:
         properties = tuple((str(k), str(v)) for k, v in kafka["properties"])
         return cls(
             path=Path(value["path"]),
-            fields=tuple(
-                Field(name, SqlType(TypeName(kind), precision, scale))
-                for name, kind, precision, scale in value["fields"]
-            ),
+            fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
             primary_key=tuple(value["primary_key"]),
             kafka=KafkaOptions(kafka["bootstrap_servers"], kafka["topic"], properties),
             partitions=value["partitions"],

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, PostCommitHookProperties, Transaction
@@ -217,7 +218,8 @@ class DeltaLog(TableVersions):
 
         Raises:
             FencedError: as `commit`.
-            SinkError: a file to remove is not in the newest version, or as `commit`.
+            SinkError: a file to remove is not in the newest version, another batch is there before
+                the first one, or as `commit`.
         """
         with self._lock:
             table = self._fresh()
@@ -225,6 +227,11 @@ class DeltaLog(TableVersions):
             last = self._last(table)
             if last is not None and last >= batch:
                 return int(table.version())
+            if change.is_first and last is not None:
+                raise SinkError(
+                    f'delta table "{self.path}" has batch {last} already, {batch} is not its first',
+                    hint="Another runner of the job was faster; this one reads the table again.",
+                )
             self._check_columnar(table)
             self._check_removed(table, change.removed)
             for file in change.added:
@@ -280,7 +287,8 @@ class DeltaLog(TableVersions):
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
+            SinkError: the table does not let files be removed, or not without Spark's writer, or a
+                row of them was deleted by a deletion vector; nothing is removed.
         """
         with self._lock:
             table = self._fresh()
@@ -292,9 +300,27 @@ class DeltaLog(TableVersions):
             removed = sorted(added & set(paths_of(self._whole(table))))
             if not removed:
                 return None
+            if self._have_vectors(set(removed), range(version, int(table.version()) + 1)):
+                raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self._fence_id, epoch),)
             told = {"sluice.retracted": batch, "sluice.epoch": epoch}
-            return self._write(table, Commit(fence, removed=removed, metadata=told))
+            try:
+                return self._write(table, Commit(fence, removed=removed, metadata=told))
+            except SinkError as exc:
+                raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
+
+    def _have_vectors(self, paths: set[str], versions: range) -> bool:
+        """Whether one of the files has lost rows, which our way to remove it cannot say."""
+        entries = (self.commit_entry(version) for version in versions)
+        adds = (add for entry in entries for add in added_files(entry))
+        return any(add["path"] in paths and add.get("deletionVector") for add in adds)
+
+    def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
+        return SinkError(
+            f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
+            hint="Try again; if this stays, remove with Spark what is left of the rows that "
+            f"version {version} of the table has added, and then try again.",
+        )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
         """Give the table the files that it had at `version`; numbers of batches stay used.
@@ -458,9 +484,9 @@ class DeltaLog(TableVersions):
                 continue
             self._check_place(version, commit)
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
-            removed = sorted(a["remove"]["path"] for a in entry if "remove" in a)
+            removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
-            if rows == expected and removed == sorted(commit.removed):
+            if rows == expected and removed == sorted(map(unquote, commit.removed)):
                 return version
             raise SinkError(
                 f'version {version} of delta table "{self.path}" adds {rows} rows and removes '

@@ -1,15 +1,21 @@
 """A Delta table as a source: what it is, and everything that is checked before it is read."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from joins.adapters.delta_types import (
+    Item,
+    Place,
+    complaints,
+    declarable,
+    matching,
+    place_of,
+)
 from joins.errors import SourceError, SourceUnavailableError
 from joins.kernels.envelope import CapturedColumn
 from joins.kernels.wire import declared_encoding
@@ -21,23 +27,8 @@ _READ_FEATURES = frozenset(
 )
 _OLD_READERS = 2  # the newest reader version that has no list of features
 _MAPPING_MODE = "delta.columnMapping.mode"
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
-_FIELD_ID = "delta.columnMapping.id"
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
-_INTEGERS = ("byte", "short", "integer", "long")
-_INTEGER_TYPES = (TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT)
-_DECLARED: dict[str, tuple[TypeName, ...]] = {
-    **{name: _INTEGER_TYPES[size:] for size, name in enumerate(_INTEGERS)},
-    "boolean": (TypeName.BOOLEAN,),
-    "float": (TypeName.FLOAT, TypeName.DOUBLE),
-    "double": (TypeName.DOUBLE,),
-    "string": (TypeName.STRING,),
-    "binary": (TypeName.BYTES,),
-    "date": (TypeName.DATE,),
-    "timestamp": (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP),
-    "timestamp_ntz": (TypeName.TIMESTAMP,),
-}
 _NO_KEY = (TypeName.FLOAT, TypeName.DOUBLE)
+_SHOWN = 300
 _NO_PARTITION = ("timestamp", "timestamp_ntz", "binary")
 
 
@@ -48,16 +39,14 @@ class DeltaColumn:
     Attributes:
         name: the declared one, as in the records.
         source_name: as in the table's schema.
-        physical_name: as in data files and partition values.
-        field_id: of the column in data files if the table maps columns by id, else None.
+        place: in data files.
         is_partition: its values are in the log, not in the data files.
     """
 
     name: str
     type: SqlType
     source_name: str
-    physical_name: str
-    field_id: int | None
+    place: Place
     is_partition: bool
 
 
@@ -160,11 +149,10 @@ def _check_protocol(path: Path, table: DeltaTable) -> None:
 
 
 def _matched(
-    path: Path, fields: tuple[Field, ...], found: Mapping[str, Mapping[str, Any]]
-) -> list[tuple[Field, Mapping[str, Any]]]:
+    path: Path, fields: tuple[Field, ...], found: Mapping[str, Item]
+) -> list[tuple[Field, Item]]:
     """Each declared field with the column that it names, by case if need be."""
-    folded = {name.casefold(): item for name, item in found.items()}
-    matches = {f.name: found.get(f.name) or folded.get(f.name.casefold()) for f in fields}
+    matches = {f.name: matching(f.name, found) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:
         raise SourceError(
@@ -172,15 +160,14 @@ def _matched(
             hint=f"Declare columns that it has: {_listed(found)}.",
         )
     pairs = [(f, item) for f in fields if (item := matches[f.name]) is not None]
-    complaints = [
-        f'column "{item["name"]}" is {_type_text(item["type"])}, declared {f.type}'
-        for f, item in pairs
-        if not _accepts(item["type"], f.type)
-    ]
-    if complaints:
-        expected = [text for f, item in pairs for text in _expected(f, item)]
+    told = {f: list(complaints(item["name"], item["type"], f.type)) for f, item in pairs}
+    wrong = [(f, item) for f, item in pairs if told[f]]
+    if wrong:
+        texts = [(f.name, declarable(item["type"])) for f, item in wrong]
+        expected = [f"{name} {text}"[:_SHOWN] for name, text in texts if text is not None]
+        why = "; ".join(each[:_SHOWN] for f, _ in wrong for each in told[f])
         raise SourceError(
-            f'delta table "{path}" does not fit its declaration: {"; ".join(complaints)}',
+            f'delta table "{path}" does not fit its declaration: {why}',
             hint=f"Declare {', '.join(expected)}."
             if expected
             else "Leave these columns out of the declaration.",
@@ -188,53 +175,15 @@ def _matched(
     return pairs
 
 
-def _column(
-    declared: Field, item: Mapping[str, Any], mode: str, *, is_partition: bool
-) -> DeltaColumn:
+def _column(declared: Field, item: Item, mode: str, *, is_partition: bool) -> DeltaColumn:
     if is_partition and item["type"] in _NO_PARTITION:
         raise SourceError(
             f'partition column "{item["name"]}" is {item["type"]}, whose values in the log are '
             "not exact",
             hint="Leave the column out of the declaration.",
         )
-    mapping = item.get("metadata", {}) if mode in ("name", "id") else {}
-    return DeltaColumn(
-        name=declared.name,
-        type=declared.type,
-        source_name=item["name"],
-        physical_name=str(mapping.get(_PHYSICAL_NAME, item["name"])),
-        field_id=int(mapping[_FIELD_ID]) if mode == "id" else None,
-        is_partition=is_partition,
-    )
-
-
-def _accepts(kind: object, declared: SqlType) -> bool:
-    if not isinstance(kind, str):
-        return False
-    decimal = _DECIMAL.fullmatch(kind)
-    if decimal is None:
-        return declared.name in _DECLARED.get(kind, ())
-    precision, scale = int(decimal[1]), int(decimal[2])
-    return (
-        declared.name is TypeName.DECIMAL
-        and declared.scale >= scale
-        and declared.precision - declared.scale >= precision - scale
-    )
-
-
-def _expected(declared: Field, item: Mapping[str, Any]) -> list[str]:
-    """How a column that was declared wrongly can be declared."""
-    kind = item["type"]
-    if not isinstance(kind, str) or _accepts(kind, declared.type):
-        return []
-    if _DECIMAL.fullmatch(kind):
-        return [f"{declared.name} {kind.upper()}"]
-    names = _DECLARED.get(kind, ())
-    return [f"{declared.name} {names[0].value}"] if names else []
-
-
-def _type_text(kind: object) -> str:
-    return kind if isinstance(kind, str) else str(getattr(kind, "get", lambda _: kind)("type"))
+    place = place_of(item, declared.type, mode)
+    return DeltaColumn(declared.name, declared.type, item["name"], place, is_partition)
 
 
 def _listed(names: Iterable[str]) -> str:

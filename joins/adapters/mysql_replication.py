@@ -1,46 +1,53 @@
 """What a server answers when it is asked for its binlog, as our errors."""
 
-import contextlib
 import re
+import struct
+from typing import Any
 
 import pymysql
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication import event as binlog_event
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND
 
-from joins.adapters.mysql_connection import MysqlConnectionConfig, open_connection, translated
+from joins.adapters.mysql_connection import MysqlConnectionConfig, rows, translated
+from joins.adapters.mysql_position import binlog_status
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 
+_FIRST_EVENT = 4  # of a binlog file: what is before it says that it is one
+_DO_NOT_WAIT = 1  # for events that are not written yet
+_KNOWS_GTIDS = 4  # else a MariaDB makes others of such events
 _BINLOG_REFUSED = 1236
 _OUR_ID_IS_TAKEN = re.compile(r"same server_?(?:uu)?id", re.IGNORECASE)
 _TOO_BIG = re.compile(r"max_allowed_packet", re.IGNORECASE)
 _ACCESS_DENIED = (1227, 1045)
 
 
-def require_replication(config: MysqlConnectionConfig, *, server_id: int) -> None:
-    """Ask for the binlog from its oldest event on, and give up at once.
+def require_replication(
+    connection: "Connection[Any]", config: MysqlConnectionConfig, *, server_id: int
+) -> None:
+    """Ask for the newest binlog, read its first packet, and no more.
+
+    Args:
+        connection: is good for nothing afterwards but to be closed.
+        config: who it belongs to, for messages.
+        server_id: of whoever asks; the server ends another one's stream that has the same.
 
     Raises:
         SourceError: the user may not read the binlog.
         SourceUnavailableError: the server cannot be reached.
     """
-    reader = BinLogStreamReader(
-        connection_settings={},
-        server_id=server_id,
-        pymysql_wrapper=lambda **settings: open_connection(
-            config, **{k: v for k, v in settings.items() if k not in ("charset", "db")}
-        ),
-        only_events=[binlog_event.RotateEvent],
-        enable_logging=False,
-    )
+    status = binlog_status(connection)
+    assert status is not None, "whether there is a binlog is checked first"
+    request = struct.pack("<IHI", _FIRST_EVENT, _DO_NOT_WAIT, server_id) + status[0].encode()
+    rows(connection, "SET @master_binlog_checksum = @@global.binlog_checksum")
+    rows(connection, f"SET @mariadb_slave_capability = {_KNOWS_GTIDS}")
+    protocol: Any = connection  # what of PyMySQL speaks it has no stubs
     try:
-        reader.fetchone()
+        protocol._execute_command(COMMAND.COM_BINLOG_DUMP, request)
+        protocol._read_packet()
     except pymysql.err.MySQLError as exc:
         raise stream_error(config, exc) from exc
     except OSError as exc:
         raise lost(config, str(exc)) from exc
-    finally:
-        with contextlib.suppress(pymysql.err.MySQLError, OSError):
-            reader.close()
 
 
 def stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:

@@ -95,7 +95,7 @@ def check_source(
         _check_binlog(connection, config)
         if server_id is not None:
             _check_server_id(connection, config, server_id)
-    require_replication(config, server_id=_some_server_id())
+        require_replication(connection, config, server_id=_some_server_id())
     return CapturedTable(config.database, config.table, columns, key)
 
 

@@ -19,7 +19,7 @@ from joins.errors import SourceError
 from joins.kernels import json_rows
 from joins.kernels.casts import mask_of
 from joins.kernels.json_encode import encode_objects, join_text
-from joins.kernels.wire import WIRE_TYPES, Encoding, to_declared
+from joins.kernels.wire import Encoding, to_declared, wire_type
 from joins.types import SqlType, arrow_type
 
 WATERMARK_TIMESTAMP_MS = -(2**63)
@@ -135,7 +135,7 @@ def changelog_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
 
 def wire_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
     """The wire columns of `columns`."""
-    return pa.schema([(column.name, WIRE_TYPES[column.encoding]) for column in columns])
+    return pa.schema([(c.name, wire_type(c.encoding, c.sql_type)) for c in columns])
 
 
 def encode_snapshot(
@@ -230,7 +230,7 @@ def decode(
     declared = []
     for position, column in enumerate(columns):
         wire = wires[position]
-        if keys.num_rows:
+        if keys.num_rows and not column.sql_type.is_nested:  # no key is, nor a rowtime
             gone = keys.column(position)
             if column.name in before:
                 gone = pc.struct_field(parsed.column("before"), column.name).filter(deleted)

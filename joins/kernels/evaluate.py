@@ -197,6 +197,8 @@ def _constant(node: Constant) -> pa.Scalar:
 def _failure(node: Call) -> str:
     if node.function in {"/", "%", "MOD"}:
         return f'"{node.function}": division by zero or a result that does not fit {node.type}'
+    if node.function == "MAP":
+        return '"MAP": a key is NULL'
     return f'"{node.function}": the result does not fit {node.type}, or an argument is unfit'
 
 

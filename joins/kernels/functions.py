@@ -12,7 +12,17 @@ import pyarrow.compute as pc
 from joins.kernels.arithmetic import ARITHMETIC
 from joins.kernels.casts import Checked
 from joins.kernels.date_format import date_format
-from joins.kernels.nested_access import array_of, cardinality, element_of, field_of, row_of
+from joins.kernels.nested_access import (
+    array_contains,
+    array_join,
+    array_of,
+    cardinality,
+    element_of,
+    entries_of,
+    field_of,
+    map_of,
+    row_of,
+)
 from joins.kernels.operation import Function, Operation, Value, plain
 from joins.kernels.text_functions import TEXT
 from joins.kernels.time_shift import add_months, from_epoch
@@ -92,6 +102,11 @@ FUNCTIONS: Mapping[str, Function] = {
     "CARDINALITY": cardinality,
     "ROW": row_of,
     "ARRAY": array_of,
+    "MAP": map_of,
+    "MAP_KEYS": entries_of(0),
+    "MAP_VALUES": entries_of(1),
+    "ARRAY_CONTAINS": array_contains,
+    "ARRAY_JOIN": array_join,
     "=": plain(pc.equal),
     "<>": plain(pc.not_equal),
     "<": _comparison(pc.less),

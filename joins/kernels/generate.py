@@ -1,12 +1,14 @@
 """datagen's rows: row `i` is a pure function of the seed and `i`, so a restart goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from joins.errors import SourceError
-from joins.plan import DatagenField, DatagenKind, DatagenSource, Field
+from joins.kernels.nested import Parts, assembled
+from joins.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.types import TypeName, arrow_type
 
 _INTEGER_BOUNDS = {
@@ -17,6 +19,7 @@ _INTEGER_BOUNDS = {
 }
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _DEFAULT_LENGTH = 100
+_PARTS = 1 << 16
 
 
 def _random_bits(seed: int, column: int, first: int, count: int, words: int = 1) -> np.ndarray:
@@ -71,6 +74,34 @@ def _strings(field: DatagenField, bits: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(raw), buffers)
 
 
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    """What makes all columns: their rules, and the seed."""
+
+    rules: Mapping[str, DatagenField]
+    seed: int
+
+    def values(self, field: Field, column: int, rows: range) -> pa.Array:
+        """A column, or a part of one: each part has a name below its column, and a number."""
+        rule = self.rules.get(field.name) or DatagenField(field.name, DatagenKind.RANDOM)
+        if not field.type.is_nested:
+            return _column(field, rule, seed=self.seed, column=column, rows=rows)
+        size = 1 if field.type.name is TypeName.ROW else rule.length or COLLECTION_SIZE
+        inner = range(rows.start * size, rows.stop * size)
+        children = [
+            self.values(Field(f"{field.name}.{part.name}", part.type), _below(column, at), inner)
+            for at, part in enumerate(field.type.members)
+        ]
+        lengths = None if field.type.name is TypeName.ROW else np.full(len(rows), size)
+        there = np.zeros(len(rows), dtype=np.bool_)
+        return assembled(Parts(children, lengths), arrow_type(field.type), there)
+
+
+def _below(column: int, at: int) -> int:
+    """The number of a part: that of no column, and of no other part."""
+    return (column + 1) * _PARTS + at + 1
+
+
 def _column(field: Field, rule: DatagenField, *, seed: int, column: int, rows: range) -> pa.Array:
     kind = field.type.name
     target = arrow_type(field.type)
@@ -105,16 +136,7 @@ def generate(
     Raises:
         SourceError: a field has a type that datagen does not make.
     """
-    by_name = {rule.name: rule for rule in rules}
-    columns = [
-        _column(
-            field,
-            by_name.get(field.name, DatagenField(field.name, DatagenKind.RANDOM)),
-            seed=seed,
-            column=index,
-            rows=rows,
-        )
-        for index, field in enumerate(fields)
-    ]
+    made = _Generator({rule.name: rule for rule in rules}, seed)
+    columns = [made.values(field, index, rows) for index, field in enumerate(fields)]
     schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])
     return pa.record_batch(columns, schema=schema)

@@ -33,11 +33,11 @@ from joins.kernels.changes import DELETED, Progress, newest_rows, place_of, read
 from joins.kernels.dimension_index import DimensionIndex
 from joins.kernels.hash_table import Rows
 from joins.kernels.hashing import hash_rows
+from joins.kernels.index_lock import exclusive
 from joins.kernels.index_spec import IndexSpec
 from joins.kernels.manifest import (
     Manifest,
     SegmentEntry,
-    exclusive,
     manifest_path,
     read_manifest,
     write_manifest,

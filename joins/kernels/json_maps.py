@@ -6,7 +6,7 @@ which a value has not the kind that is asked for gets the reason that the reader
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from math import isinf
 from typing import Any
 
@@ -18,7 +18,7 @@ from joins.kernels.casts import mask_of
 
 _FOUND = {tuple: "object", list: "array", str: "string", bool: "boolean"}
 _SHORT = 300  # so many digits are below the greatest double
-_Pairs = tuple[tuple[str, Any], ...]
+_Reader = Callable[[Any], object]
 
 
 class _UnfitError(ValueError):
@@ -40,13 +40,7 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
         schema: of the columns that will be read.
         reasons: gets an entry for each line that is not fit, which is NULL then.
     """
-    fields = {item.name: item.type for item in schema}
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_pairs,
-        parse_int=_number,
-        parse_float=_number,
-        parse_constant=orjson.Fragment,
-    )
+    read = _members({item.name: item.type for item in schema}, "")
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
     changed: list[str | None] = []
     for row, line in enumerate(lines.to_pylist()):
@@ -56,8 +50,7 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
         try:
             if doubtful[row]:
                 orjson.loads(line)  # of all parsers here, Python's alone takes half a character
-            made = _members(decoder.decode(line), fields, "")
-            changed[row] = orjson.dumps(made).decode()
+            changed[row] = orjson.dumps(read(_DECODER.decode(line))).decode()
         except _UnfitError as error:
             reasons[row] = str(error)
         except RecursionError:
@@ -68,10 +61,6 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
     return pa.array(changed, pa.string())
 
 
-def _pairs(members: Sequence[tuple[str, Any]]) -> _Pairs:
-    return tuple(members)
-
-
 def _number(digits: str) -> orjson.Fragment:
     """The number as it is written; the reader takes none that no double can hold."""
     if (len(digits) > _SHORT or "e" in digits or "E" in digits) and isinf(float(digits)):
@@ -79,41 +68,72 @@ def _number(digits: str) -> orjson.Fragment:
     return orjson.Fragment(digits)
 
 
-def _members(pairs: _Pairs, fields: dict[str, pa.DataType], path: str) -> dict[str, Any]:
-    """The members that are asked for; the others are ignored."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        kind = fields.get(name)
-        if kind is None:
-            continue
-        if name in found:
-            raise _UnfitError(f'field "{path}{name}" appears twice')
-        found[name] = _read(value, kind, f"{path}{name}")
-    return found
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=tuple,
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=orjson.Fragment,
+)
 
 
-def _read(value: object, kind: pa.DataType, path: str) -> object:
-    """A value in the form for the reader."""
-    if value is None:
-        return None
+def _members(fields: Mapping[str, pa.DataType], path: str) -> _Reader:
+    """Reads the members of an object that are asked for; the others are ignored."""
+    readers = {name: _reader(kind, f"{path}{name}") for name, kind in fields.items()}
+
+    def read(members: tuple[tuple[str, object], ...]) -> object:
+        found: dict[str, object] = {}
+        for name, value in members:
+            if name not in readers:
+                continue
+            if name in found:
+                raise _UnfitError(f'field "{path}{name}" appears twice')
+            found[name] = readers[name](value)
+        return found
+
+    return read
+
+
+def _reader(kind: pa.DataType, path: str) -> _Reader:
+    """Brings the values at `path` into the form for Arrow's reader; types are looked at once."""
     if pa.types.is_list(kind):
-        if not isinstance(value, list):
-            raise _unfit(value, "array", path)
-        return [_read(item, kind.value_type, f"{path}[]") for item in value]
+        return _expecting("array", path, _elements(_reader(kind.value_type, f"{path}[]")))
     if pa.types.is_map(kind):
-        if not isinstance(value, tuple):
-            raise _unfit(value, "object", path)
-        return [
-            {"key": key, "value": _read(item, kind.item_type, f"{path}[].value")}
-            for key, item in dict(value).items()
-        ]
+        return _expecting("object", path, _entries(_reader(kind.item_type, f"{path}[].value")))
     if pa.types.is_struct(kind):
-        if not isinstance(value, tuple):
-            raise _unfit(value, "object", path)
-        return _members(value, {item.name: item.type for item in kind}, f"{path}.")
-    return {} if isinstance(value, tuple) else value
+        members = _members({item.name: item.type for item in kind}, f"{path}.")
+        return _expecting("object", path, members)
+    return _scalar
 
 
-def _unfit(value: object, expected: str, path: str) -> _UnfitError:
-    found = _FOUND.get(type(value), "number")
-    return _UnfitError(f'field "{path}": expected {expected}, found {found}')
+def _expecting(expected: str, path: str, read: _Reader) -> _Reader:
+    """`read` for values of the right kind; NULL stays NULL."""
+    right = list if expected == "array" else tuple
+
+    def checked(value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, right):
+            found = _FOUND.get(type(value), "number")
+            raise _UnfitError(f'field "{path}": expected {expected}, found {found}')
+        return read(value)
+
+    return checked
+
+
+def _elements(read: _Reader) -> _Reader:
+    return lambda values: [read(value) for value in values]
+
+
+def _entries(read: _Reader) -> _Reader:
+    """Entries of a map; those of scalars are most of what is read, and cost no call each."""
+    if read is _scalar:
+        return lambda pairs: [
+            {"key": key, "value": {} if type(value) is tuple else value}
+            for key, value in dict(pairs).items()
+        ]
+    return lambda pairs: [{"key": key, "value": read(value)} for key, value in dict(pairs).items()]
+
+
+def _scalar(value: object) -> object:
+    """The reader names what it finds where it expects a scalar."""
+    return {} if type(value) is tuple else value

@@ -1,23 +1,15 @@
 """The manifest of an index version: written last, so the version is usable when it exists."""
 
-import fcntl
 import json
-import os
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
-
-import structlog
+from typing import Any, BinaryIO
 
 from joins.errors import IndexBuildError
 from joins.kernels.changes import Progress
-from joins.kernels.room import Room
 from joins.kernels.segment import StoredFile, damaged, store, sync_directory
 
-_log = structlog.get_logger(__name__)
 FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
 
 
@@ -108,40 +100,6 @@ def read_manifest(directory: Path, version: int) -> Manifest:
         for file in entry.all_files:
             _check_size(directory, file)
     return manifest
-
-
-@contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
-    """Hold the lock of `directory`, which is created, against other processes and threads.
-
-    A holder that is killed gives it up. A lock file that was removed meanwhile locks nobody out.
-
-    Raises:
-        IndexDirectoryError: the directory cannot be written.
-    """
-    with ExitStack() as stack:
-        while True:
-            try:
-                directory.mkdir(parents=True, exist_ok=True)
-                handle = stack.enter_context((directory / "lock").open("ab"))
-                _wait_for(handle, directory)
-                held, there = os.fstat(handle.fileno()), (directory / "lock").stat()
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise Room(directory).error(error) from error
-            if (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
-                break
-        yield
-
-
-def _wait_for(handle: IO[bytes], directory: Path) -> None:
-    """Take the lock; whoever must wait for another process says so, for that one may be halted."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        _log.info("another process writes the index; it is waited for", directory=str(directory))
-        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def _check_size(directory: Path, file: StoredFile) -> None:

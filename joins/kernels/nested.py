@@ -5,7 +5,7 @@ elements of all lists one after the other; `owners` says whose they are.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -78,14 +78,19 @@ def mapped(column: pa.Array, to: pa.DataType, child: Callable[[int, pa.Array], C
     for each in made:
         if each.failed.any():
             failed |= parts.of_rows(each.failed, len(column))
-    missing = pa.array(mask_of(column.is_null()) | failed)
-    values = [each.values for each in made]
+    missing = mask_of(column.is_null()) | failed
+    whole = replace(parts, children=[each.values for each in made])
+    return Checked(assembled(whole, to, missing), failed)
+
+
+def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
+    """The column of type `to` that has these parts; NULL where it is `missing`."""
+    mask = pa.array(missing)
     if parts.lengths is None:
-        return Checked(pa.StructArray.from_arrays(values, fields=list(to), mask=missing), failed)
+        return pa.StructArray.from_arrays(parts.children, fields=list(to), mask=mask)
     ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts.lengths)])
-    offsets = pa.array(ends, pa.int32())
     of = pa.MapArray if pa.types.is_map(to) else pa.ListArray
-    return Checked(of.from_arrays(offsets, *values, type=to, mask=missing), failed)
+    return of.from_arrays(pa.array(ends, pa.int32()), *parts.children, type=to, mask=mask)
 
 
 def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:

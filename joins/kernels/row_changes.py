@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.casts import mask_of
+from joins.kernels.casts import mask_of, whole
 from joins.kernels.envelope import SOURCE_SCHEMA, BinlogPosition, Changes
-from joins.kernels.json_encode import encode_objects
+from joins.kernels.json_encode import encode_objects, encode_values
 
 
 def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
@@ -112,12 +112,21 @@ def _same(
     """Which pairs of rows are equal in every column: `bool[pairs]`; NULL equals NULL."""
     same = mask_of(old.combine_chunks().is_valid())
     for name in after.schema.names:
-        one, other = before.column(name).take(old), after.column(name).take(new)
+        one, other = (
+            _comparable(column.take(rows))
+            for column, rows in ((before.column(name), old), (after.column(name), new))
+        )
         equal = pc.or_(
             pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null())
         )
-        same &= mask_of(equal.combine_chunks())
+        same &= mask_of(equal)
     return np.asarray(same)
+
+
+def _comparable(values: pa.ChunkedArray) -> pa.Array:
+    """Values that can be compared: of nested ones their texts as they are sent."""
+    column = whole(values)
+    return encode_values(column) if pa.types.is_nested(column.type) else column
 
 
 def _taken(side: pa.RecordBatch, rows: pa.ChunkedArray) -> pa.RecordBatch | None:

@@ -236,15 +236,24 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     """The table as one contiguous batch, with 64-bit offsets where 32 bits are too few."""
     schema = table.schema
     for at, item in enumerate(schema):
-        if table.column(at).nbytes < _LARGE_BYTES:
-            continue
-        if pa.types.is_string(item.type):
-            schema = schema.set(at, item.with_type(pa.large_string()))
-        elif pa.types.is_binary(item.type):
-            schema = schema.set(at, item.with_type(pa.large_binary()))
+        if table.column(at).nbytes >= _LARGE_BYTES:
+            schema = schema.set(at, item.with_type(_large(item.type)))
     columns = [column.combine_chunks() for column in table.cast(schema).columns]
     arrays = [_single(column) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    """The same type with 64-bit offsets; those of a map count entries and stay."""
+    if pa.types.is_struct(kind):
+        return pa.struct([item.with_type(_large(item.type)) for item in kind])
+    if pa.types.is_list(kind):
+        return pa.large_list(kind.value_field.with_type(_large(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_large(kind.key_type), _large(kind.item_type))
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) else kind
 
 
 def _single(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable
 from enum import StrEnum
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 
 from joins.kernels.casts import Checked, mask_of, try_each
 from joins.kernels.json_encode import decimal_text
-from joins.types import SqlType, TypeName, arrow_type
+from joins.kernels.nested import mapped
+from joins.types import SqlType, TypeName, array_type, arrow_type, row_type
 
 _MICROSECOND_DIGITS = 6
 
@@ -30,6 +32,7 @@ class Encoding(StrEnum):
     TIME = "time"
     DATETIME = "datetime"
     TIMESTAMP = "timestamp"
+    NESTED = "nested"
 
 
 WIRE_TYPES: dict[Encoding, pa.DataType] = {
@@ -60,12 +63,37 @@ _DECLARED_ENCODINGS = {
     TypeName.TIME: Encoding.TIME,
     TypeName.TIMESTAMP: Encoding.DATETIME,
     TypeName.TIMESTAMP_LTZ: Encoding.DATETIME,
+    **dict.fromkeys((TypeName.ROW, TypeName.ARRAY, TypeName.MAP), Encoding.NESTED),
 }
+
+
+def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
+    """What carries values in Arrow when they are read from JSON.
+
+    Parts of nested values are written by their declared types, a MAP as the list of its entries: no
+    reader of JSON takes an object with any members.
+    """
+    if encoding is not Encoding.NESTED:
+        return WIRE_TYPES[encoding]
+    return _shape(sql_type, lambda part: WIRE_TYPES[declared_encoding(part)])
+
+
+def _shape(sql_type: SqlType, leaf: Callable[[SqlType], pa.DataType]) -> pa.DataType:
+    """The wire form of a type, with what `leaf` gives of its scalar parts."""
+    if not sql_type.members:
+        return leaf(sql_type)
+    parts = [pa.field(part.name, _shape(part.type, leaf)) for part in sql_type.members]
+    if sql_type.name is TypeName.ARRAY:
+        return pa.list_(parts[0])
+    row = pa.struct(parts)
+    return row if sql_type.name is TypeName.ROW else pa.list_(row)
 
 
 def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
     """A wire column as the Arrow type of its declared type; what does not fit is marked."""
     target = arrow_type(sql_type)
+    if encoding is Encoding.NESTED:
+        return _nested_declared(wire, sql_type)
     if encoding in (Encoding.DATETIME, Encoding.TIMESTAMP):
         return _instants(wire, encoding, sql_type)
     if encoding is Encoding.BYTES:
@@ -79,6 +107,15 @@ def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checke
     if sql_type.name is TypeName.DECIMAL:
         return try_each(wire, lambda part: part.cast(pa.string()).cast(target), target)
     return try_each(wire, lambda part: part.cast(target), target)
+
+
+def _nested_declared(wire: pa.Array, sql_type: SqlType) -> Checked:
+    kinds = [part.type for part in sql_type.members]
+    return mapped(
+        wire,
+        arrow_type(sql_type),
+        lambda at, child: to_declared(child, declared_encoding(kinds[at]), kinds[at]),
+    )
 
 
 def _sure(values: pa.Array) -> Checked:
@@ -125,12 +162,14 @@ def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
     """Arrow values that fit `sql_type` as the wire column of its `declared_encoding`.
 
     BYTES stay binary, as `encode_records` takes them. A timestamp may be of any unit; without a
-    zone it counts as UTC.
+    zone it counts as UTC. Nested values have the declared parts, in their order.
 
     Raises:
         pa.ArrowInvalid: a value does not fit the declared type.
     """
     encoding = declared_encoding(sql_type)
+    if encoding is Encoding.NESTED:
+        return _nested_wire(values, sql_type)
     if encoding is Encoding.DATETIME:
         zone = values.type.tz if pa.types.is_timestamp(values.type) else None
         return values.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.int64())
@@ -140,3 +179,19 @@ def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
     if encoding is Encoding.DATE:
         return typed.cast(pa.int32()).cast(pa.int64())
     return typed if encoding is Encoding.BYTES else typed.cast(WIRE_TYPES[encoding])
+
+
+def _nested_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
+    if sql_type.name is TypeName.MAP:
+        pair = pa.struct([values.type.key_field, values.type.item_field])
+        entries = array_type(row_type(*sql_type.members))
+        return _nested_wire(values.cast(pa.list_(pair)), entries)
+    kinds = [part.type for part in sql_type.members]
+    shape = _shape(sql_type, _sent_type)
+    return mapped(values, shape, lambda at, child: _sure(to_wire(child, kinds[at]))).values
+
+
+def _sent_type(sql_type: SqlType) -> pa.DataType:
+    """What `to_wire` gives of a scalar type."""
+    encoding = declared_encoding(sql_type)
+    return pa.binary() if encoding is Encoding.BYTES else WIRE_TYPES[encoding]

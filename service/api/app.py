@@ -25,6 +25,7 @@ from service.api import (
     tokens,
 )
 from service.api.access import Rules, describe, secure
+from service.api.bodies import check_body
 from service.api.event_stream import EventHub
 from service.api.guard import Gate, Guard
 from service.api.jobs import Services
@@ -65,7 +66,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
         summary="Joins a stream with a table that is still being copied.",
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(check_accept), Depends(check_query)],
+        dependencies=[Depends(check_accept), Depends(check_query), Depends(check_body)],
     )
     app.state.services = services
     app.state.requests = RequestCounters()

@@ -19,7 +19,8 @@ from service.api.inspection_schemas import (
 from service.api.jobs import IdempotencyKey, Injected, JobId
 from service.api.runner_requests import LATER, ask_runner
 from service.errors import SubmissionError
-from service.jobs.requests import REPLAY_DEAD_LETTERS, Asked
+from service.jobs.plan_codec import load
+from service.jobs.requests import REPLAY_DEAD_LETTERS, Asked, not_replayable
 
 _LISTED_VALUE_BYTES = 1024
 _SHOWN_VALUE_BYTES = 64 * 1024
@@ -76,6 +77,9 @@ def replay_dead_letters(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Join them under the pin of their batch; rows that are there already are not added again."""
+    plan = load(services.store.get(job_id).plan)
+    if plan.needs_event_batches:
+        raise not_replayable(plan)  # the runner would say the same, if there is one
     asked = Asked(REPLAY_DEAD_LETTERS, _wanted(body), body.by, idempotency_key)
     done = ask_runner(services, job_id, asked)
     if isinstance(done, Response):

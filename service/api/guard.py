@@ -22,6 +22,7 @@ from service.api.access import READING, Caller, Rule, Rules
 from service.api.authentication import Authenticator
 from service.api.limits import Flights, Rates, remember
 from service.api.peers import Peers
+from service.api.protocol import HEAD_LIMIT_BYTES, HEADERS
 from service.audit import AuditEntry, AuditLog
 from service.config import Settings
 from service.errors import UnauthorizedError
@@ -29,15 +30,6 @@ from service.jobs.token_store import TokenStore
 from watermark.errors import SluiceError
 
 BODY_LIMIT_BYTES = 1 << 20
-_HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
-)
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
 _REFUSED = (401, 403, 429)
@@ -69,7 +61,7 @@ class Gate:
     def __init__(self, settings: Settings, tokens: TokenStore, rules: Rules) -> None:
         self.authenticator = Authenticator(tokens, required=settings.tokens_required)
         self.body_timeout_s = settings.request_timeout_s
-        self.headers = (*_HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else _HEADERS
+        self.headers = (*HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else HEADERS
         self.peers = Peers(settings)
         self.flights = Flights(settings.max_requests)
         self.journal = Journal(AuditLog(settings), settings.audit)
@@ -136,8 +128,10 @@ class Journal:
         self._wanted = wanted
         self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def note(self, asked: _Asked, caller: Caller | None, status: int, made: str | None) -> None:
-        """Keep the outcome of a request; `caller` is None if it was not let in."""
+    async def note(
+        self, asked: _Asked, caller: Caller | None, status: int, made: str | None
+    ) -> None:
+        """Keep the outcome of a request, durably; `caller` is None if it was not let in."""
         refused = caller is None or status in _REFUSED
         if self._wanted == "off" or (self._wanted == "changes" and _unremarkable(asked, status)):
             return
@@ -148,9 +142,10 @@ class Journal:
         who = _ANONYMOUS if caller is None else caller.name
         token_id = None if caller is None else caller.token_id
         what = made or asked.path
-        self._log.write(
-            AuditEntry(who, token_id, asked.address, asked.method, what, outcome, status, repeated)
+        entry = AuditEntry(
+            who, token_id, asked.address, asked.method, what, outcome, status, repeated
         )
+        await asyncio.to_thread(self._log.write, entry)
 
     def _left_out(self, address: str) -> int | None:
         """How many refusals were left out before this one; None if this one is, too."""
@@ -181,6 +176,7 @@ class Guard:
         asked = self._gate.asked(scope)
         seen = _Seen(self._gate, asked, send)
         try:
+            _check_head(scope)
             with self._gate.flights.one_more(asked.address):
                 rule = self._gate.rule(asked)
                 seen.caller = await self._gate.identify(asked, rule)
@@ -191,7 +187,7 @@ class Guard:
         except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
             await _refusal(exc, asked)(scope, receive, seen.send)
         finally:
-            seen.end()
+            await seen.end()
 
 
 class _Seen:
@@ -205,23 +201,24 @@ class _Seen:
         self._noted = False
 
     async def send(self, message: Message) -> None:
-        """Pass a part of the answer on; the first one gets the headers and is audited."""
+        """Pass a part of the answer on; the first one gets the headers, once it is audited."""
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", []))
             given = {name.lower() for name, _ in headers}
             message["headers"] = headers + [h for h in self._gate.headers if h[0] not in given]
             made = next((value for name, value in headers if name.lower() == b"location"), None)
-            self._note(message["status"], None if made is None else made.decode("latin-1"))
+            text = None if made is None else made.decode("latin-1")
+            await self._note(message["status"], text)
         await self._send(message)
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Note a request that ended without an answer."""
-        self._note(500, None)
+        await self._note(500, None)
 
-    def _note(self, status: int, made: str | None) -> None:
+    async def _note(self, status: int, made: str | None) -> None:
         if not self._noted:
             self._noted = True
-            self._gate.journal.note(self._asked, self.caller, status, made)
+            await self._gate.journal.note(self._asked, self.caller, status, made)
 
 
 class _Body:
@@ -266,6 +263,13 @@ def _refusal(exc: SluiceError | HTTPException, asked: _Asked) -> Response:
 
 def _unremarkable(asked: _Asked, status: int) -> bool:
     return asked.method in READING and status not in _REFUSED
+
+
+def _check_head(scope: Scope) -> None:
+    """The connection bounds what it keeps of a head; one that comes at once may be larger."""
+    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
+        raise HTTPException(431, headers={"Connection": "close"})
 
 
 def _check_query(query: str) -> None:

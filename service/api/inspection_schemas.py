@@ -126,8 +126,11 @@ class DeadLetterView(_Model):
         int | None, Field(description="When the record was written to its topic.")
     ] = None
     replayed_by: Annotated[
-        int | None, Field(description="Number of the replay that has added its rows.")
+        int | None, Field(description="Number of the replay that has added its last rows.")
     ] = None
+    replayed_inserts: Annotated[
+        list[int], Field(description="The INSERTs, from 1, that replays have given its rows.")
+    ] = []
     bytes: Annotated[int | None, Field(description="Length of the whole value.")] = None
     truncated: Annotated[bool, Field(description="Only the beginning is shown.")] = False
     value: Annotated[str | None, Field(description="The value, if it is UTF-8.")] = None
@@ -168,6 +171,9 @@ class StillBad(_Model):
     offset: int
     reason: str
     batch: int | None = None
+    inserts: Annotated[
+        list[int], Field(description="The INSERTs, from 1, that have no rows of it.")
+    ] = [1]
 
 
 class DeadLetterReplayed(_Model):

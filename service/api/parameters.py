@@ -1,4 +1,9 @@
-"""Refuses query parameters that an address does not have: a misspelt filter would list all."""
+"""Refuses query parameters that an address does not have: a misspelt filter would list all.
+
+One that has a single value and is there twice is refused, too: programs differ in which they take.
+"""
+
+from typing import get_args, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.utils import get_flat_params
@@ -21,10 +26,20 @@ async def check_query(request: Request) -> None:
     if not route.path.startswith(_OURS):
         return
     fields = get_flat_params(route.dependant)
-    known = {field.alias for field in fields if isinstance(field.field_info, Query)}
-    unknown = sorted(request.query_params.keys() - known)
+    known = {
+        field.alias: field.field_info for field in fields if isinstance(field.field_info, Query)
+    }
+    unknown = sorted(request.query_params.keys() - known.keys())
     if unknown:
         expected = ", ".join(sorted(known)) or "none"
         raise HTTPException(
             400, f'query parameter "{unknown[0][:100]}" is unknown, expected {expected}'
         )
+    for name, info in known.items():
+        times = len(request.query_params.getlist(name))
+        if times > 1 and not _takes_several(info.annotation):
+            raise HTTPException(400, f'query parameter "{name}" is there {times} times, expected 1')
+
+
+def _takes_several(annotation: object) -> bool:
+    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))

@@ -30,8 +30,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from joins.errors import QuestionError
+from joins.errors import NotReplayableError, QuestionError
 from joins.stalls import type_name
+from service.api.bodies import unreadable
 from service.errors import (
     AnsweredError,
     BusyError,
@@ -55,6 +56,7 @@ _STATUS: dict[type[SluiceError], int] = {
     JobNotFoundError: 404,
     VertexNotFoundError: 404,
     JobConflictError: 409,
+    NotReplayableError: 409,
     StoreError: 503,
     BusyError: 503,
     InspectionError: 503,
@@ -78,6 +80,7 @@ _STATUS_OF_ANSWER = {
     "source-unavailable": 503,
 }
 _RETRY_AFTER_S = "5"
+_SHOWN = 300
 _EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
@@ -88,6 +91,7 @@ _HINTS = {
     413: "Send at most 1 MiB; a script may have 64 KiB.",
     415: "Send JSON with the header Content-Type: application/json.",
     422: "Correct the request; GET /openapi.json describes every address.",
+    431: "Send fewer or shorter headers, and a shorter address.",
     500: "Look at the log of the control plane and report the error with it.",
     503: "Ask again later.",
 }
@@ -147,15 +151,17 @@ def _headers(exc: SluiceError) -> dict[str, str]:
 
 
 def refused(exc: HTTPException, method: str, path: str) -> JSONResponse:
-    """The answer for what HTTP has a status for."""
+    """The answer for what HTTP has a status for; of a long address the beginning is repeated."""
+    path = path[:_SHOWN]
     details = {
         404: f'address "{path}" does not exist',
         405: f'address "{path}" does not take {method}',
         408: "request body did not arrive in time",
         413: "request body is larger than 1 MiB",
+        431: "head of the request is larger than 32 KiB",
     }
     hint = _HINTS.get(exc.status_code, _HINTS[400])
-    detail = details.get(exc.status_code, str(exc.detail))
+    detail = unreadable(exc) or details.get(exc.status_code, str(exc.detail))
     answer = problem(exc.status_code, detail, hint, more={"instance": path})
     answer.headers.update(exc.headers or {})
     return answer

@@ -1,4 +1,7 @@
-"""HTTP on one connection: heads of requests are small, come in time, and errors are problems."""
+"""HTTP on one connection: heads of requests are small, come in time, and errors are problems.
+
+`HEADERS` are those of every answer.
+"""
 
 import asyncio
 from http import HTTPStatus
@@ -12,6 +15,15 @@ from uvicorn.server import ServerState
 from service.api.problems import MEDIA_TYPE, problem
 
 HEAD_LIMIT_BYTES = 32 * 1024
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+)
 _MOST_CONNECTIONS = 2048
 _HINTS = {
     400: "Speak HTTP/1.1; for TLS use https:// with a server that has a certificate.",
@@ -61,7 +73,7 @@ class PatientProtocol(H11Protocol):
         too_large = len(self.conn.trailing_data[0]) > HEAD_LIMIT_BYTES
         status = 431 if too_large else 400
         answer = problem(status, _DETAILS[status], _HINTS[status])
-        headers = [("content-type", MEDIA_TYPE), ("connection", "close")]
+        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"connection", b"close"), *HEADERS]
         reason = HTTPStatus(status).phrase
         response = h11.Response(status_code=status, headers=headers, reason=reason)
         for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):

@@ -157,6 +157,7 @@ class DeadLetter(_Model):
     offset: int
     reason: str
     replayed_by: int | None = None
+    replayed_inserts: tuple[int, ...] = ()
     value: str | None = None
     value_base64: str | None = None
 

@@ -248,7 +248,8 @@ class _Show:
             self._first_held_at = time.monotonic()
         if not self._opened and job.get("opened_at_ms"):
             self._opened = True
-            versions = job.get("versions_at_open")
+            opened = job.get("versions_at_open") or {}
+            versions = ", ".join(f"{name} at version {at}" for name, at in opened.items())
             self._talk.print(
                 f"[green]gate open[/]: {job.get('held_at_open', 0):,} held records "
                 f"are joined with {versions}"

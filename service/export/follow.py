@@ -6,7 +6,7 @@ telling and keeping, the last transition is told twice.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from service.client.transport import is_passing
 from service.errors import ControlPlaneError, ExportError
 from service.export.runs import RunCounter, Step
 
+_SHORTEST_S = 1.0
 _LONGEST_S = 30.0
 _log = structlog.get_logger(__name__)
 
@@ -87,34 +88,49 @@ class Follower:
         client: of the control plane.
         exporter: that tells the other system.
         cursor: where it stands.
-        every_s: between two looks at the control plane.
     """
 
-    def __init__(
-        self, client: Sluice, exporter: Exporter, cursor: Cursor, *, every_s: float
-    ) -> None:
+    def __init__(self, client: Sluice, exporter: Exporter, cursor: Cursor) -> None:
         self._client = client
         self._exporter = exporter
         self._cursor = cursor
-        self._every_s = every_s
         self._runs = RunCounter()
 
-    def run(self) -> None:
-        """Go on until the process is asked to end."""
+    def run(self, *, every_s: float) -> None:
+        """Go on until the process is asked to end; whoever is away is waited for.
+
+        Args:
+            every_s: between two looks at the control plane.
+
+        Raises:
+            ExportError: something can never be told.
+            ControlPlaneError: the control plane refuses whoever asks.
+        """
+        pause_s = _SHORTEST_S
         while True:
-            self._patiently(self.catch_up)
-            time.sleep(self._every_s)
+            before = self._cursor.value
+            try:
+                self.catch_up()
+            except (ExportError, ControlPlaneError) as exc:
+                if not (exc.passing if isinstance(exc, ExportError) else is_passing(exc)):
+                    raise
+                pause_s = pause_s if self._cursor.value == before else _SHORTEST_S
+                _log.warning("trying again", error=exc.message, hint=exc.hint, after_s=pause_s)
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_S)
+            else:
+                pause_s = _SHORTEST_S
+                time.sleep(every_s)
 
     def catch_up(self) -> int:
-        """Tell what there is now.
+        """Tell what there is now; after an error the next call goes on where this one was.
 
         Returns:
             How many transitions were told.
 
         Raises:
-            ExportError: a transition can never be told, or what `look` tells cannot be now; a
-                receiver that is away is waited for with each transition.
-            ControlPlaneError: the control plane cannot be reached.
+            ExportError: the receiver is away, or something can never be told.
+            ControlPlaneError: the control plane cannot be reached, or refuses whoever asks.
         """
         told = 0
         for transition in self._behind(self._cursor.value):
@@ -135,7 +151,7 @@ class Follower:
         if not self._runs.knows(job_id):
             self._runs.take_all(job_id, self._earlier(job_id, transition.sequence))
         step = self._runs.take(job_id, transition)
-        self._patiently(lambda: self._exporter.tell(step))
+        self._exporter.tell(step)
 
     def _earlier(self, job_id: str, sequence: int) -> list[Transition]:
         try:
@@ -148,18 +164,3 @@ class Follower:
         except NotFoundError:
             return []  # the job is gone, and its past with it
         return [transition for transition in found if transition.sequence < sequence]
-
-    def _patiently(self, action: Callable[[], object]) -> None:
-        """Do it again until it works; what cannot work is raised."""
-        pause_s = 1.0
-        while True:
-            try:
-                action()
-            except (ExportError, ControlPlaneError) as exc:
-                if not (exc.passing if isinstance(exc, ExportError) else is_passing(exc)):
-                    raise
-                _log.warning("trying again", error=exc.message, hint=exc.hint, after_s=pause_s)
-            else:
-                return
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_S)

@@ -66,12 +66,12 @@ class LineageExporter:
         """There is nothing beside transitions."""
 
     def tell(self, step: Step) -> None:
-        """Emit the event of a transition, if it has one.
+        """Emit the event of a transition, if it has one: what is before a run's START has none.
 
         Raises:
             ExportError: the receiver does not answer, or refuses whoever sends.
         """
-        if step.over or step.transition.target == "CREATED":
+        if step.over or not step.begun:
             return
         event = self._event(step)
         try:

@@ -8,6 +8,7 @@ from service.client.models import Transition
 
 STARTING = "STARTING"
 ENDED = frozenset({"FAILED", "STOPPED", "FINISHED"})
+_BEFORE = (None, "CREATED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Step:
     """A transition, and the run that it belongs to.
 
     Attributes:
-        begins: it is the first one of its run.
+        begins: it is the first start of its run.
+        begun: its run begins with it or has begun before; a job that is paused or stopped before
+            its first start has no run yet.
         over: the run had ended before, so this says nothing about it any more.
         since_ms: when the job came into the state that it leaves, ms since the epoch; None for its
             first one.
@@ -41,6 +44,7 @@ class Step:
     run: JobRun
     transition: Transition
     begins: bool
+    begun: bool
     over: bool
     since_ms: int | None
 
@@ -59,8 +63,13 @@ class RunCounter:
         return job_id in self._last
 
     def take(self, job_id: str, transition: Transition) -> Step:
-        """The step that `transition` is; the one that ends a run still belongs to it."""
+        """The step that `transition` is; the one that ends a run still belongs to it.
+
+        The newest one may be taken again, and is the same step.
+        """
         last = self._last.get(job_id)
+        if last is not None and last.transition.sequence == transition.sequence:
+            return last
         step = _first(job_id, transition) if last is None else _behind(last, transition)
         self._last[job_id] = step
         return step
@@ -72,19 +81,21 @@ class RunCounter:
 
 
 def _first(job_id: str, transition: Transition) -> Step:
-    run = JobRun(job_id, 0)
-    return Step(run, transition, transition.target == STARTING, over=False, since_ms=None)
+    begins = transition.target == STARTING
+    begun = begins or transition.origin not in _BEFORE  # else what came before it is gone
+    return Step(JobRun(job_id, 0), transition, begins, begun, over=False, since_ms=None)
 
 
 def _behind(last: Step, transition: Transition) -> Step:
     ended = last.over or last.transition.target in ENDED
-    started = last.transition.origin is not None  # its first step is into CREATED, from nowhere
     starting = transition.target == STARTING
-    number = last.run.number + (ended and starting)
+    again = ended and starting
+    begins = starting and (ended or not last.begun)
     return Step(
-        JobRun(last.run.job_id, number),
+        JobRun(last.run.job_id, last.run.number + again),
         transition,
-        begins=starting and (ended or not started),
+        begins=begins,
+        begun=begins or last.begun,
         over=ended and not starting,
         since_ms=last.transition.at_ms,
     )

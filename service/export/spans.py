@@ -97,13 +97,13 @@ class SpanSender:
         """
         if not self._ended.spans:
             return
-        if self._exporter.export(self._ended.spans) is not SpanExportResult.SUCCESS:
+        if self._exporter.export(list(self._ended.spans.values())) is not SpanExportResult.SUCCESS:
             raise ExportError(
                 f"OpenTelemetry's collector has not taken {len(self._ended.spans)} spans",
                 hint="See that it runs at the address that was given and speaks OTLP over HTTP.",
                 passing=True,
             )
-        self._ended.spans = []
+        self._ended.spans.clear()
 
 
 class SpanExporterOfJobs:
@@ -207,13 +207,15 @@ class _KnownIds(IdGenerator):
 
 
 class _Ended(SpanProcessor):
-    """Keeps spans until they are sent."""
+    """Keeps spans until they are sent; one that is made again takes the place of its like."""
 
     def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
+        self.spans: dict[int, ReadableSpan] = {}
 
     def on_end(self, span: ReadableSpan) -> None:
-        self.spans.append(span)
+        context = span.get_span_context()
+        assert context is not None, "a span that ended has a context"
+        self.spans[context.span_id] = span
 
 
 def _span_id(name: UUID) -> int:

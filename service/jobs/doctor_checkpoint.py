@@ -1,6 +1,6 @@
 """The doctor's look at a job's checkpoint: Spark's logs, pins, phase and lives."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -45,7 +45,11 @@ def _phase(patient: Patient) -> Check:
         return bad("checkpoint phase", "there are pins, but phase.json is gone", _BACKUP)
     if phase is None:
         return good("checkpoint phase", "LOAD: the gate has not opened")
-    return good("checkpoint phase", f"JOIN, opened with versions {phase['versions']}")
+    return good("checkpoint phase", f"JOIN, opened with {_versions(phase['versions'])}")
+
+
+def _versions(opened: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} at version {at}" for name, at in opened.items()) or "no table"
 
 
 # Spark's logs

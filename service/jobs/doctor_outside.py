@@ -159,7 +159,8 @@ def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
     begin = cluster.beginning_offsets(topic)
     lost = {p: begin[p] - o for p, o in wanted.items() if begin.get(p, 0) > o}
     if not lost:
-        return good("unread records", f"the topic has all of them, from offsets {wanted}")
+        places = ", ".join(f"{offset} of partition {p}" for p, offset in sorted(wanted.items()))
+        return good("unread records", f"the topic has all of them, from offset {places}")
     return bad(
         "unread records",
         f"{sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",

@@ -7,6 +7,8 @@ from joins.checkpoint import read_json
 from joins.letter_replays import LetterReplays
 from service.jobs.check import Check, bad, good, unknown
 from service.jobs.doctor_patient import Patient
+from service.jobs.job import JobState
+from service.jobs.liveness import STARTING_S
 from service.jobs.reports import read_status
 
 _OLD_REQUEST_S = 60.0
@@ -26,6 +28,10 @@ def _runner(patient: Patient) -> Check:
     if status is None:
         return unknown("runner", "the runner has not reported yet")
     age_s, limit_s = status.age_ms() / 1000, patient.settings.runner_hang_report_s
+    if status.state is JobState.STARTING and limit_s < age_s <= STARTING_S:
+        return unknown(
+            "runner", f"process {status.pid} starts Spark, its last report is {age_s:.0f} s old"
+        )
     if age_s > limit_s:
         return bad(
             "runner",

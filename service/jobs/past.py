@@ -9,7 +9,7 @@ from joins.checkpoint import Checkpoint
 from joins.errors import CheckpointError, QuestionError, UnknownBatchError
 from joins.explain_row import RowExplainer
 from joins.history import History, HistoryPlaces, PastEvent
-from joins.kernels.probe import ProbeKernelSpec, index_spec, kernel_spec
+from joins.kernels.probe import index_spec, kernel_spec
 from joins.past_indexes import PastIndexes
 from joins.plan import DeltaSink, Dimension, JoinPlan
 from joins.probe_task import IndexPlace
@@ -96,7 +96,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
     return HistoryPlaces(
         app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
         checkpoint=checkpoint,
-        kernel=_kernel(plan, number, meta.probe_topic),
+        kernel=replace(kernel_spec(plan, number), topic=meta.probe_topic).by_itself(),
         roles=_roles(plan, insert, settings, layout),
         tables={d.name: layout.tables / d.name for d in plan.dimensions},
         dimensions={d.name: d for d in plan.dimensions},
@@ -109,14 +109,6 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         has_own_table=has_own_table(plan, number, settings),
         event=_event(plan, layout, settings),
     )
-
-
-def _kernel(plan: JoinPlan, number: int, topic: str) -> ProbeKernelSpec:
-    """That of the batches, but of several INSERTs each tells all records that have no rows."""
-    found = replace(kernel_spec(plan, number), topic=topic)
-    if found.member is None:
-        return found
-    return replace(found, member=replace(found.member, tells_unparsed=True))
 
 
 def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:

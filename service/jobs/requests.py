@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from joins.checkpoint import create_json_once, read_json
-from joins.errors import CheckpointError, GuardError, PinnedVersionExpiredError
+from joins.errors import (
+    CheckpointError,
+    GuardError,
+    NotReplayableError,
+    PinnedVersionExpiredError,
+)
+from joins.plan import JoinPlan
 from joins.stalls import type_name
 from service.errors import BusyError, JobConflictError
 from service.jobs.job import JobError, new_job_id
@@ -61,6 +67,17 @@ class Answer:
 
     result: Mapping[str, Any] | None
     error: JobError | None
+
+
+def not_replayable(plan: JoinPlan) -> NotReplayableError:
+    """Why dead letters of a job with event time or windows are not joined again."""
+    return NotReplayableError(
+        f'dead letters of job "{plan.name}" cannot be replayed: with event time or windows their '
+        "batch has moved the watermark on without them",
+        hint="Send the corrected record to its topic again, where it comes in under the watermark "
+        "of now; `sluice dlq show JOB PARTITION/OFFSET --raw > value.json` gives the bytes, and a "
+        "record that is late by then goes to the late records.",
+    )
 
 
 class RequestBox:

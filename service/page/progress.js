@@ -26,11 +26,17 @@ export function valve(job) {
     ),
     h("p", { class: "quiet" }, valveSays(isOpen, channels, job)),
     channels.length > 0 && table("Channels of the valve", CHANNEL, channels.map(row)),
-    combined && h("p", { class: "quiet" }, `The output of the valve ${watermark(combined)}.`),
+    combined && !joinsNothing(job) && h("p", { class: "quiet" }, `The output of the valve ${watermark(combined)}.`),
   );
 }
 
+/** Whether the job has no table to wait for: only windows over its stream. */
+function joinsNothing(job) {
+  return job.phase === "JOIN" && !job.dimensions?.length && !Object.keys(job.versions_at_open ?? {}).length;
+}
+
 function valveSays(isOpen, channels, job) {
+  if (joinsNothing(job)) return "The job joins no table, so nothing had to be copied first.";
   if (isOpen) {
     const held = job.held_at_open;
     const told = Number.isFinite(held) ? ` ${many(held, "record")} had been held.` : "";

@@ -57,7 +57,7 @@ def _check_pattern(script: Script, pattern: Typed) -> None:
         return
     raise script.error(
         pattern.at,
-        "the pattern of DATE_FORMAT must be a literal of yyyy, MM, dd, HH, mm and ss",
+        "the pattern of DATE_FORMAT must be a literal of yyyy, MM, dd, HH, mm, ss and SSS",
         hint="Write DATE_FORMAT(x, 'yyyy-MM-dd HH:mm:ss'); other letters go between quotes.",
     )
 

@@ -221,19 +221,26 @@ def check_dimension(script: Script, table: Table) -> None:
                 "supported",
                 hint="Write its expression into the select list.",
             )
-        if isinstance(column, PhysicalColumn) and column.type.type.is_nested:
-            raise script.error(
-                column.type.at,
-                f'column "{column.name.text}" of {table.connector_name} table "{table.name}" is '
-                f"{column.type.type.name}, which a dimension cannot have",
-                hint="Leave the column out; ROW, ARRAY and MAP are read from the stream only.",
-            )
+        if isinstance(column, PhysicalColumn):
+            _check_database_type(script, table, column)
         if column.name.text in _CHANGELOG_COLUMNS:
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',
                 hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
             )
+
+
+def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:
+    """See that a database can have a column's type: a `delta` table may have nested ones."""
+    if isinstance(table.connector, MysqlCdcSource) and column.type.type.is_nested:
+        raise script.error(
+            column.type.at,
+            f'column "{column.name.text}" of {table.connector_name} table "{table.name}" is '
+            f"{column.type.type.name}, which no column of a database is",
+            hint="Declare a JSON column as STRING; ROW, ARRAY and MAP are read from delta tables "
+            "and from the stream.",
+        )
 
 
 def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:

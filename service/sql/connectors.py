@@ -2,13 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 
 from joins.plan import (
     BlackholeSink,
     BoundedMode,
-    DatagenField,
-    DatagenKind,
     DatagenSource,
     DeltaSink,
     DeltaTableSource,
@@ -22,11 +19,10 @@ from joins.plan import (
     SinkWriter,
     StartupMode,
 )
-from joins.types import SqlType, TypeName
+from service.sql.datagen_fields import datagen_source
 from service.sql.errors import suggestion
 from service.sql.option_values import OptionValues
 from service.sql.options import IDLE_TIMEOUT, LOOKUP_STRATEGY
-from service.sql.type_rules import INTEGER_BITS
 
 _PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
@@ -257,130 +253,12 @@ def _blackhole(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return BlackholeSink()
 
 
-def _datagen(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    known = [field.name for field in fields]
-    for key in values.nodes:
-        name = key.removeprefix("fields.").rpartition(".")[0]
-        if key.startswith("fields.") and name not in known:
-            raise values.error(
-                key,
-                f'option "{key}" names column "{name}", which is not in the table',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
-    return DatagenSource(
-        rows_per_second=int(values.required("rows-per-second")),
-        number_of_rows=values.number("number-of-rows"),
-        fields=tuple(_datagen_field(values, field) for field in fields),
-    )
-
-
-def _datagen_field(values: OptionValues, field: Field) -> DatagenField:
-    if field.type.name not in (*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN):
-        raise values.error(
-            f"fields.{field.name}.kind",
-            f'datagen cannot make column "{field.name}" of {field.type}',
-            hint="Use BOOLEAN, a number or STRING, or a computed column with a CAST.",
-        )
-    prefix = f"fields.{field.name}."
-    start, end = values.text(prefix + "start"), values.text(prefix + "end")
-    kind = values.text(prefix + "kind") or ("random" if start is None is end else "sequence")
-    allowed = _SEQUENCE_KEYS if kind == "sequence" else _random_keys(field.type)
-    for suffix in ("min", "max", "start", "end", "length"):
-        if prefix + suffix in values.nodes and suffix not in allowed:
-            raise values.error(
-                prefix + suffix,
-                f'option "{prefix}{suffix}" has no effect on a {kind} {field.type}',
-                hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
-            )
-    if kind == "sequence":
-        _check_sequence(values, field)
-    bounds = ("start", "end") if kind == "sequence" else ("min", "max")
-    _check_bounds(values, field, *(prefix + suffix for suffix in bounds))
-    return DatagenField(
-        name=field.name,
-        generator=DatagenKind(kind),
-        minimum=_plain(values, field, prefix + "min"),
-        maximum=_plain(values, field, prefix + "max"),
-        start=start,
-        end=end,
-        length=values.number(prefix + "length"),
-    )
-
-
-_SEQUENCE_KEYS = ("start", "end")
-_NUMBERS = (*INTEGER_BITS, TypeName.FLOAT, TypeName.DOUBLE, TypeName.DECIMAL)
-
-
-def _random_keys(column_type: SqlType) -> tuple[str, ...]:
-    if column_type.name in _NUMBERS:
-        return ("min", "max")
-    if column_type.name is TypeName.STRING:
-        return ("length",)
-    return ()
-
-
-def _check_sequence(values: OptionValues, field: Field) -> None:
-    if field.type.name not in (*_NUMBERS, TypeName.STRING):
-        raise values.error(
-            f"fields.{field.name}.kind",
-            f'column "{field.name}" is {field.type}, which has no sequence',
-            hint="Use a sequence for numbers and STRING.",
-        )
-    for suffix in _SEQUENCE_KEYS:
-        values.required(f"fields.{field.name}.{suffix}")
-
-
-def _check_bounds(values: OptionValues, field: Field, low_key: str, high_key: str) -> None:
-    low, high = _bound(values, field, low_key), _bound(values, field, high_key)
-    if (low is None) != (high is None) and field.type.name not in INTEGER_BITS:
-        given, missing = (low_key, high_key) if high is None else (high_key, low_key)
-        raise values.error(
-            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
-        )
-    if low is not None and high is not None and low > high:
-        raise values.error(
-            high_key,
-            f'option "{high_key}" is {high}, below "{low_key}" {low}',
-            hint="Swap the two values.",
-        )
-
-
-def _plain(values: OptionValues, field: Field, key: str) -> str | None:
-    """The bound as text, an integer's without exponent or point."""
-    number = _bound(values, field, key)
-    if number is not None and field.type.name in INTEGER_BITS:
-        return str(int(number))
-    return values.text(key)
-
-
-def _bound(values: OptionValues, field: Field, key: str) -> Decimal | None:
-    text = values.text(key)
-    if text is None:
-        return None
-    try:
-        number = Decimal(text)
-    except InvalidOperation as exc:
-        raise values.error(
-            key, f'option "{key}" is "{text}", expected a number', hint="Write 42 or 4.2."
-        ) from exc
-    bits = INTEGER_BITS.get(field.type.name)
-    if bits is not None and not (
-        number == number.to_integral_value() and -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
-    ):
-        raise values.error(
-            key,
-            f'option "{key}" is {text}, which is not a value of {field.type}',
-            hint=f"Give a whole number from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.",
-        )
-    return number
-
-
 _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "mysql-cdc": _mysql,
     "kafka": _kafka,
     "upsert-kafka": _upsert_kafka,
     "delta": _delta,
-    "datagen": _datagen,
+    "datagen": datagen_source,
     "print": _print,
     "blackhole": _blackhole,
 }

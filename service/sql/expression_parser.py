@@ -7,6 +7,7 @@ from service.sql.cursor import TokenCursor
 from service.sql.dialect import MAX_DEPTH, Kind
 from service.sql.errors import SqlError
 from service.sql.literal_parser import fraction, plain_literal, time_literal
+from service.sql.refused_forms import refuse_pattern, refuse_unit
 from service.sql.syntax import (
     AggregateNode,
     CaseNode,
@@ -36,7 +37,7 @@ _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
-    "MAP": ("a value made by MAP", "Select the values as columns of their own, or in a ROW(a, b)."),
+    "MAP": ("a MAP of this form", "Write MAP['key', value]."),
 }
 
 
@@ -92,6 +93,7 @@ class ExpressionParser:
             return self._operation(name, (left, self.parse(_SUM)), token.start)
         if cursor.accept_words("IS"):
             return self._is(left, token.start)
+        refuse_pattern(cursor)
         negated = cursor.at_words("NOT") and cursor.ahead(1).text.upper() in (
             "IN",
             "LIKE",
@@ -223,9 +225,9 @@ class ExpressionParser:
         return self._reference()
 
     def _array(self, word: str) -> Node:
-        """`ARRAY[a, b]`; what else begins with such a word is refused."""
+        """`ARRAY[a, b]`, `MAP['k', v]`; what else begins with such a word is refused."""
         cursor, at = self._cursor, self._cursor.at
-        if word != "ARRAY" or cursor.ahead(1).text != "[":
+        if word not in ("ARRAY", "MAP") or cursor.ahead(1).text != "[":
             what, hint = _UNSUPPORTED_WORDS[word]
             raise cursor.script.error(at, f"{what} is not supported", hint=hint)
         cursor.advance()
@@ -266,13 +268,14 @@ class ExpressionParser:
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
-        arguments = self._arguments()
+        arguments = self._arguments(word=word)
         refuse_over(cursor)
         return self._operation(word, arguments, at)
 
-    def _arguments(self, closing: str = ")") -> tuple[Node, ...]:
-        """The rest of `(a, b, …)` after its opening parenthesis."""
+    def _arguments(self, closing: str = ")", word: str = "") -> tuple[Node, ...]:
+        """The rest of `(a, b, …)` after its opening parenthesis; `word` is the function."""
         arguments = [self.parse()]
+        refuse_unit(self._cursor, word)
         while self._cursor.accept_symbol(","):
             arguments.append(self.parse())
         self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")

@@ -62,8 +62,8 @@ def _call(call: Call) -> str:
         text = f"({arguments[0]} {call.function} {arguments[1]})"
     elif call.function in _PARTS:
         text = _part(call.function, arguments[0], call.arguments[1], arguments[1])
-    elif call.function == "ARRAY":
-        text = f"ARRAY[{', '.join(arguments)}]"
+    elif call.function in ("ARRAY", "MAP"):
+        text = f"{call.function}[{', '.join(arguments)}]"
     elif call.function in _POSTFIX:
         text = f"({arguments[0]} {call.function})"
     else:

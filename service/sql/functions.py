@@ -184,7 +184,33 @@ NAMES = tuple(
         | {"CARDINALITY", "CASE", "CAST", "TRY_CAST", "EXTRACT"}
     )
 )
+_MORE_OF_FLINK = """
+ACOS ASCII ASIN ATAN ATAN2 BIN CHR COS COT DECODE DEGREES ELT ENCODE EXP FROM_BASE64 HEX INITCAP LN
+LOG LOG10 LOG2 MD5 OVERLAY PARSE_URL PI RADIANS SHA1 SHA2 SHA224 SHA256 SHA384 SHA512 SIN STR_TO_MAP
+TAN TO_BASE64 TRANSLATE UNHEX URL_DECODE URL_ENCODE
+"""
+_ELSEWHERE = "Compute it in the producer, or behind the output."
 REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        _MORE_OF_FLINK.split(),
+        _ELSEWHERE,
+    ),
+    **dict.fromkeys(
+        ("JSON_EXISTS", "JSON_QUERY", "JSON_VALUE", "JSON_OBJECT", "JSON_ARRAY"),
+        "Declare the column as ROW<name TYPE, …> and read column.name; ROW(a, b) makes an object.",
+    ),
+    "BTRIM": "Use TRIM(BOTH 'x' FROM text).",
+    "CONVERT_TZ": "All times are in UTC: add an INTERVAL, or convert behind the output.",
+    "DATEDIFF": "Keep both times, and subtract them behind the output.",
+    "FROM_UNIXTIME": "Use DATE_FORMAT(TO_TIMESTAMP_LTZ(x, 0), 'yyyy-MM-dd HH:mm:ss').",
+    "LCASE": "Use LOWER.",
+    "LEN": "Use CHAR_LENGTH.",
+    "LENGTH": "Use CHAR_LENGTH.",
+    "NVL": "Use COALESCE.",
+    "SPLIT": "Use SUBSTRING with POSITION, or have the producer send an ARRAY.",
+    "SPLIT_INDEX": "Use SUBSTRING with POSITION, or have the producer send an ARRAY.",
+    "TRUNCATE": "Use FLOOR, CEIL or ROUND.",
+    "UCASE": "Use UPPER.",
     "RAND": "Its value would differ when a batch is repeated; compute it in the producer.",
     "RAND_INTEGER": "Its value would differ when a batch is repeated; compute it in the producer.",
     "UUID": "Its value would differ when a batch is repeated; compute it in the producer.",
@@ -194,8 +220,9 @@ REFUSED: dict[str, str] = {
     "CURRENT_DATE": "Use CAST(CURRENT_TIMESTAMP AS DATE).",
     "CURRENT_TIME": "Use CAST(CURRENT_TIMESTAMP AS TIME).",
     "LOCALTIME": "Use CAST(LOCALTIMESTAMP AS TIME).",
-    "TO_TIMESTAMP": "Use CAST(x AS TIMESTAMP(3)).",
-    "TO_DATE": "Use CAST(x AS DATE).",
+    "TO_TIMESTAMP": "Use TRY_CAST(x AS TIMESTAMP(3)), which is NULL for what is no time; it reads "
+    "2024-02-29 13:04:05.678 and 2024-02-29T13:04:05.678. Of milliseconds: TO_TIMESTAMP_LTZ(x, 3).",
+    "TO_DATE": "Use TRY_CAST(x AS DATE), which is NULL for what is no date; it reads 2024-02-29.",
     "TIMESTAMPADD": "Write x + INTERVAL '5' SECOND.",
     "TIMESTAMPDIFF": "Keep both times, and subtract them downstream.",
     "CURRENT_WATERMARK": "The job's status shows its watermarks; late records go to a table.",

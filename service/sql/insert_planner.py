@@ -258,9 +258,10 @@ class JobPlanner:
         planner = ExpressionPlanner(Scope(self._script, ()))
         targets = self._targets(insert, sink)
         if len(values) != len(targets) or len(values) > MAX_COLUMNS:
+            columns = "1 column" if len(values) == 1 else f"{len(values)} columns"
             raise self._script.error(
                 insert.select.at,
-                f'the query has {len(values)} columns, "{sink.name}" takes {len(targets)}: '
+                f'the query has {columns}, "{sink.name}" takes {len(targets)}: '
                 + ", ".join(targets[:20]),
                 hint="Columns are matched by position; add, remove or name them.",
             )

@@ -1,18 +1,18 @@
-"""What is read out of ROW, ARRAY and MAP, what makes a ROW or an ARRAY, and what they refuse."""
+"""What is read out of ROW, ARRAY and MAP, what makes them, and what they refuse."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from joins.expressions import Constant
-from joins.types import Member, SqlType, TypeName, array_type, row_type
+from joins.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.argument_rules import check_count
 from service.sql.errors import suggestion
 from service.sql.scope import Typed
 from service.sql.script import Script
 from service.sql.syntax import Literal, Node, Operation
 from service.sql.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
-from service.sql.type_rules import INT, INTEGERS, STRING, type_text
+from service.sql.type_rules import BOOLEAN, INT, INTEGERS, STRING, type_text
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
 
@@ -26,6 +26,10 @@ class Planner(Protocol):
 
     def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
         """All values in their common type."""
+        ...
+
+    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
+        """`value` as `target`, where Flink casts by itself."""
         ...
 
     def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
@@ -107,14 +111,75 @@ def cardinality(planner: Planner, script: Script, node: Operation) -> Typed:
         SqlError: it is neither.
     """
     check_count(script, node, 1, 1)
-    column = planner.plan(node.arguments[0])
-    if column.type.name not in (TypeName.ARRAY, TypeName.MAP):
+    column = _whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
+    return planner.call("CARDINALITY", (column,), INT, node.at)
+
+
+def entries_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`MAP_KEYS(map)` and `MAP_VALUES(map)`.
+
+    Raises:
+        SqlError: it is no MAP.
+    """
+    check_count(script, node, 1, 1)
+    column = _whole(planner, script, node, TypeName.MAP)
+    member = column.type.members[0 if node.name == "MAP_KEYS" else 1]
+    kind = array_type(member.type, nullable=member.nullable)
+    return planner.call(node.name, (column,), kind, node.at)
+
+
+def array_contains(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY_CONTAINS(array, value)`: NULL if the array is; a NULL value is looked for, too.
+
+    Raises:
+        SqlError: it is no ARRAY of scalar values, or the value has another type.
+    """
+    check_count(script, node, 2, 2)
+    column = _whole(planner, script, node, TypeName.ARRAY)
+    element = column.type.members[0].type
+    if element.is_nested:
+        raise script.error(
+            column.at, f"ARRAY_CONTAINS takes no {type_text(column.type)[:200]}", hint=PARTS_HINT
+        )
+    what = f"the value that ARRAY_CONTAINS looks for in {type_text(column.type)}"
+    value = planner.implicit_cast(planner.plan(node.arguments[1]), element, what)
+    found = planner.call("ARRAY_CONTAINS", (column, value), BOOLEAN, node.at)
+    return replace(found, nullable=column.nullable)
+
+
+def array_join(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the last NULL is left out.
+
+    Raises:
+        SqlError: it is no ARRAY of texts, or another argument is no text.
+    """
+    check_count(script, node, 2, 3)
+    column = _whole(planner, script, node, TypeName.ARRAY)
+    if column.type.members[0].type != STRING:
         raise script.error(
             column.at,
-            f"CARDINALITY takes an ARRAY or a MAP, not {_told(column)}",
-            hint="Use CHAR_LENGTH for texts.",
+            f"ARRAY_JOIN takes an ARRAY of texts, not {_told(column)}",
+            hint="Write CAST(… AS ARRAY<STRING>) if its elements are scalar.",
         )
-    return planner.call("CARDINALITY", (column,), INT, node.at)
+    texts = [
+        planner.implicit_cast(planner.plan(argument), STRING, "an argument of ARRAY_JOIN")
+        for argument in node.arguments[1:]
+    ]
+    return planner.call("ARRAY_JOIN", (column, *texts), STRING, node.at)
+
+
+def _whole(planner: Planner, script: Script, node: Operation, *kinds: TypeName) -> Typed:
+    """The first argument, which must be of one of `kinds`."""
+    column = planner.plan(node.arguments[0])
+    if column.type.name not in kinds or column.is_bare_null:
+        names = " or ".join(f"{'an' if kind.value[0] == 'A' else 'a'} {kind}" for kind in kinds)
+        text = node.name == "CARDINALITY" and column.type == STRING
+        raise script.error(
+            column.at,
+            f"{node.name} takes {names}, not {_told(column)}",
+            hint="Use CHAR_LENGTH for texts." if text else "Name such a column.",
+        )
+    return column
 
 
 def row_of(planner: Planner, script: Script, node: Operation) -> Typed:
@@ -140,6 +205,32 @@ def array_of(planner: Planner, script: Script, node: Operation) -> Typed:
     nullable = any(element.nullable for element in elements)
     kind = array_type(elements[0].type, nullable=nullable)
     return _made(planner, script, node, elements, kind)
+
+
+def map_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`MAP['key', value, …]`: its values in their common type.
+
+    Raises:
+        SqlError: a key has no value or is no text; the values have no common type, or one that a
+            nested type cannot have.
+    """
+    planned = [planner.plan(argument) for argument in node.arguments]
+    keys, values = planned[::2], planned[1::2]
+    if len(keys) > len(values):
+        raise script.error(
+            keys[-1].at, "the last key of MAP has no value", hint="Write MAP['key', value, …]."
+        )
+    for key in keys:
+        if key.is_bare_null or key.type != STRING:
+            raise script.error(
+                key.at,
+                f"a key of MAP is {_told(key)}, expected STRING",
+                hint="Write CAST(… AS STRING); a record whose key is NULL is a dead letter.",
+            )
+    values = planner.common(values, node.at, "MAP")
+    kind = map_type(values[0].type, nullable=any(value.nullable for value in values))
+    pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
+    return _made(planner, script, node, pairs, kind)
 
 
 def _made(
@@ -187,4 +278,9 @@ NESTED: dict[str, Callable[[Planner, Script, Operation], Typed]] = {
     "CARDINALITY": cardinality,
     "ROW": row_of,
     "ARRAY": array_of,
+    "MAP": map_of,
+    "MAP_KEYS": entries_of,
+    "MAP_VALUES": entries_of,
+    "ARRAY_CONTAINS": array_contains,
+    "ARRAY_JOIN": array_join,
 }

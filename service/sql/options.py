@@ -360,7 +360,7 @@ _DATAGEN = (
     Option("fields.#.end", "Last value of a sequence, which bounds it.", pattern=r"[+-]?\d{1,40}"),
     Option(
         "fields.#.length",
-        "Length of a random text or of bytes; 100 when missing.",
+        "Length of a random text, 100 when missing; of an ARRAY or a MAP, 3 when missing.",
         OptionType.NUMBER,
         lowest=1,
         highest=65_536,

@@ -3,6 +3,7 @@
 from joins.plan import JoinType
 from service.sql.cursor import TokenCursor
 from service.sql.expression_parser import ExpressionParser
+from service.sql.refused_forms import refuse_bare_window
 from service.sql.syntax import (
     GroupBy,
     Literal,
@@ -138,6 +139,7 @@ class QueryParser:
                 "only a table can stand here",
                 hint="Write FROM probe; make a subquery a VIEW.",
             )
+        refuse_bare_window(cursor)
         table = cursor.name("a table name")
         refuse_qualified(cursor, table)
         options = cursor.hint()
@@ -290,12 +292,24 @@ class QueryParser:
         if not cursor.accept_words(*words):
             if cursor.at_words("FOR"):
                 raise cursor.unexpected("FOR SYSTEM_TIME AS OF", hint=_JOIN_FORM)
+            self._refuse_clause_behind_alias()
             raise cursor.script.error(
                 table.at,
                 f'table "{table.text}" is joined without FOR SYSTEM_TIME AS OF',
                 hint=_JOIN_FORM,
             )
         return self._time("FOR SYSTEM_TIME AS OF")
+
+    def _refuse_clause_behind_alias(self) -> None:
+        """`JOIN d AS x FOR SYSTEM_TIME …`: the clause is there, in the wrong place."""
+        cursor = self._cursor
+        alias = 1 if cursor.at_words("AS") else 0
+        if cursor.ahead(alias + 1).text.upper() == "FOR":
+            raise cursor.script.error(
+                cursor.ahead(alias + 1).start,
+                f'FOR SYSTEM_TIME AS OF stands behind the alias "{cursor.ahead(alias).text}"',
+                hint="Write the alias last: " + _JOIN_FORM.removeprefix("Write "),
+            )
 
     def _time(self, what: str) -> Reference:
         at = self._cursor.at

@@ -136,10 +136,10 @@ def check_setting_name(script: Script, key: str, at: int) -> Setting:
     """
     setting = SETTINGS.get(key)
     if setting is None:
-        known = "Settings are " + ", ".join(SETTINGS) + "."
-        raise script.error(
-            at, f'unknown setting "{key[:100]}"', hint=suggestion(key, SETTINGS, known)
-        )
+        known = "Remove it; settings are " + ", ".join(SETTINGS) + "."
+        misspelt = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
+        hint = suggestion(key, SETTINGS, known) if misspelt or "." not in key else known
+        raise script.error(at, f'unknown setting "{key[:100]}"', hint=hint)
     return setting
 
 

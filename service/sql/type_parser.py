@@ -82,7 +82,9 @@ def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
         cursor.advance()
         name, fixed = _SIZED[word]
         length = _in_parentheses(cursor, "a length", 1, MAX_LENGTH)
-        return TypeNode(SqlType(name), token.start, 1 if length is None else length, fixed)
+        if length is None and fixed:
+            length = 1  # only CHAR and BINARY: Flink's VARCHAR is STRING, its VARBINARY is BYTES
+        return TypeNode(SqlType(name), token.start, length, fixed)
     if word in _PARSERS:
         cursor.advance()
         return TypeNode(_PARSERS[word](cursor), token.start)

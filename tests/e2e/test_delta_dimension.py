@@ -1,5 +1,6 @@
 """A Delta table and a database as dimensions of one statement, behind one gate."""
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +13,32 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-PRODUCT_DDL = "id BIGINT, title STRING, PRIMARY KEY (id) NOT ENFORCED"
+MAKER_TYPE = "ROW<name STRING, prices MAP<STRING, DECIMAL(6, 2)>>"
+PRODUCT_DDL = (
+    f"id BIGINT, title STRING, maker {MAKER_TYPE}, tags ARRAY<STRING>, "
+    "PRIMARY KEY (id) NOT ENFORCED"
+)
+PRICES = pa.map_(pa.string(), pa.decimal128(6, 2))
+PRODUCTS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("title", pa.string()),
+        ("maker", pa.struct([("name", pa.string()), ("prices", PRICES)])),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
 
 
 def products(*pairs: tuple[int, str]) -> pa.Table:
-    return pa.table({"id": [pair[0] for pair in pairs], "title": [pair[1] for pair in pairs]})
+    rows = [
+        {"id": id_, "title": title, "maker": maker(title), "tags": [None, title]}
+        for id_, title in pairs
+    ]
+    return pa.Table.from_pylist(rows, PRODUCTS)
+
+
+def maker(title: str) -> dict[str, Any]:
+    return {"name": f"maker of {title}", "prices": [("EUR", Decimal(len(title)))]}
 
 
 def chained_sql(rig: Rig, schema: str, topic: str, product: str, path: str) -> str:
@@ -26,9 +48,11 @@ def chained_sql(rig: Rig, schema: str, topic: str, product: str, path: str) -> s
         + f"CREATE TABLE product ({PRODUCT_DDL}) WITH ('connector'='delta', 'path'='{product}', "
         "'source.monitor-interval'='200 ms');"
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
-        + "CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING) "
+        + f"CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING, tag STRING, "
+        f"price DECIMAL(6, 2), maker {MAKER_TYPE}) "
         f"WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO enriched SELECT c.item_id, u.name, p.title FROM click_event AS c "
+        "INSERT INTO enriched SELECT c.item_id, u.name, p.title, p.tags[2], "
+        "p.maker.prices['EUR'], p.maker FROM click_event AS c "
         "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id "
         "LEFT JOIN product FOR SYSTEM_TIME AS OF c.proctime AS p ON c.item_id = p.id;"
     )
@@ -53,6 +77,11 @@ def wait_followed(job: RunningJob, version: int, changes: int) -> dict[str, Any]
 
 
 def titles(rows: list[dict[str, Any]]) -> dict[int, tuple[str | None, str | None]]:
+    """By item; what is nested must be of the same row of the table."""
+    for row in rows:
+        of = (row["title"] or "").lower() or None
+        assert row["maker"] == (of and maker(of))
+        assert (row["tag"], row["price"]) == (of, of and Decimal(len(of)))
     return {row["item_id"]: (row["name"], row["title"]) for row in rows}
 
 
@@ -78,6 +107,8 @@ def test_a_delta_table_is_joined_beside_a_database_and_followed_over_a_pause(rig
                 2: ("user 8", None),
                 5: ("user 8", "five"),
             }
+            shown = rig.get(f"/v1/jobs/{job.id}/dimensions/product?limit=1")["items"][0]["values"]
+            assert (shown["maker"]["prices"], shown["tags"]) == ({"EUR": "3.00"}, [None, "one"])
             assert all(version_of_product(row) > seen for row in found)
 
             pause(rig, job)
@@ -140,7 +171,9 @@ def test_a_submission_says_what_is_wrong_with_the_delta_table(rig: Rig) -> None:
         refused = rig.post_job(sql)
         assert refused.status_code >= 400
         assert f'there is no delta table at "{rig.output(product)}"' in refused.json()["detail"]
-        write_deltalake(rig.output(product), pa.table({"id": ["x"], "title": ["y"]}))
+        write_deltalake(
+            rig.output(product), products((1, "y")).set_column(0, "id", pa.array(["x"]))
+        )
         refused = rig.post_job(sql)
         assert 'column "id" is string, declared BIGINT' in refused.json()["detail"]
         assert refused.json()["hint"] == "Declare id STRING."

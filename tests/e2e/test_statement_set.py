@@ -26,8 +26,7 @@ RECORDS: list[dict[str, Any]] = [
 def sql(rig: Rig, schema: str, topic: str, path: str, sized: str) -> str:
     join = "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.p AS u ON c.user_id = u.user_id"
     return (
-        "SET 'execution.runtime-mode' = 'batch';"
-        + cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
+        cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
         + kafka_table(rig.kafka, "clicks", topic, CLICKS)
         + f"CREATE TABLE named (user_id BIGINT, told STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
@@ -53,9 +52,9 @@ def test_all_outputs_have_each_batch_once_and_under_one_version(
     ):
         job.wait_for(lambda _: rig.rows(path), "the first output is committed", deadline_s=400)
         run_sql(mariadb, "UPDATE user_info SET name = 'changed'", schema=schema)
-        finished = job.wait_state("FINISHED", deadline_s=400)
-        assert finished["epoch"] == 2, "it was killed once"
-        assert [(s["table"], s["connector"]) for s in finished["sinks"]] == [
+        joined = job.wait_for(has_joined_all, "all is joined", deadline_s=400)
+        assert joined["epoch"] == 2, "it was killed once"
+        assert [(s["table"], s["connector"]) for s in joined["sinks"]] == [
             ("named", "delta"),
             ("sized", "kafka"),
             ("named", "delta"),
@@ -63,9 +62,16 @@ def test_all_outputs_have_each_batch_once_and_under_one_version(
         assert_outputs_agree(rig, path, sized)
         assert_letters_name_their_insert(rig, job)
         assert_each_insert_can_be_asked(rig, job, topic)
+        assert_letters_get_the_rows_that_are_missing(rig, job, path, sized)
         assert rig.get(f"/v1/jobs/{job.id}/doctor")["ok"]
+        job.stop()
         rig.remove(job, output=True)
         assert not rig.output(path).exists()
+
+
+def has_joined_all(status: dict[str, Any]) -> bool:
+    probe = status["probe"]
+    return bool(probe and probe["batch"] is not None and probe["lag_records"] == 0)
 
 
 def assert_outputs_agree(rig: Rig, path: str, sized: str) -> None:
@@ -109,3 +115,39 @@ def assert_each_insert_can_be_asked(rig: Rig, job: RunningJob, topic: str) -> No
     assert (len(rig.get(preview)["items"]), len(rig.get(f"{preview}?sink=3")["items"])) == (9, 3)
     assert rig.client.get(f"{preview}?sink=sized").status_code == 409
     assert rig.client.get(f"{preview}?sink=named").status_code == 400
+
+
+def assert_letters_get_the_rows_that_are_missing(
+    rig: Rig, job: RunningJob, path: str, sized: str
+) -> None:
+    """Offset 8 has no row anywhere and fails once more in INSERT 2; offset 9 has none there."""
+    before = rig.rows(path)
+    first = replay(rig, job, [corrected(UNPARSED, note="still no number")])
+    assert (first["rows"], first["still_bad"][0]["inserts"]) == (2, [2])
+    letters = [corrected(UNPARSED, note="8"), corrected(NO_NUMBER, note="9")]
+    assert (replay(rig, job, letters)["rows"], replay(rig, job, letters)["rows"]) == (2, 0)
+    added = [row for row in rig.rows(path) if row not in before]
+    gender, name = sorted(row["told"] for row in added)
+    assert (gender in ("F", "M"), name) == (True, "user 1"), "as the batch's version has them"
+    assert {row["_offset"] for row in added} == {UNPARSED}
+    sent = [json.loads(r.value) for r in consume(rig.kafka.bootstrap_servers, sized)[8:]]
+    assert sent == [{"item_id": n, "size": n, "name": "user 1"} for n in (UNPARSED, NO_NUMBER)]
+    shown = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
+    assert [(s["replayed_by"], s["replayed_inserts"]) for s in shown] == [(2, [1, 2, 3]), (2, [2])]
+    place = f"/v1/jobs/{job.id}/rows/{shown[0]['topic']}/0/{UNPARSED}"
+    for sink, number in (("1", 1), ("sized", 2), ("3", 1)):
+        assert rig.get(f"{place}?sink={sink}")["reason"].endswith(f"; replay {number} joined it")
+        again = f"/v1/jobs/{job.id}/batches/{shown[0]['batch']}:replay?sink={sink}"
+        assert rig.client.post(again).json()["identical"], "rows of letters came later"
+
+
+def corrected(offset: int, *, note: str) -> dict[str, Any]:
+    value = json.dumps({"user_id": 1, "item_id": offset, "note": note})
+    return {"partition": 0, "offset": offset, "value": value}
+
+
+def replay(rig: Rig, job: RunningJob, records: list[dict[str, Any]]) -> dict[str, Any]:
+    answer = rig.client.post(f"/v1/jobs/{job.id}/dead-letters:replay", json={"records": records})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found

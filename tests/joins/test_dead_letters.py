@@ -54,6 +54,7 @@ def test_letters_come_in_the_order_of_batch_and_offset_with_reason_and_bytes(job
         "reason": 'field "user_id": expected number, found string',
         "timestamp_ms": 0,
         "replayed_by": None,
+        "replayed_inserts": [],
         "bytes": 15,
         "truncated": False,
         "value": '{"user_id":"2"}',
@@ -114,7 +115,7 @@ SHOWN = {
     ("value", "limit", "text", "encoded", "truncated"), SHOWN.values(), ids=SHOWN
 )
 def test_a_value_is_text_where_it_is_utf_8(value, limit, text, encoded, truncated):
-    letter = DeadLetter(7, "clicks", 0, 1, "r", value, None, None)
+    letter = DeadLetter(7, "clicks", 0, 1, "r", value, None)
     shown = letter.as_json(shown_bytes=limit)
     assert (shown["value"], shown["value_base64"]) == (text, encoded)
     assert (shown["bytes"], shown["truncated"]) == (len(value), truncated)
@@ -190,7 +191,7 @@ def test_one_replay_has_a_limit_and_tells_what_remains(job, monkeypatch):
 @pytest.mark.parametrize("step", STEPS)
 def test_a_runner_killed_at_any_step_repeats_and_loses_nothing(job, step):
     context = multiprocessing.get_context("spawn")
-    arguments = (job.root, {"records": CORRECTED}, step)
+    arguments = (job, {"records": CORRECTED}, step)
     child = context.Process(target=replay_until_killed, args=arguments)
     child.start()
     child.join(60)

@@ -136,7 +136,7 @@ def at(ms):
 
 def click(user, ms, watermark_ms=None):
     said = {} if watermark_ms is None else {"w": at(watermark_ms)}
-    return {"user_id": user, "ts": at(ms), **said}
+    return {"user_id": user, "ts": None if ms is None else at(ms), **said}
 
 
 def places(rows):
@@ -316,8 +316,9 @@ def test_what_a_filter_keeps_out_is_not_computed(tmp_path):
 # Laws
 # ----------------------------------------------------------------------------------------------
 
-TIMES = st.integers(0, 60)
-RECORDS = st.tuples(st.integers(1, 5), TIMES, st.one_of(st.none(), TIMES))
+TIMES = st.integers(-20, 60)
+USERS_SEEN = st.none() | st.integers(1, 5)
+RECORDS = st.tuples(USERS_SEEN, st.none() | TIMES, st.none() | TIMES)
 BATCHES = st.lists(
     st.fixed_dictionaries({part: st.lists(RECORDS, max_size=6) for part in PARTITIONS}),
     min_size=1,
@@ -331,7 +332,7 @@ LATER = st.lists(
         st.fixed_dictionaries(
             {
                 part: st.lists(
-                    st.tuples(st.integers(1, 5), st.integers(30, 100), st.none() | TIMES),
+                    st.tuples(USERS_SEEN, st.none() | st.integers(30, 100), st.none() | TIMES),
                     max_size=5,
                 )
                 for part in PARTITIONS
@@ -360,12 +361,13 @@ class Merged:
 
 
 def arrivals(batches):
-    """(batch, partition, offset, user, time, watermark) in order of arrival."""
+    """(batch, partition, offset, user, time, watermark) in order of arrival, dead ones left out."""
     ends = defaultdict(int)
     for number, batch in enumerate(batches):
         for part in PARTITIONS:
             for user, time, watermark in batch[part]:
-                yield number, part, ends[part], user, time, watermark
+                if time is not None:
+                    yield number, part, ends[part], user, time, watermark
                 ends[part] += 1
 
 
@@ -474,10 +476,18 @@ def as_events(batches):
     return [*((each, {}) for each in values), ({}, {"upto": 2**63 - 1})]
 
 
+def check_dead(outcome, records):
+    """The records without a time are dead letters, and no others."""
+    reasons = [each["reason"] for each in outcome.dead]
+    count = sum(value["ts"] is None for values in records.values() for value in values)
+    assert reasons == ['rowtime "ts" is NULL'] * count
+
+
 def check_join(job, steps, expected):
     """Each batch of `job` has the rows and the late records that an operator gave for it."""
     for (records, time), wanted in zip(steps, expected, strict=True):
         outcome = job.run(records, **time)
+        check_dead(outcome, records)
         rows = [
             (*row.value.probe[:2], None if row.value.build is None else f"r{row.value.build}")
             for row in wanted
@@ -530,6 +540,7 @@ def check_windows(job, steps, expected):
     """Each batch of `job` has the results and the late records that an operator gave for it."""
     for (records, time), wanted in zip(steps, expected, strict=True):
         outcome = job.run(records, **time)
+        check_dead(outcome, records)
         rows = [(each.timestamp_ms, *each.value) for each in wanted if isinstance(each, Record)]
         late = [each.record.value[:2] for each in wanted if isinstance(each, SideRecord)]
         found = [
@@ -537,7 +548,7 @@ def check_windows(job, steps, expected):
             for (end, user, n), row_kind in zip(outcome.rows, outcome.kinds or (), strict=True)
             if row_kind in {INSERT, UPDATE_AFTER}
         ]
-        assert sorted(found) == sorted(rows)
+        assert sorted(found, key=str) == sorted(rows, key=str)
         assert sorted((each["partition"], each["offset"]) for each in outcome.late) == sorted(late)
 
 

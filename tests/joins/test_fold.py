@@ -1,6 +1,9 @@
 """`current` after each fold, on real Spark and Delta, against a fold record by record."""
 
 import random
+import threading
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,12 +11,17 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from joins.adapters.delta_log import DeltaLog
+from joins import first_fold as first_fold_module
+from joins.adapters.delta_log import DeltaLog, create_table
+from joins.adapters.delta_source import captured_columns
 from joins.build_side import read_changelog_state
+from joins.errors import SinkError
+from joins.first_fold import FirstFiles
 from joins.fold import Fold, folded_version
 from joins.fold_commits import newest_fold
 from joins.index_source import IndexSource
 from joins.kernels.changes import Progress
+from joins.kernels.envelope import changelog_schema
 from joins.kernels.index import DimensionIndex, IndexSpec
 from joins.maintenance import (
     ChangelogMaintenance,
@@ -23,11 +31,14 @@ from joins.maintenance import (
     UpkeepSettings,
 )
 from joins.plan import Field
-from joins.types import SqlType, TypeName
-from tests.support.changelog import SCHEMA, Changelog, record, watermark
+from joins.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.integration
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+STRING = SqlType(TypeName.STRING)
+PRICES = map_type(row_type(Member("n", SqlType(TypeName.INT))))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, 1)
 
 
@@ -38,10 +49,14 @@ class Folded:
         self.changelog = Changelog(directory / "changelog")
         Fold.create(directory / "current", SCHEMA)
         self.current = DeltaLog(directory / "current", "app:current")
-        self.fold = Fold(spark, self.changelog.log, self.current, ("id",))
+        self.fold = Fold(spark, self.changelog.log, self.current, ("id",), 1)
 
     def commit(self, *rows):
         return self.changelog.commit(*rows)
+
+    def other(self, epoch=1):
+        """The fold of another runner."""
+        return Fold(self.fold._spark, self.changelog.log, self.current, ("id",), epoch)
 
     def run(self, version=None):
         at = self.changelog.log.version() if version is None else version
@@ -84,9 +99,8 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.run() == folded.run(first) == second
     assert folded.current.version() == before
     again = folded.commit(record("c", 2, 20, 8))
-    restarted = Fold(folded.fold._spark, folded.changelog.log, folded.current, ("id",))
     state = read_changelog_state(folded.changelog.log, again)
-    assert restarted.run(again, state) == again
+    assert folded.other().run(again, state) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
 
 
@@ -128,6 +142,46 @@ def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
     found, rows = index.lookup([pa.array([1, 2, 3])])
     taken = index.take(rows, ["name"]).column(0).to_pylist()
     assert (found.tolist(), taken) == ([0, 2], ["u11", "c12"])
+
+
+def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
+    fields = (
+        *FIELDS,
+        Field("v", row_type(Member("tags", array_type(STRING)), Member("m", PRICES))),
+    )
+    schema = changelog_schema(captured_columns(fields))
+    create_table(tmp_path / "changelog", schema)
+    changelog = DeltaLog(tmp_path / "changelog", "app")
+    Fold.create(tmp_path / "current", schema)
+    current = DeltaLog(tmp_path / "current", "app:current")
+    value = {"tags": ["a", None], "m": [("EUR", {"n": 1}), ("USD", None)]}
+    other = {"tags": [], "m": None}
+
+    def commit(*rows):
+        number = changelog.version()
+        batch = pa.RecordBatch.from_pylist([{"v": None, **row} for row in rows], schema=schema)
+        return changelog.commit(number, 1, [stage(changelog.path, batch, number=number)], {})
+
+    commit(
+        *({**record("r", at, 5, at, row=-1), "v": value} for at in (1, 2, 3)),
+        record("r", 4, 5, 4, row=-1),
+        watermark(5),
+    )
+    fold = Fold(spark, changelog, current, ("id",), 1)
+    fold.run(1, read_changelog_state(changelog, 1))
+    last = commit({**record("u", 1, 9, 6), "v": other}, record("u", 2, 9, 7), record("d", 3, 9, 8))
+    fold.run(last, read_changelog_state(changelog, last))
+    with capture_logs() as logs:
+        spec = IndexSpec(("id",), ("id",), fields, 1)
+        IndexSource(changelog, current).make(tmp_path / "index", last, spec)
+    assert [log["made_from"] for log in logs] == ["fold"]
+    index = DimensionIndex.attach(tmp_path / "index", last, spec)
+    found, rows = index.lookup([pa.array([1, 2, 3, 4])])
+    taken = index.take(rows, ["v"]).column(0).to_pylist()
+    assert (found.tolist(), taken) == ([0, 1, 3], [other, None, None])
+    before = DeltaTable(str(current.path), version=current.version() - 1)
+    kept = [row for uri in before.file_uris() for row in pq.read_table(uri).to_pylist()]
+    assert {row["id"]: row["v"] for row in kept} == {1: value, 2: value, 3: value, 4: None}
 
 
 def test_instants_that_spark_has_written_are_read_back_whatever_the_year(spark, tmp_path):
@@ -246,7 +300,18 @@ def newest(rows):
     return {id_: row["name"] for id_, row in found.items() if row["_op"] != "d"}
 
 
-def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded):
+@pytest.fixture(params=["here", "aside", "spark"])
+def first_fold(request, monkeypatch):
+    """Who makes the first fold, whatever its size."""
+    if request.param == "aside":
+        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+    if request.param == "spark":
+        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+        monkeypatch.setattr(first_fold_module, "MAX_ROWS", 0)
+    return request.param
+
+
+def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, first_fold):
     choose = random.Random(326)
     rows = [record("r", id_, 5, id_, row=-1) for id_ in range(40)] + [watermark(40)]
     folded.commit(*rows)
@@ -265,3 +330,134 @@ def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded):
             rows += changes
         folded.run()
         assert folded.rows() == newest(rows)
+    operations = DeltaTable(str(folded.current.path)).history()
+    merges = sum(one["operation"] == "MERGE" for one in operations)
+    assert merges == (3 if first_fold == "spark" else 2)
+    assert list(folded.current.path.glob("*.parquet"))
+
+
+def test_the_first_fold_of_two_runners_is_made_once(folded):
+    folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    late = folded.other(epoch=1)
+    state = read_changelog_state(folded.changelog.log, 1)
+    again = folded.commit(record("u", 1, 9, 2))
+    fold = folded.other(epoch=2)
+
+    def meanwhile(_):
+        late.run(1, state)
+        return written(_)
+
+    written = FirstFiles.write_aside
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FirstFiles, "write_aside", lambda files: (patch.undo(), meanwhile(files))[1])
+        with pytest.raises(SinkError, match="already"):
+            fold.run(again, read_changelog_state(folded.changelog.log, again))
+    assert fold.run(again, read_changelog_state(folded.changelog.log, again)) == again
+    assert folded.rows() == {1: "u9"}
+
+
+def test_spark_folds_when_the_process_fails(folded, monkeypatch):
+    monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
+    monkeypatch.setattr(first_fold_module.sys, "executable", "/bin/false")
+    folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
+    with capture_logs() as logs:
+        assert folded.run() == 1
+    assert folded.rows() == {1: "r5"}
+    assert [(one["log_level"], one["status"]) for one in logs] == [("warning", 1)]
+
+
+# A runner that does not know yet that another one has taken over
+# ------------------------------------------------------------------------------------------------
+
+
+class _Interrupted(Fold):
+    """A fold of a stale runner: `meanwhile` is done between its reading and its merge."""
+
+    def __init__(self, of, meanwhile):
+        super().__init__(of.fold._spark, of.changelog.log, of.current, ("id",), 1)
+        self._meanwhile = meanwhile
+
+    def _newest(self, files, marks):
+        self._meanwhile()
+        return super()._newest(files, marks)
+
+
+class _Halted(Fold):
+    """A fold of a stale runner: its merge has begun and waits in a task until it may go on."""
+
+    def __init__(self, of, directory):
+        super().__init__(of.fold._spark, of.changelog.log, of.current, ("id",), 1)
+        self._reached, self.go_on = str(directory / "reached"), directory / "go_on"
+
+    def _newest(self, files, marks):
+        found = super()._newest(files, marks)
+        reached, go_on = self._reached, str(self.go_on)
+
+        def wait(batches):
+            Path(reached).touch()
+            while not Path(go_on).exists():
+                time.sleep(0.01)
+            yield from batches
+
+        return found.mapInArrow(wait, found.schema)
+
+    def begins(self):
+        wait_until(Path(self._reached).exists, what="the merge has begun", deadline_s=60)
+
+
+@pytest.fixture
+def taken_over(folded):
+    """Folded once; behind that row 2 is changed, row 3 comes, and later both are deleted.
+
+    Also the version up to which the stale runner knows the changelog, and its state there.
+    """
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    folded.run()
+    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
+    state = read_changelog_state(folded.changelog.log, known)
+    folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+    return folded, known, state
+
+
+def test_a_stale_fold_that_merges_behind_the_newer_one_changes_nothing(taken_over):
+    folded, known, state = taken_over
+    stale = _Interrupted(folded, folded.run)
+    stale.run(known, state)
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == folded.changelog.log.version()
+
+
+def test_a_stale_fold_that_merges_beside_the_newer_one_fails(taken_over, tmp_path):
+    folded, known, state = taken_over
+    stale = _Halted(folded, tmp_path)
+    failed = []
+
+    def run():
+        try:
+            stale.run(known, state)
+        except Exception as error:
+            failed.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        stale.begins()
+        folded.run()
+    finally:
+        stale.go_on.touch()
+        thread.join()
+    assert len(failed) == 1
+    assert "Concurrent" in failed[0]
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == folded.changelog.log.version()
+
+
+def test_a_newer_fold_that_a_stale_one_overtakes_is_repeated_and_right(taken_over):
+    folded, known, state = taken_over
+    stale = Fold(folded.fold._spark.newSession(), folded.changelog.log, folded.current, ("id",), 1)
+    newer = _Interrupted(folded, lambda: stale.run(known, state))
+    at = folded.changelog.log.version()
+    newer.run(at, read_changelog_state(folded.changelog.log, at))
+    folded.run()
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert folded_version(folded.current) == at

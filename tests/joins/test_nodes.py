@@ -188,10 +188,10 @@ class Worker:
         assert self.process.returncode == 0, err
         return int(json.loads(out.splitlines()[-1])["rows"])
 
-    def waits(self) -> bool:
-        """Whether it waits for the lock that another one holds."""
-        lines = Path("/proc/locks").read_text().splitlines()
-        return any("->" in line and f" {self.process.pid} " in line for line in lines)
+    def is_at(self, lock: Path) -> bool:
+        """Whether it has or wants the lock."""
+        opened = Path(f"/proc/{self.process.pid}/fd").iterdir()
+        return any(path.is_symlink() and path.readlink() == lock for path in opened)
 
 
 def test_workers_that_come_at_once_make_an_index_once(large, tmp_path):
@@ -214,7 +214,8 @@ def test_a_worker_that_is_killed_while_it_builds_leaves_nothing_and_another_goes
         assert left
         assert versions(task) == ()
         others = [Worker(tmp_path, version) for _ in range(2)]
-        wait_until(lambda: all(w.waits() for w in others), what="they wait", deadline_s=120)
+        lock = home(task) / "lock"
+        wait_until(lambda: all(w.is_at(lock) for w in others), what="they wait", deadline_s=120)
         assert versions(task) == ()
     finally:
         killed.process.kill()

@@ -30,7 +30,7 @@ class Frame:
     def __init__(self, filters=(), settings=None):
         self.filters = filters
         self.settings = {} if settings is None else settings
-        conf = SimpleNamespace(set=self.settings.__setitem__)
+        conf = SimpleNamespace(set=self.settings.__setitem__, get=self.settings.get)
         self.sparkSession = SimpleNamespace(sparkContext=None, conf=conf)
 
     def filter(self, condition):

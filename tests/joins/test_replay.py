@@ -196,7 +196,7 @@ def sending(tmp_path, kafka):
     create_topic(kafka.bootstrap_servers, sink.kafka.topic, partitions=2)
     job = past_job(tmp_path, kafka.bootstrap_servers, replace(PLAN, sink=sink))
     job.change("users", record("r", 1, 5, 0))
-    job.produce({"user_id": 1}, {"user_id": 3})
+    job.produce({"user_id": 1}, {"user_id": 3}, {"user_id": "x"})
     pin = job.pin()
     job.join(pin)
     write_json_atomically(job.directory / "checkpoint" / "kafka_sink.json", {"batch": 0})
@@ -218,6 +218,13 @@ def test_a_kafka_output_that_differs_is_told(sending):
     job.send(topic, [(*rows[0][:3], {"user_id": 1, "name": "x"})])
     found = {(d["kind"], d["offset"]) for d in replayed(job)["differences"]}
     assert found == {("changed", 0), ("missing", 1)}
+
+
+def test_rows_of_a_dead_letter_that_was_replayed_are_no_difference(sending):
+    job, topic, rows = sending
+    job.send(topic, [*rows, (rows[0][0], 0, 2, {"user_id": 1, "name": "r5"})])
+    result = replayed(job)
+    assert (result["identical"], result["rows"], result["differences"]) == (True, 2, [])
 
 
 def test_a_foreign_commit_between_batches_is_passed_over(job):

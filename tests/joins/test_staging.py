@@ -13,11 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.errors import IndexDirectoryError, StoppingError
+from joins.errors import IndexDirectoryError, IndexLockedError, StoppingError
 from joins.failpoints import Failpoints
 from joins.kernels.files import StagedFile
 from joins.kernels.room import Room
 from joins.staging import (
+    ARROW_BATCH_BYTES,
+    ARROW_BYTES,
+    ARROW_RECORDS,
+    OWN_ARROW_LIMITS,
     BatchTurns,
     QueryGuards,
     TaskReport,
@@ -137,6 +141,13 @@ def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
     assert no_room(RuntimeError("Job aborted: something else")) is None
 
 
+def test_a_node_whose_index_is_locked_is_found_in_what_spark_says():
+    told = 'Job aborted: joins.errors.IndexLockedError: process 7 on node "a"\n\tat org.apache'
+    found = no_room(RuntimeError(told))
+    assert isinstance(found, IndexLockedError)
+    assert (found.message, found.hint) == ('process 7 on node "a"', IndexLockedError.HINT)
+
+
 def _rows_of_batches(batches):
     for batch in batches:
         yield pa.record_batch([[batch.num_rows]], names=["rows"])
@@ -152,6 +163,14 @@ def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_b
     rows = [row.rows for row in frame.mapInArrow(_rows_of_batches, "rows long").collect()]
     assert sum(rows) == 50_000
     assert (len(rows) > 1) == by_bytes
+
+
+@pytest.mark.integration
+def test_with_a_number_of_records_of_the_users_own_arrow_batches_are_cut_by_bytes_too(spark):
+    session = spark.newSession()
+    session.conf.set(OWN_ARROW_LIMITS, ARROW_RECORDS)
+    limit_arrow_batches(session.range(1), by_bytes=False)
+    assert session.conf.get(ARROW_BYTES) == str(ARROW_BATCH_BYTES)
 
 
 @pytest.mark.integration

@@ -66,7 +66,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same faults")
     parser.add_argument("--cases", type=int, help="run so many cases instead of the scale's number")
     parser.add_argument(
-        "--only", help="crash-points, event-time: one run of the full scale, such as kill-3"
+        "--only",
+        help="crash-points, event-time: one run, such as kill-3; event-time: one job of it, such "
+        "as 'kill-3 windows'",
     )
     parser.add_argument(
         "--writer",

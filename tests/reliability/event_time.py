@@ -9,20 +9,29 @@ when nothing waits; then the oracle recomputes every row from the records, the c
 """
 
 import json
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
+from tests.reliability import event_switch
+from tests.reliability.event_runs import (
+    ENDS_WITHIN_S,
+    PARTITIONS,
+    POINTS,
+    Outcome,
+    Run,
+    coordinates,
+    kill_something,
+    millis,
+    produce_events,
+    table_rows,
+    time_text,
+)
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.oracle_event_time import (
@@ -38,7 +47,6 @@ from tests.reliability.oracle_event_time import (
     audit_joined_windows,
     audit_windows,
 )
-from tests.reliability.processes import daemons_of, runner_of, send, workers_of
 from tests.reliability.subject import os_names
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
@@ -46,19 +54,16 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 
 JOIN, WINDOWS, BOTH = "as-of", "windows", "windows over as-of"
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C13", "C7", "C8", "C9")
 _EVERY_POINT = (
     *("C2=raise", "C3=raise", "C4=raise", "C5=kill", "C6=kill"),
     *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
+_SLOWEST_FIRST = (BOTH, JOIN, WINDOWS)
 _AROUND_COMMITS = ("C6=raise", "C13=kill", "C8=raise")
-_PARTITIONS = 2
-_A_REQUEST = 10_000  # records: no batch is larger than a broker takes
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
 _WINDOW_MS, _LATENESS_MS = 10_000, 5_000
 _BASE = datetime(2024, 1, 1, tzinfo=UTC)
 _BASE_MS = round(_BASE.timestamp() * 1_000)
-_ENDS_WITHIN_S = 900.0
 _GAP_S = 4.0
 _SLICES, _BEHIND = 8, 2
 _STORM = 60
@@ -96,49 +101,14 @@ class World:
     changes: list[Change]
 
 
-@dataclass(frozen=True)
-class Run:
-    """Jobs that run at the same time, on the same records.
-
-    Attributes:
-        name: what `--only` calls it.
-        faults: failpoints by batch; each job meets all of them.
-        kills: random ones, in turns.
-    """
-
-    name: str
-    jobs: tuple[str, ...]
-    faults: tuple[str, ...]
-    kills: int = 0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a job.
-
-    Attributes:
-        waited: records that left in another batch than that of their arrival, or in a window.
-    """
-
-    name: str
-    met: int
-    planned: int
-    waited: int
-    verdict: Verdict
-    seconds: float
-
-
 def run(lab: Lab) -> dict[str, Any]:
-    """All runs, or that of `--only`, and the verdicts.
+    """All runs, or what `--only` names, and the verdicts.
 
     Raises:
         ValueError: no run has the name that `--only` gives.
     """
-    only, planned = lab.options.get("only"), _runs(lab)
-    chosen = [one for one in planned if only in (None, one.name)]
-    if not chosen:
-        raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
-    done = in_lanes(lab.size(len(chosen), 1), partial(_one_run, lab), chosen)
+    chosen = chosen_runs(_runs(lab), lab.options.get("only"))
+    done = in_lanes(lab.size(len(chosen), 1), partial(_done, lab), chosen)
     outcomes = [outcome for found in done for outcome in found]
     return result(
         lab,
@@ -151,20 +121,46 @@ def run(lab: Lab) -> dict[str, Any]:
     )
 
 
+def chosen_runs(planned: Sequence[Run], only: str | None) -> list[Run]:
+    """All of them; or one by its name, or with one of its jobs, as `kill-1 windows`.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    alone = [replace(one, jobs=(job,)) for one in planned for job in one.jobs]
+    named = [*((one.name, one) for one in planned), *((_job_of(one), one) for one in alone)]
+    chosen = list(planned) if only is None else [one for name, one in named if name == only]
+    if not chosen:
+        raise ValueError(f'no run is named "{only}": {", ".join(one.name for one in planned)}')
+    return chosen
+
+
+def _job_of(one: Run) -> str:
+    return f"{one.name} {one.jobs[0]}"
+
+
 def listing() -> list[str]:
     """What `--list` says: the runs of the full scale."""
     return [
         f"{one.name}: {', '.join(one.jobs)}: {' '.join(one.faults) or 'random kills'}"
-        for one in _full_runs(_STORM)
+        for one in [*_full_runs(_STORM), *event_switch.full_runs(event_switch.STORM)]
     ]
+
+
+def _done(lab: Lab, one: Run) -> list[Outcome]:
+    return (event_switch.one_run if event_switch.switches(one) else _one_run)(lab, one)
 
 
 def _runs(lab: Lab) -> list[Run]:
     if lab.full:
-        return _full_runs(lab.cases(0, _STORM))
+        return [
+            *_full_runs(lab.cases(0, _STORM)),
+            *event_switch.full_runs(lab.cases(0, event_switch.STORM)),
+        ]
     return [
         Run("every-point", (BOTH,), _in_batches(_EVERY_POINT, 1)),
         Run("commits", (JOIN, WINDOWS), _in_batches(_AROUND_COMMITS, 4)),
+        event_switch.small_run(),
     ]
 
 
@@ -212,7 +208,7 @@ def _one_run(lab: Lab, one: Run) -> list[Outcome]:
         with ExitStack() as stack:
             for job in jobs:
                 stack.enter_context(job.running())
-            slowest = jobs[one.jobs.index(BOTH if BOTH in one.jobs else JOIN)]
+            slowest = next(jobs[one.jobs.index(n)] for n in _SLOWEST_FIRST if n in one.jobs)
             slowest.wait_open()
             with ThreadPoolExecutor(1) as aside:
                 storm = aside.submit(_kill_at_random, lab, jobs, one.kills)
@@ -236,18 +232,14 @@ def _kill_at_random(lab: Lab, jobs: Sequence["Job"], kills: int) -> None:
 @contextmanager
 def _world(lab: Lab, rig: Rig, sizes: Sizes) -> Iterator[World]:
     first = [Change(user, _BASE_MS, f"user {user}") for user in range(1, sizes.users + 1)]
-    rows = ", ".join(f"({c.user_id}, '{c.name}', '{_text(c.at_ms)}')" for c in first)
-    topic = create_topic(rig.kafka.bootstrap_servers, partitions=_PARTITIONS)
+    rows = ", ".join(f"({c.user_id}, '{c.name}', '{time_text(c.at_ms)}')" for c in first)
+    topic = create_topic(rig.kafka.bootstrap_servers, partitions=PARTITIONS)
     with new_schema(rig.mariadb, _USERS, f"INSERT INTO users VALUES {rows}") as schema:
         changes = _planned_changes(lab, sizes)
         gone = {change.at_ms for change in changes if change.name is None}
         events = _events(lab, sizes, gone)
         with BulkProducer(rig.kafka.bootstrap_servers, topic) as producer:
-            for first_id in range(0, len(events), _A_REQUEST):
-                some = events[first_id : first_id + _A_REQUEST]
-                for partition in range(_PARTITIONS):
-                    mine = [_value(event) for event in some if event.where[0] == partition]
-                    producer.send({partition: mine})
+            produce_events(producer, events)
         yield World(schema, topic, events, first, changes)
 
 
@@ -267,7 +259,7 @@ def _events(lab: Lab, sizes: Sizes, gone: set[int]) -> list[Event]:
             at_ms = _BASE_MS + number * _STEP_MS - rng.randint(3_000, 60_000)
         if at_ms in gone:
             at_ms += 1
-        where = (number % _PARTITIONS, number // _PARTITIONS)
+        where = (number % PARTITIONS, number // PARTITIONS)
         events.append(Event(where, number, rng.randint(1, sizes.users + 2), at_ms))
     return events
 
@@ -311,20 +303,10 @@ def _make(cursor: Any, change: Change) -> None:
     cursor.execute(
         "INSERT INTO users (user_id, name, updated_at) VALUES (%s, %s, %s) "
         "ON DUPLICATE KEY UPDATE name = VALUES(name), updated_at = VALUES(updated_at)",
-        (change.user_id, change.name or "going", _text(change.at_ms)),
+        (change.user_id, change.name or "going", time_text(change.at_ms)),
     )
     if change.name is None:
         cursor.execute("DELETE FROM users WHERE user_id = %s", (change.user_id,))
-
-
-def _text(at_ms: int) -> str:
-    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)
-    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1_000:03}"
-
-
-def _value(event: Event) -> bytes:
-    at = None if event.at_ms is None else _text(event.at_ms)
-    return json.dumps({"id": event.id, "user_id": event.user_id, "ts": at}).encode()
 
 
 # The jobs
@@ -391,22 +373,15 @@ class Job:
         """Batch `number` has a pin."""
         pin = self._job.directory / "checkpoint" / "pins" / f"{number:010d}.json"
         what = f"batch {number} is planned"
-        self._job.wait_for(lambda _: pin.exists(), what, deadline_s=_ENDS_WITHIN_S)
+        self._job.wait_for(lambda _: pin.exists(), what, deadline_s=ENDS_WITHIN_S)
 
     def kill_something(self, number: int) -> None:
         """SIGKILL to the runner, a worker or the daemon of workers, whichever lives."""
-        rng = self._lab.random("kill", number)
-        directory = self._job.directory
-        find = rng.choice((runner_of, runner_of, workers_of, daemons_of))
-        found = find(directory)
-        living = found if isinstance(found, list) else [found] if found else []
-        if living:
-            send(rng.choice(living), signal.SIGKILL)
-            self.killed += 1
+        self.killed += kill_something(self._lab, self._job.directory, number)
 
     def judged(self, run: Run) -> Outcome:
         """The oracle's verdict once the job has ended."""
-        status = self._job.wait_state("FINISHED", deadline_s=_ENDS_WITHIN_S)
+        status = self._job.wait_state("FINISHED", deadline_s=ENDS_WITHIN_S)
         verdict = self._audit()
         told = status["event_time"]
         if told["waiting_rows"] or told["window_rows"]:
@@ -428,7 +403,7 @@ class Job:
 
     def _audit(self) -> Verdict:
         stream = Stream(self._world.events, self._words(), _DELAY_MS)
-        rows = _rows(self._rig.output(self._out))
+        rows = table_rows(self._rig.output(self._out))
         if self._name == JOIN:
             found = [
                 JoinedRow((r["_partition"], r["_offset"]), r["_batch"], r["id"], r["name"])
@@ -441,7 +416,7 @@ class Job:
             )
             return audit_join(stream, [*self._world.first, *self._world.changes], found)
         counted = [
-            CountedRow(r["user_id"], _millis(r["start_at"]), r["found"], r["ids"]) for r in rows
+            CountedRow(r["user_id"], millis(r["start_at"]), r["found"], r["ids"]) for r in rows
         ]
         self._waited = sum(row.count for row in counted)
         if self._name == BOTH:
@@ -453,8 +428,8 @@ class Job:
         pins = sorted((self._job.directory / "checkpoint" / "pins").glob("*.json"))
         return Words(
             as_batches(json.loads(pin.read_bytes()) for pin in pins),
-            [(row["partition"], row["offset"]) for row in _rows(self._rig.output(self._late))],
-            [(r["partition"], r["offset"]) for r in _rows(self._job.directory / "dead_letters")],
+            coordinates(self._rig.output(self._late)),
+            coordinates(self._job.directory / "dead_letters"),
         )
 
 
@@ -468,14 +443,3 @@ def _counted(table: str, member: str, sink: str) -> str:
         f"INTERVAL '{_WINDOW_MS // 1_000}' SECONDS)) "
         "GROUP BY user_id, window_start, window_end;"
     )
-
-
-def _rows(path: Path) -> list[Mapping[str, Any]]:
-    if not (path / "_delta_log").is_dir():
-        return []
-    found: pa.Table = DeltaTable(str(path)).to_pyarrow_table()
-    return found.to_pylist()
-
-
-def _millis(at: datetime) -> int:
-    return round(at.replace(tzinfo=UTC).timestamp() * 1_000)

@@ -1,12 +1,14 @@
 """Every experiment at small scale, on the session's broker and database."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.reliability import event_time
+from tests.reliability import event_runs, event_switch, event_time
 from tests.reliability.__main__ import NAMES, find
 from tests.reliability.crash_points import (
     ACTIONS,
@@ -17,6 +19,7 @@ from tests.reliability.crash_points import (
     full_runs,
     listing,
 )
+from tests.reliability.event_runs import Run
 from tests.reliability.experiment import Lab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -47,21 +50,43 @@ def test_every_combination_is_run_or_has_a_reason() -> None:
 
 
 def test_each_job_with_event_time_meets_every_point_in_three_ways_and_is_killed_at_random() -> None:
-    lines = event_time.listing()
-    jobs = f"{event_time.JOIN}, {event_time.WINDOWS}, {event_time.BOTH}"
-    assert all(f": {jobs}: " in line for line in lines)
-    faults = [fault for line in lines for fault in line.rpartition(": ")[2].split()]
-    for point in event_time.POINTS:
+    jobs = f": {event_time.JOIN}, {event_time.WINDOWS}, {event_time.BOTH}: "
+    lines = [line for line in event_time.listing() if jobs in line]
+    for point in event_runs.POINTS:
         for action in ("kill", "raise"):
-            met = [fault for fault in faults if fault.startswith(f"{point}={action}#")]
-            assert len(met) == 3, (point, action)
+            assert len(faults_of(lines, f"{point}={action}")) == 3, (point, action)
     assert lines[-1].endswith(": random kills")
     assert [line.partition(":")[0] for line in lines[:3]] == ["kill-1", "raise-1", "enospc-1"]
+
+
+@pytest.mark.parametrize("job", [event_switch.SWITCH, event_switch.AHEAD])
+def test_a_stream_meets_every_point_in_the_batch_that_switches_and_in_the_next_one(
+    job: str,
+) -> None:
+    lines = [line for line in event_time.listing() if f": {job}: " in line]
+    switch = min(map(int, faults_of(lines, "C2=kill")))
+    for point in event_runs.POINTS:
+        met = [faults_of(lines, f"{point}={action}") for action in ("kill", "raise")]
+        assert {int(at) for batches in met for at in batches} == {switch, switch + 1}, point
+
+
+def faults_of(lines: Sequence[str], fault: str) -> list[str]:
+    """The batches in which the runs of `lines` meet `fault`."""
+    told = [each for line in lines for each in line.rpartition(": ")[2].split()]
+    return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
+
+
+def test_a_run_is_chosen_by_its_name_or_with_one_of_its_jobs() -> None:
+    planned = [Run("kill-1", ("as-of", "windows"), ("C2=kill#0",)), Run("storm", ("as-of",), (), 3)]
+    chosen = partial(event_time.chosen_runs, planned)
+    assert chosen(None) == planned
+    assert chosen("storm") == planned[1:]
+    assert chosen("kill-1 windows") == [Run("kill-1", ("windows",), ("C2=kill#0",))]
 
 
 def test_a_run_that_there_is_not_is_refused_with_those_that_there_are(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
 ) -> None:
     lab = Lab(tmp_path, kafka, mariadb, options={"only": "kill-9"})
-    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits'):
+    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits, switch'):
         event_time.run(lab)

@@ -1,5 +1,6 @@
 """A `delta` source without a broker: its session, and what its records say the table is."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ class Topic:
 
     records: list[Record] = field(default_factory=list)
     takes: int | None = None
+    ends: Counter[int] = field(default_factory=Counter)
 
     def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> list[object]:
         for key, value, partition in records:
@@ -42,8 +44,8 @@ class Topic:
                 if self.takes == 0:
                     raise SourceUnavailableError("the broker is gone", hint="Wait.")
                 self.takes -= 1
-            offset = sum(1 for r in self.records if r.partition == partition)
-            self.records.append(Record(partition, offset, key, value))
+            self.records.append(Record(partition, self.ends[partition], key, value))
+            self.ends[partition] += 1
         return []
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ LETTER = {
     "reason": HOSTILE,
     "timestamp_ms": 0,
     "replayed_by": None,
+    "replayed_inserts": [],
     "bytes": 12,
     "truncated": False,
     "value": HOSTILE,
@@ -144,11 +145,16 @@ def doctor(found):
     return {"checks": checks}
 
 
+def letter(offset):
+    """That at 6 has rows in two INSERTs of a statement set, and none in another one."""
+    return {**LETTER, "offset": offset, "replayed_inserts": [1, 3] if offset == 6 else []}
+
+
 def dead_letters(found):
     if found.what == "show":
-        return {**LETTER, "partition": found.partition, "offset": found.offset}
+        return {**letter(found.offset), "partition": found.partition}
     first = 0 if found.cursor is None else int(found.cursor.rpartition(".")[2]) + 1
-    items = [{**LETTER, "offset": at} for at in range(first, 7)][: found.limit]
+    items = [letter(at) for at in range(first, 7)][: found.limit]
     last = items[-1]["offset"] if items else 6
     return {"items": items, "next_cursor": f"4.0.{last}" if last < 6 else None}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from joins.errors import ExpressionError
-from joins.expressions import Expression
+from joins.expressions import Column, Expression
 from joins.plan import (
     AggregateFunction,
     DeltaSink,
@@ -116,8 +116,14 @@ class WindowSpec:
 
     @property
     def needs_old_rows(self) -> bool:
-        """What a window had before it fires again: for the sink, or to know if HAVING let it by."""
-        return self.retracts or self.having is not None
+        """What a window had before it fires again: for the sink, or as the new row may not pass."""
+        return self.retracts or self.having is not None or any(map(self._may_fail, self.output))
+
+    def _may_fail(self, item: OutputColumn) -> bool:
+        """Whether a column may be computed for what a window had, and fail for what it has."""
+        if not isinstance(item.expression, Column):
+            return True
+        return not item.nullable and any(item.expression.name == a.name for a in self.aggregates)
 
     @property
     def merges(self) -> bool:

@@ -14,7 +14,7 @@ from joins.adapters.datagen_process import DatagenProcess
 from joins.kernels.generate import generate
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
-from joins.types import SqlType, TypeName
+from joins.types import Member, SqlType, TypeName, map_type, row_type
 from service.embedded.broker import KafkaBroker
 from service.embedded.process import free_port
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
@@ -22,7 +22,12 @@ from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.integration
 SEED = 326
-FIELDS = (Field("n", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
+STRING = SqlType(TypeName.STRING)
+FIELDS = (
+    Field("n", SqlType(TypeName.BIGINT)),
+    Field("name", STRING),
+    Field("labels", map_type(row_type(Member("price", SqlType(TypeName.DECIMAL, 6, 2))))),
+)
 COUNTED = DatagenField("n", DatagenKind.SEQUENCE, start="1", end="1500")
 NAMES = DatagenField("name", DatagenKind.RANDOM, length=5)
 BOUNDED = DatagenSource(5_000, None, (COUNTED, NAMES))

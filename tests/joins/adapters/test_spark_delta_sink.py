@@ -45,13 +45,14 @@ TABLES = {
     "not_null": (f"({COLUMNS.replace('user_id BIGINT', 'user_id BIGINT NOT NULL')})", "NOT NULL"),
 }
 AFTER = {
-    "partitioned": " PARTITIONED BY (name)",
+    "partitioned": " PARTITIONED BY (name, _dimension_versions)",  # "users=1", in a path "%3D"
     "mapped": " TBLPROPERTIES ('delta.columnMapping.mode'='name')",
     "mapped_partitioned": " PARTITIONED BY (name, _batch)"
     " TBLPROPERTIES ('delta.columnMapping.mode'='name')",
     "deletion_vectors": " TBLPROPERTIES ('delta.enableDeletionVectors'='true')",
     "append_only": " TBLPROPERTIES ('delta.appendOnly'='true')",
 }
+NOT_RETRACTED = {"identity": "IdentityColumns", "append_only": "append-only"}
 
 
 @pytest.fixture
@@ -141,6 +142,44 @@ def test_a_table_gets_its_rows_once_and_they_are_read_back_without_spark(user, o
     assert set(zip(*(now[c].to_pylist() for c in ("user_id", "name")), strict=True)) == PAIRS
     assert all(path.is_file() for path in log.files_at(log.version()))
     assert nothing_is_cached(output.spark)
+    see_it_retracted(user, output, log, NOT_RETRACTED.get(name))
+
+
+def see_it_retracted(user, output, log, why_not):
+    """The newest batch goes, its number stays used; or an error says why, and all stays."""
+    if why_not is None:
+        assert log.retract(1, 2) == log.version()
+        assert log.retract(1, 2) is None
+        assert set(output.pairs(user)) == PAIRS
+        output.run(DeltaOutputWriter(output.log()), at(1))
+        assert len(output.pairs(user)) == len(PAIRS)
+        return
+    version = log.version()
+    with pytest.raises(SinkError, match=why_not) as caught:
+        log.retract(1, 2)
+    assert caught.value.message.startswith(
+        f'batch 1 cannot be removed from delta table "{log.path}'
+    )
+    assert f"version {version} of the table" in caught.value.hint
+    assert (log.version(), len(output.pairs(user))) == (version, 2 * len(PAIRS))
+
+
+def test_a_batch_of_which_somebody_has_deleted_a_row_is_retracted_when_he_deletes_the_rest(
+    user, output
+):
+    """Delta would not find the file that we name: it has a deletion vector then."""
+    make(user, output, "deletion_vectors")
+    log = output.log()
+    log.commit_epoch(2)
+    for batch in (0, 1):
+        output.run(DeltaOutputWriter(log), at(batch))
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE _batch = 1 AND user_id = 1")
+    with pytest.raises(SinkError, match="deletion vectors"):
+        log.retract(1, 2)
+    assert len(output.pairs(user)) == 2 * len(PAIRS) - 1
+    user.sql(f"DELETE FROM delta.`{output.path}` WHERE _batch = 1")
+    assert log.retract(1, 2) is None
+    assert set(output.pairs(user)) == PAIRS
 
 
 def test_what_delta_fills_is_filled(user, output):

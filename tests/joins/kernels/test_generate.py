@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from joins.errors import SourceError
 from joins.kernels.generate import generate, sequence_length
 from joins.plan import DatagenField, DatagenKind, Field
-from joins.types import SqlType, TypeName, arrow_type
+from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 
 RANDOM, SEQUENCE = DatagenKind.RANDOM, DatagenKind.SEQUENCE
 KINDS = {
@@ -71,6 +71,51 @@ def test_columns_have_the_declared_types_and_no_nulls():
     assert made.schema == pa.schema([(f.name, arrow_type(f.type)) for f in FIELDS])
     assert all(column.null_count == 0 for column in made.columns)
     made.validate(full=True)
+
+
+PAYLOAD = row_type(
+    Member("id", KINDS["bigint"]),
+    Member(
+        "items", array_type(row_type(Member("n", KINDS["int"]), Member("sku", KINDS["string"])))
+    ),
+    Member("labels", map_type(array_type(KINDS["boolean"]))),
+)
+NESTED = (Field("n", KINDS["bigint"]), Field("p", PAYLOAD), Field("q", PAYLOAD))
+NESTED_RULES = (
+    DatagenField("p.id", SEQUENCE, start="5", end="2000"),
+    DatagenField("p.items", RANDOM, length=4),
+    DatagenField("p.items.element.n", RANDOM, minimum="1", maximum="9"),
+    DatagenField("p.items.element.sku", RANDOM, length=2),
+    DatagenField("p.labels.key", RANDOM, length=5),
+    DatagenField("p.labels.value", RANDOM, length=1),
+)
+
+
+def test_nested_values_are_made_of_their_parts():
+    made = generate(NESTED, NESTED_RULES, seed=1, rows=range(10, 300))
+    made.validate(full=True)
+    assert made.schema == pa.schema([(f.name, arrow_type(f.type)) for f in NESTED])
+    rows = made.column("p").to_pylist()
+    assert [row["id"] for row in rows] == list(range(15, 305))
+    assert {len(row["items"]) for row in rows} == {4}
+    assert {item["n"] for row in rows for item in row["items"]} == set(range(1, 10))
+    assert {len(item["sku"]) for row in rows for item in row["items"]} == {2}
+    assert {len(key) for row in rows for key, _ in row["labels"]} == {5}
+    assert {len(value) for row in rows for _, value in row["labels"]} == {1}
+    others = made.column("q").to_pylist()
+    assert {(len(row["items"]), len(row["labels"])) for row in others} == {(3, 3)}
+    sizes = {len(value) for row in others for _, value in row["labels"]}
+    assert sizes == {3}
+    numbers = [row["id"] for row in others] + made.column("n").to_pylist()
+    assert len(set(numbers)) == 2 * 290, "each part has values of its own"
+
+
+def test_a_nested_row_does_not_depend_on_where_a_batch_begins():
+    whole = generate(NESTED, NESTED_RULES, seed=3, rows=range(7, 60))
+    parts = [
+        generate(NESTED, NESTED_RULES, seed=3, rows=rows) for rows in (range(7, 8), range(8, 60))
+    ]
+    assert [row for part in parts for row in part.to_pylist()] == whole.to_pylist()
 
 
 def test_seeds_and_columns_differ():

@@ -4,6 +4,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -12,14 +13,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.delta_source import captured_columns
 from joins.expressions import Call, Case, Cast, Column, Constant
 from joins.kernels.canonical import row_texts
+from joins.kernels.envelope import BinlogPosition, decode, encode_snapshot
 from joins.kernels.evaluate import Scope, evaluate_rows
 from joins.kernels.exact_json import json_values
 from joins.kernels.json_encode import encode_objects
 from joins.kernels.json_rows import parse
 from joins.kernels.nested import missing_parts
 from joins.kernels.render import render_rows
+from joins.kernels.row_changes import row_changes
+from joins.kernels.wire import to_wire
+from joins.plan import Field
 from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
@@ -167,7 +173,7 @@ def documents(kind):
     elif kind.name is TypeName.MAP:
         fits = st.dictionaries(SCALARS[STRING], documents(kind.members[1].type), max_size=3)
     else:
-        fits = SCALARS[kind]
+        fits = SCALARS[TIMESTAMP if kind.name is TypeName.TIMESTAMP else kind]
     return st.integers(0, 19).flatmap(
         lambda chance: STRANGE if chance == 0 else st.none() if chance == 1 else fits
     )
@@ -261,6 +267,46 @@ def test_what_is_written_as_json_is_read_back_the_same(data):
         assert row_texts(part).to_pylist() == written.to_pylist()
 
 
+def exact(kind):
+    """The type with all digits of a microsecond."""
+    members = tuple(replace(part, type=exact(part.type)) for part in kind.members)
+    return replace(kind, precision=6 if kind == TIMESTAMP else kind.precision, members=members)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
+    kind = exact(data.draw(KINDS.filter(lambda found: found.is_nested)))
+    texts = data.draw(st.lists(documents(kind).map(text_of), min_size=1, max_size=6))
+    found = parse(values(texts), pa.schema([("v", arrow_type(kind))])).batch.column("v")
+    sent = pa.record_batch(
+        [pa.array(range(len(found)), pa.int64()), to_wire(found, kind)], ["id", "v"]
+    )
+    columns = captured_columns((Field("id", BIGINT), Field("v", kind)))
+    for first in (0, 1):
+        place = BinlogPosition(0, 1, 0)
+        records = encode_snapshot(sent.slice(first), ("id",), place, generation=1, partitions=1)
+        offsets = pa.array(range(records.num_rows))
+        read = decode(records.append_column("offset", offsets), columns, topic="t").batch
+        assert read.column("v").type == arrow_type(kind)
+        assert read.column("v").to_pylist() == found.slice(first).to_pylist()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_nested_value_is_a_change_where_it_is_another_one(data):
+    kind = data.draw(KINDS.filter(lambda found: found.is_nested))
+    texts = data.draw(st.lists(documents(kind).map(text_of), min_size=2, max_size=6))
+    found = parse(values(texts), pa.schema([("v", arrow_type(kind))])).batch.column("v")
+    before, after = (
+        pa.record_batch([pa.array(range(len(side)), pa.int64()), to_wire(side, kind)], ["id", "v"])
+        for side in (found, found[::-1])
+    )
+    shown = [json.dumps(value) for value in json_values(found)]  # 0.0 is not -0.0
+    changed = [at for at, value in enumerate(shown) if value != shown[-1 - at]]
+    assert row_changes(before, after, ("id",)).column("after").to_pylist() == changed
+
+
 ITEMS = array_type(row_type(Member("sku", STRING), Member("n", INT)))
 TAGS = map_type(STRING)
 COLUMNS = {
@@ -296,6 +342,10 @@ def number(value):
     return Constant(str(value), INT)
 
 
+COUNTS = map_type(INT)
+KEY_OR_C = Call("COALESCE", (column("key"), Constant("c", STRING)), STRING)
+WORDS = Call("MAP_KEYS", (column("tags"),), array_type(STRING))
+VALUES = Call("MAP_VALUES", (column("tags"),), array_type(STRING))
 ACCESS = {
     "field": (field(column("payload"), "id"), [1, None, None, 3]),
     "element": (element(field(column("payload"), "a"), number(2)), [8, None, None, None]),
@@ -340,6 +390,56 @@ ACCESS = {
         Call("ARRAY", (number(1), number(2)), array_type(INT)),
         [[1, 2]] * 4,
     ),
+    "map_made": (
+        Call(
+            "MAP", (Constant("x", STRING), column("at"), Constant("y", STRING), number(7)), COUNTS
+        ),
+        [[("x", at), ("y", 7)] for at in DATA["at"]],
+    ),
+    "of_equal_keys_of_a_map_the_last_one_counts": (
+        Call("MAP", (KEY_OR_C, column("at"), Constant("a", STRING), number(7)), COUNTS),
+        [[("a", 7)], [("a", 7)], [("c", None), ("a", 7)], [("b", 1), ("a", 7)]],
+    ),
+    "three_keys_of_a_map": (
+        Call(
+            "MAP",
+            (KEY_OR_C, number(1), Constant("a", STRING), number(2), KEY_OR_C, number(3)),
+            COUNTS,
+        ),
+        [[("a", 3)], [("a", 3)], [("a", 2), ("c", 3)], [("a", 2), ("b", 3)]],
+    ),
+    "map_made_of_constants": (
+        Call("MAP", (Constant("x", STRING), number(1), Constant("x", STRING), number(2)), COUNTS),
+        [[("x", 2)]] * 4,
+    ),
+    "map_keys": (
+        Call("MAP_KEYS", (column("tags"),), array_type(STRING)),
+        [["a", "b"], None, [], ["b"]],
+    ),
+    "map_values": (
+        Call("MAP_VALUES", (column("tags"),), array_type(STRING)),
+        [["1", None], None, [], ["2"]],
+    ),
+    "contains": (
+        Call("ARRAY_CONTAINS", (field(column("payload"), "a"), number(8)), BOOLEAN),
+        [True, None, False, None],
+    ),
+    "contains_a_column": (
+        Call("ARRAY_CONTAINS", (WORDS, column("key")), BOOLEAN),
+        [True, None, False, True],
+    ),
+    "contains_null": (
+        Call("ARRAY_CONTAINS", (VALUES, Constant(None, STRING)), BOOLEAN),
+        [True, None, False, False],
+    ),
+    "joined": (
+        Call("ARRAY_JOIN", (VALUES, Constant(",", STRING)), STRING),
+        ["1", None, "", "2"],
+    ),
+    "joined_with_a_text_for_null": (
+        Call("ARRAY_JOIN", (VALUES, column("key"), Constant("?", STRING)), STRING),
+        ["1a?", None, None, "2"],
+    ),
     "of_a_null": (field(Constant(None, row_type(Member("x", INT))), "x"), [None] * 4),
 }
 
@@ -356,6 +456,14 @@ def test_parts_are_taken_out(expression, expected, first):
     assert answer.errors == {}
     assert answer.values.type == arrow_type(expression.type)
     assert answer.values.to_pylist() == expected[first:]
+
+
+def test_a_record_fails_where_a_key_of_a_map_is_null():
+    made = Call("MAP", (column("key"), number(1)), COUNTS)
+    keys = pa.array(DATA["key"], pa.string())
+    answer = evaluate_rows(made, Scope(lambda _: keys, 4, 0))
+    assert answer.errors == {2: '"MAP": a key is NULL'}
+    assert answer.values.to_pylist() == [[("a", 1)], [("a", 1)], None, [("b", 1)]]
 
 
 def test_a_cast_goes_to_the_same_places_and_names_the_row_that_fails():

@@ -239,15 +239,42 @@ def test_having_decides_for_each_firing(having, retracts, expected):
     assert projected(spec, 3) == (expected, [])
 
 
-def test_a_window_that_cannot_be_computed_is_a_dead_letter():
+@pytest.mark.parametrize("retracts", [True, False])
+def test_a_window_that_cannot_be_computed_is_a_dead_letter_and_what_it_was_goes(retracts):
     by = Call("-", (COUNT, Constant("2", BIGINT)), BIGINT)
     output = (OutputColumn("n", Call("/", (Constant("10", BIGINT), by), BIGINT)),)
-    spec = window_spec(WindowKind.TUMBLE, 1_000, lateness_ms=1_000, output=output, retracts=True)
+    spec = window_spec(
+        WindowKind.TUMBLE, 1_000, lateness_ms=1_000, output=output, retracts=retracts
+    )
     rows, dead = projected(spec, 3)
     assert rows == [("-D", -10), ("+I", 10)]
     (letter,) = dead
     assert letter["reason"].startswith('"/": division by zero')
     assert b'"a0":2' in letter["value"]
+
+
+def test_a_sum_that_a_late_row_makes_too_large_for_a_not_null_column_is_taken_back():
+    most = Decimal(10**38 - 1)
+    total = aggregate(0, F.SUM, SqlType(TypeName.DECIMAL, 38, 0), SqlType(TypeName.DECIMAL, 38, 0))
+    output = (OutputColumn("n", Column(WINDOW, "a0", total.type), nullable=False),)
+    spec = window_spec(
+        WindowKind.TUMBLE, 1_000, lateness_ms=1_000, aggregates=(total,), output=output,
+        retracts=False,
+    )  # fmt: skip
+    windows = KernelWindows(spec)
+    seen = []
+    windows.on_fired = lambda each: seen.append(project(spec, each, 0))
+    for number in (most, Decimal(1)):
+        windows.row(("a",), (number,), 500)
+        windows.watermark(999)
+        windows.end_batch()
+    rows = [
+        (SIGNS[k], n)
+        for each in seen
+        for k, n in zip(each.kinds.to_pylist(), each.rows.column("n").to_pylist(), strict=True)
+    ]
+    assert rows == [("+I", most), ("-D", most)]
+    assert [len(each.dead) for each in seen] == [0, 1]
 
 
 def test_a_null_that_the_sink_does_not_take_is_a_dead_letter():

@@ -20,6 +20,8 @@ from tests.watermark.seed import VECTORS, clock, elements, millis
 from watermark.model import Watermark
 
 START = -40
+STARTS = st.sampled_from([START, START, -62_135_500_000_000, 253_402_200_000_000])
+"""What is before the first watermark; in the years 1 and 9999, too."""
 
 
 def steps(keys, near, far):
@@ -36,7 +38,7 @@ def steps(keys, near, far):
     )
 
 
-LATENESS = st.sampled_from([0, 0, 3, 15])
+LATENESS = st.sampled_from([0, 0, 3, 15, 15, 2**62, 2**63 - 1])
 FIXED = st.one_of(
     st.builds(
         lambda size, offset, lateness: window_spec(
@@ -58,17 +60,17 @@ FIXED = st.one_of(
 )
 
 
-def play(spec, steps, *, per_batch):
+def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
     """The steps in both; with emission per batch each watermark ends a batch."""
-    kernels, operator = KernelWindows(spec), OperatorWindows(spec)
+    kernels, operator = KernelWindows(spec, on_fired=on_fired), OperatorWindows(spec)
     for number, (step, *arguments) in enumerate(steps):
         if step == "row":
             key, delta = arguments
-            time = max(operator.watermark_ms, START) + delta
+            time = max(operator.watermark_ms, start_ms) + delta
             kernels.row((key,), (number, str(number)), time)
             operator.row(key, number, time)
         elif step == "watermark":
-            watermark_ms = max(operator.watermark_ms, START) + arguments[0]
+            watermark_ms = max(operator.watermark_ms, start_ms) + arguments[0]
             kernels.watermark(watermark_ms)
             operator.watermark(watermark_ms)
             if per_batch:
@@ -86,12 +88,14 @@ def play(spec, steps, *, per_batch):
 @settings(max_examples=40, deadline=None)
 @given(
     spec=FIXED,
-    steps=steps("abc", 25, 30),
+    steps=st.one_of(steps(["a", "b", None], 25, 30), steps(["a", None], 8, 3)),  # mostly late
     per_batch=st.booleans(),
     buckets=st.integers(1, 3),
+    start_ms=STARTS,
 )
-def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets):
-    kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
+def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets, start_ms):
+    spec = replace(spec, buckets=buckets)
+    kernels, operator = play(spec, steps, per_batch=per_batch, start_ms=start_ms)
     assert by_key(kernels.changes()) == by_key(operator.changed)
     assert kernels.late == operator.late
     assert not any(kernels.state.values())
@@ -100,19 +104,21 @@ def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buck
 SESSIONS = st.builds(
     lambda gap, lateness: window_spec(WindowKind.SESSION, gap, lateness_ms=lateness),
     st.integers(1, 6),
-    st.sampled_from([0, 2, 4, 8]),
+    st.sampled_from([0, 2, 4, 8, 2**63 - 1]),
 )
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     spec=SESSIONS,
-    steps=steps("aab", 10, 12),
+    steps=st.one_of(steps(["a", "a", None], 10, 12), steps(["a"], 8, 2)),
     per_batch=st.booleans(),
     buckets=st.integers(1, 2),
+    start_ms=STARTS,
 )
-def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets):
-    kernels, operator = play(replace(spec, buckets=buckets), steps, per_batch=per_batch)
+def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets, start_ms):
+    spec = replace(spec, buckets=buckets)
+    kernels, operator = play(spec, steps, per_batch=per_batch, start_ms=start_ms)
     assert by_key(map(unlisted, kernels.changes())) == by_key(map(unlisted, operator.changed))
     assert sorted(kernels.late) == operator.late  # each bucket tells its own
     assert not any(kernels.state.values())

@@ -176,6 +176,22 @@ def test_missing_grant_is_named(mariadb, grants, target, message):
             run_sql(mariadb, f"DROP USER {user}@'127.0.0.1'")
 
 
+def test_the_check_needs_one_connection(mariadb):
+    """A creation waits for it, and each connection is a handshake with TLS."""
+    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema:
+        user = f"u_{schema}"[:60]
+        grants = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+        create = f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'pw' WITH MAX_CONNECTIONS_PER_HOUR"
+        run_sql(mariadb, f"{create} 1", f"GRANT {grants} ON *.* TO {user}@'127.0.0.1'")
+        config = config_of(mariadb, schema, username=user, password="pw")
+        try:
+            check_source(config, (ID,), ("id",), server_id=4_000_000_000)
+            with pytest.raises(SourceError, match="max_connections_per_hour"):
+                check_source(config, (ID,), ("id",))
+        finally:
+            run_sql(mariadb, f"DROP USER {user}@'127.0.0.1'")
+
+
 SETTINGS = {
     "binlog_off": ({"skip-log-bin": None}, '"log_bin" = OFF, expected ON'),
     "statement_format": (

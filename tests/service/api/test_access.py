@@ -160,7 +160,7 @@ def test_a_token_is_shown_once_and_ends_at_once(plane, http, tokens):
     ci = bearer(created["token"])
     assert http.get("/v1/jobs", headers=ci).status_code == 200
     listed = http.get("/v1/tokens", headers=admin)
-    secret = created["token"].rpartition("_")[2]
+    secret = created["token"].split("_", 2)[2]
     assert secret not in listed.text
     assert http.delete(f"/v1/tokens/{created['id']}", headers=admin).status_code == 204
     assert http.delete(f"/v1/tokens/{created['id']}", headers=admin).status_code == 204
@@ -288,7 +288,7 @@ def test_changes_and_refusals_are_audited_without_secrets(plane, http, tokens):
         "open sesame",
         "hidden",
         "hunter2",
-        *(t.rpartition("_")[2] for t in tokens.values()),
+        *(t.split("_", 2)[2] for t in tokens.values()),
     ):
         assert secret not in text
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -2,9 +2,14 @@
 
 import asyncio
 import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -17,7 +22,7 @@ from service.api.jobs import Services
 from service.api.limits import Flights, Lockouts, Rates
 from service.api.server import ControlPlane
 from service.audit import KEPT_FILES, AuditEntry, AuditLog
-from service.client import Client
+from service.client import Client, Sluice
 from service.config import Settings
 from service.credentials import Credentials
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
@@ -26,7 +31,8 @@ from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
 from service.tokens import NewToken, Scope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
-from tests.support.control_plane import HOOKS, control_plane
+from tests.support.control_plane import HOOKS, control_plane, script
+from tests.support.wait import wait_until
 
 HOME = "http://127.0.0.1:8326"
 
@@ -138,6 +144,58 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
             assert "max-age" in http.get("/livez").headers["strict-transport-security"]
         with Client(f"http://{host}:{port}") as client, pytest.raises(ControlPlaneError):
             client.jobs()
+
+
+# On loopback, as all servers of tests; but Python 3.11 does not take it for a loopback address.
+EXPOSED = "::ffff:127.0.0.1"
+
+
+def test_an_address_that_others_can_reach_works_with_tokens_and_tls(
+    tmp_path, certificate, monkeypatch
+):
+    cert, key = certificate
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+    wanted = {"host": EXPOSED, "tls_cert": cert, "tls_key": key}
+    settings = Settings.load(data_dir=tmp_path, **wanted)
+    assert not settings.on_loopback
+    store = JobStore.open(settings.store_url)
+    (tmp_path / "token").write_text(store.tokens.create(NewToken("first", Scope.ADMIN))[1])
+    store.close()
+    with control_plane(tmp_path, **wanted) as plane:
+        url = f"https://127.0.0.1:{httpx.URL(plane.url).port}"
+        token = (tmp_path / "token").read_text()
+        with Sluice(url, token=token, ca_file=cert) as sluice:
+            job = sluice.submit(script(), name="reached")
+            job.wait_until("JOINING", timeout_s=60)
+            assert sluice.transitions(job_id=job.id)[0].target == "CREATED"
+        trusting = ssl.create_default_context(cafile=cert)
+        with httpx.Client(base_url=url, verify=trusting, trust_env=False, timeout=60) as http:
+            named = {"Host": "sluice.example"}
+            assert http.get("/v1/jobs", headers=named).status_code == 401
+            bearer = {**named, "Authorization": f"Bearer {token}"}
+            assert [j["name"] for j in http.get("/v1/jobs", headers=bearer).json()["items"]] == [
+                "reached"
+            ]
+            other_page = {**bearer, "Origin": "https://evil.example"}
+            assert http.post(f"/v1/jobs/{job.id}:stop", headers=other_page).status_code == 403
+        listed = _sluice_jobs_ls(url, token_file=tmp_path / "token", ca_file=cert)
+        assert "reached" in listed
+    lines = [line for line in audited(tmp_path) if line["who"] == "first"]
+    assert lines[0]["address"] == "127.0.0.1"
+    assert lines[0]["method"] == "POST"
+
+
+def _sluice_jobs_ls(url, *, token_file, ca_file):
+    variables = {
+        "SLUICE_SERVER": url,
+        "SLUICE_TOKEN_FILE": str(token_file),
+        "SLUICE_CA_FILE": str(ca_file),
+    }
+    command = [sys.executable, "-m", "service.cli", "jobs", "ls"]
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def test_a_certificate_that_cannot_be_used_is_named(tmp_path, certificate):
@@ -293,6 +351,7 @@ def test_slow_and_oversized_requests_end(tmp_path):
         assert broken.startswith(b"HTTP/1.1 400 ")
         for answer in (large, broken):
             assert json.loads(answer.partition(b"\r\n\r\n")[2])["hint"].endswith(".")
+            assert b"x-content-type-options: nosniff" in answer
 
 
 # The audit log
@@ -314,6 +373,48 @@ def test_the_audit_log_is_bounded_and_cut_to_ids(tmp_path):
     (line,) = audited(tmp_path)
     assert line["object"] == f"/v1/slc_{'0' * 16}…"
     assert "sss" not in without_secrets(text)
+
+
+@contextmanager
+def a_slow_disk(monkeypatch):
+    """Syncs of the audit log do not end before the event that this gives is set."""
+    may_end, sync = threading.Event(), os.fsync
+
+    def slow(descriptor):
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("audit.jsonl"):
+            may_end.wait(60)
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", slow)
+        try:
+            yield may_end
+        finally:
+            may_end.set()
+
+
+def test_an_answer_waits_until_its_audit_line_is_on_disk_and_nobody_else_does(
+    tmp_path, monkeypatch
+):
+    def stop():
+        return httpx.post(f"{plane.url}/v1/jobs/x:stop", trust_env=False, timeout=60).status_code
+
+    with (
+        control_plane(tmp_path) as plane,
+        ThreadPoolExecutor(3) as several,
+        a_slow_disk(monkeypatch) as may_end,
+    ):
+        changes = [several.submit(stop) for _ in range(3)]
+        wait_until(lambda: _audited_bytes(tmp_path) and len(audited(tmp_path)) == 3, deadline_s=60)
+        assert httpx.get(f"{plane.url}/v1/jobs", trust_env=False, timeout=60).is_success
+        assert not any(change.done() for change in changes)
+        may_end.set()
+        assert [change.result(60) for change in changes] == [400] * 3
+
+
+def _audited_bytes(data_dir):
+    file = data_dir / "audit.jsonl"
+    return file.exists() and file.stat().st_size
 
 
 @pytest.mark.parametrize(("wanted", "lines"), [("off", 0), ("changes", 1), ("all", 2)])

@@ -99,6 +99,18 @@ def _until_joining(http, job_id):
     wait_until(lambda: http.get(f"/v1/jobs/{job_id}").json()["state"] == "JOINING", deadline_s=20)
 
 
+def test_letters_of_a_job_with_event_time_are_refused_with_the_way_out(http):
+    rowtime = "proctime TIMESTAMP(3), WATERMARK FOR proctime AS proctime"
+    sql = script().replace("proctime AS PROCTIME()", rowtime)
+    job_id = http.post("/v1/jobs", json={"sql": sql}).json()["id"]
+    http.post(f"/v1/jobs/{job_id}:stop")
+    answer = http.post(f"/v1/jobs/{job_id}/dead-letters:replay", json={"all": True})
+    told = answer.json()
+    assert (answer.status_code, told["type"].rpartition(":")[2]) == (409, "not-replayable")
+    assert "has moved the watermark on without them" in told["detail"]
+    assert "sluice dlq show JOB PARTITION/OFFSET --raw" in told["hint"]
+
+
 WRONG_REPLAYS = {
     "nothing_named": ({}, "says which"),
     "both_named": ({"all": True, "records": [{"partition": 0, "offset": 1}]}, "says which"),

@@ -148,6 +148,26 @@ PROBLEMS = {
     "malformed_id": (400, "GET", "/v1/jobs/x", {}),
     "wrong_method": (405, "PUT", "/v1/jobs", {}),
     "not_json": (400, "POST", "/v1/jobs", {"content": "{", "headers": JSON}),
+    "not_utf_8": (400, "POST", "/v1/jobs", {"content": b'{"sql": "\xff"}', "headers": JSON}),
+    "nested_deeply": (400, "POST", "/v1/jobs", {"content": "[" * 100_000, "headers": JSON}),
+    "key_twice": (400, "POST", "/v1/jobs", {"content": '{"sql":"x","sql":"y"}', "headers": JSON}),
+    "deep_key_twice": (
+        400,
+        "POST",
+        "/v1/jobs",
+        {"content": '{"sql":{"a":[{"b":1,"b":2}]}}', "headers": JSON},
+    ),
+    "not_a_number": (400, "POST", "/v1/jobs", {"content": '{"sql":NaN}', "headers": JSON}),
+    "long_number": (
+        400,
+        "POST",
+        "/v1/jobs",
+        {"content": f'{{"sql":{"9" * 5_000}}}', "headers": JSON},
+    ),
+    "many_keys": (400, "POST", "/v1/jobs", {"json": {f"k{n}": n for n in range(1_000)}}),
+    "parameter_twice": (400, "GET", "/v1/jobs?limit=1&limit=2", {}),
+    "long_address": (404, "GET", f"/{'x' * 20_000}", {}),
+    "long_head": (431, "GET", "/v1/jobs", {"headers": {"X": "x" * 33_000}}),
     "no_sql": (422, "POST", "/v1/jobs", {"json": {}}),
     "unknown_member": (422, "POST", "/v1/jobs", {"json": {"sql": "x", "owner": "me"}}),
     "text_instead_of_json": (
@@ -173,6 +193,31 @@ def test_every_error_is_a_problem_with_a_hint(http, status, method, path, option
     assert problem["type"].startswith("urn:sluice:problem:")
     assert problem["detail"]
     assert problem["hint"].endswith(".")
+    assert len(answer.content) < 2_000
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+DETAILS = {
+    "not_utf_8": "is not UTF-8",
+    "nested_deeply": "nested too deeply",
+    "key_twice": 'key "sql" is in the body more than once',
+    "deep_key_twice": 'key "b" is in the body more than once',
+    "not_a_number": "NaN in the body",
+    "long_number": "number that is too long",
+    "many_keys": "1000 keys, expected at most 100",
+    "parameter_twice": 'query parameter "limit" is there 2 times, expected 1',
+    "long_head": "larger than 32 KiB",
+}
+
+
+@pytest.mark.parametrize(("case", "detail"), DETAILS.items(), ids=DETAILS)
+def test_a_hostile_request_is_told_what_is_wrong_with_it(http, case, detail):
+    _, method, path, options = PROBLEMS[case]
+    assert detail in http.request(method, path, **options).json()["detail"]
+
+
+def test_a_filter_of_several_values_may_be_there_several_times(http):
+    assert http.get("/v1/jobs?state=JOINING&state=FAILED&limit=1").status_code == 200
 
 
 def test_health_and_version_answer(http):

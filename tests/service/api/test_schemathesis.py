@@ -15,6 +15,7 @@ from tests.support.stored_jobs import STEPS, store_job, stored_services
 BASE = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
 EXAMPLES = 15
+TIMEOUT_S = 60  # schemathesis' own are the 10 s that an answer may wait for a runner
 # A script that reads well is not what a generator makes: 422 is its right answer.
 EXCLUDED = [positive_data_acceptance]
 
@@ -71,7 +72,7 @@ def test_every_answer_is_as_described(api, path, method):
     )
     @given(case=cases)
     def check(case):
-        answer = case.call(base_url=BASE)
+        answer = case.call(base_url=BASE, timeout=TIMEOUT_S)
         case.validate_response(answer, excluded_checks=EXCLUDED)
         check_problem(answer)
 

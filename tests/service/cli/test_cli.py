@@ -127,6 +127,7 @@ WRONG = {
     "unknown_command": (["frobnicate"], 2, "No such command"),
     "unknown_option": (["jobs", "ls", "--frobnicate"], 2, "No such option"),
     "missing_argument": (["jobs", "stop"], 2, "Missing argument"),
+    "unknown_form": (["jobs", "ls", "-o", "xml"], 2, "'-o': 'xml' is not one of 'table', 'json'"),
     "unknown_phase": (["wait", "driven", "heaven"], 2, '"heaven" is no phase'),
     "verb_without_its_group": (["stop", "driven"], 2, "No such command"),
 }
@@ -141,6 +142,13 @@ def test_an_error_is_two_lines_and_an_exit_code(sluice, arguments, code, message
     assert message in error
     assert error.startswith("error: ")
     assert hint.startswith("hint: ")
+
+
+def test_a_group_of_commands_by_itself_shows_its_help(sluice):
+    done = sluice("jobs")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: sluice jobs ")
+    assert "  pause   Pause a job after its batch.\n" in done.stderr
 
 
 def test_a_refused_submission_shows_the_control_planes_hint(sluice):

@@ -111,6 +111,9 @@ def test_letters_are_listed_page_by_page(sluice):
     second = sluice("dlq", "ls", "good", "--limit", "4", "--cursor", "4.0.3")
     assert second.said == ""
     assert "0/6" in second.text
+    assert "in INSERT 1, 3" not in first.text
+    assert "in INSERT 1, 3" in second.text, "to send the record again would add rows there"
+    assert "in INSERT 1, 3" in sluice("dlq", "show", "good", "0/6").text
 
 
 def test_letters_are_replayed_as_they_are_or_corrected(sluice, tmp_path):

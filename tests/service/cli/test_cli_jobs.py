@@ -14,11 +14,12 @@ from types import SimpleNamespace
 
 import pytest
 import structlog
+from rich.console import Console
 
 from service import cli, cli_options
 from service.cli_exits import ExitCode, exit_code
 from service.cli_options import complete_job
-from service.cli_views import Bar, bars, short_ids, state
+from service.cli_views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli_wait import Look
 from service.client import Client, RefusedError
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
@@ -103,6 +104,18 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
     assert short_ids([]) == []
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
+    job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
+    job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(jobs_table([job], whole=False))
+    header, row = screen.getvalue().splitlines()
+    assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
+    assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
+    assert (row[-1], len(row)) == ("…", width)
+
+
 STATES = {
     "as_wanted": ("JOINING", "RUNNING", "JOINING"),
     "stops": ("JOINING", "STOPPED", "JOINING → STOPPED"),
@@ -147,6 +160,18 @@ def timed(client):
     wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
     yield job_id
     client.remove(job_id)
+
+
+def test_a_job_of_windows_has_no_watermark_of_tables(client, timed):
+    job = client.job(timed)
+    assert "watermark  " in shown(job)
+    assert "watermark  " not in shown(job | {"dimensions": []})
+
+
+def shown(job):
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(*job_parts(job), sep="\n")
+    return screen.getvalue()
 
 
 def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice, timed):

@@ -4,18 +4,37 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pymysql
 import pytest
 
+from service.cli_up import next_commands
 from service.client import Client
 from service.demo.up import USERS
 from tests.support.control_plane import ROOT
 
-pytestmark = pytest.mark.integration
+FOUND = {"control_plane": "http://127.0.0.1:4711", "script": "/data/first job.sql"}
+NEXT = {
+    "at_first": ([], ["submit '/data/first job.sql' --wait join", "jobs watch first"]),
+    "one_was_left": ([{"id": "a1"}], ["jobs resume first --wait", "jobs watch first"]),
+    "two_were_left": ([{"id": "b2"}, {"id": "a1"}], ["jobs resume b2 --wait", "jobs watch b2"]),
+}
 
 
+@pytest.mark.parametrize(("left", "expected"), NEXT.values(), ids=NEXT)
+def test_what_to_type_next_goes_on_with_what_an_earlier_up_has_left(monkeypatch, left, expected):
+    monkeypatch.setenv("PATH", "/nowhere")
+    path, server, *commands = next_commands(FOUND, 8326, left)
+    assert path == f"export PATH={Path(sys.executable).parent}:$PATH"
+    assert server == "export SLUICE_SERVER=http://127.0.0.1:4711"
+    assert commands[:2] == [f"sluice {command}" for command in expected]
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert list(next_commands(FOUND, 4711, left)) == commands
+
+
+@pytest.mark.integration
 def test_up_has_all_for_a_first_hour_and_leaves_nothing_running(tmp_path):
     command = [sys.executable, "-m", "service.cli", "up", "--port", "0", "-o", "json"]
     with subprocess.Popen(

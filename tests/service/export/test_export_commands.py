@@ -10,7 +10,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from service.client import Client
+from tests.support.control_plane import control_plane, script
 from tests.support.receiver import receiver
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -19,9 +21,10 @@ def posted():
         yield found
 
 
-def export(what, plane, *more):
+def export(what, plane, *more, **variables):
     command = [sys.executable, "-m", "service.cli", "export", what, "--once"]
     environment = {n: v for n, v in os.environ.items() if not n.startswith(("OPENLINEAGE", "OTEL"))}
+    environment |= variables
     return subprocess.run(
         [*command, "--server", plane.url, *more], env=environment, capture_output=True, text=True
     )
@@ -89,3 +92,38 @@ def test_without_an_address_it_says_where_one_may_be_given(tables_plane):
     assert told.returncode == 1
     assert "nothing says where" in told.stderr
     assert "--to" in told.stderr
+
+
+@pytest.fixture(scope="module")
+def small_plane(tmp_path_factory):
+    """A control plane with a job that has started; its runner is a small program."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        control_plane(tmp_path_factory.mktemp("plane")) as plane,
+        Client(plane.url) as client,
+    ):
+        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+        job = client.submit(script(), "small")["id"]
+        wait_until(lambda: client.job(job)["state"] == "JOINING", deadline_s=60)
+        yield plane
+
+
+AWAY = {  # what names the receiver: no client of theirs shall try again for long
+    "openlineage": (
+        "OPENLINEAGE__TRANSPORT",
+        '{{"type": "http", "url": "{}", "retry": {{"total": 0}}}}',
+    ),
+    "otel": ("OTEL_EXPORTER_OTLP_ENDPOINT", "{}"),
+}
+
+
+@pytest.mark.parametrize("what", AWAY)
+def test_once_does_not_wait_for_a_receiver_that_is_away(small_plane, what):
+    with receiver() as gone:
+        pass
+    name, value = AWAY[what]
+    variables = {name: value.format(gone.url), "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    told = export(what, small_plane, **variables)
+    assert told.returncode == 1
+    assert "See that it runs at the address" in told.stderr
+    assert "Traceback" not in told.stderr

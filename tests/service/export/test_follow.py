@@ -48,6 +48,45 @@ def test_a_run_lasts_from_a_start_to_the_end_that_follows():
     assert len({s.run.id for s in steps}) == 3
 
 
+BEFORE_ITS_START = {
+    # states, then for each: begins, begun
+    "paused_before_it": (
+        ["CREATED", "PAUSED", "STARTING", "JOINING"],
+        [(False, False), (False, False), (True, True), (False, True)],
+    ),
+    "stopped_before_it": (
+        ["CREATED", "STOPPED", "STARTING", "STOPPED", "STARTING"],
+        [(False, False), (False, False), (True, True), (False, True), (True, True)],
+    ),
+    "paused_and_stopped_before_it": (
+        ["CREATED", "PAUSED", "STOPPED"],
+        [(False, False), (False, False), (False, False)],
+    ),
+    "paused_later": (
+        ["CREATED", "STARTING", "PAUSED", "STARTING"],
+        [(False, False), (True, True), (False, True), (False, True)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("states", "expected"), BEFORE_ITS_START.values(), ids=BEFORE_ITS_START)
+def test_a_run_begins_with_its_first_start_whatever_was_before_it(states, expected):
+    counter = RunCounter()
+    steps = [counter.take(JOB, t) for t in transitions(states)]
+    assert [(step.begins, step.begun) for step in steps] == expected
+
+
+def test_of_a_job_whose_past_is_gone_the_run_is_taken_to_have_begun():
+    (*_, last) = transitions(["CREATED", "STARTING", "JOINING", "STOPPED"])
+    assert RunCounter().take(JOB, last).begun
+
+
+def test_a_transition_that_is_taken_again_is_the_same_step():
+    counter = RunCounter()
+    for transition in transitions([state for state, *_ in LIFE]):
+        assert counter.take(JOB, transition) == counter.take(JOB, transition)
+
+
 def test_a_run_has_the_same_id_for_whoever_comes_later():
     life = transitions([state for state, *_ in LIFE])
     whole, later = RunCounter(), RunCounter()
@@ -93,11 +132,11 @@ def lived(tmp_path_factory):
 def test_after_a_restart_it_goes_on_behind_what_it_has_told(lived, tmp_path):
     file = tmp_path / "cursor"
     first = Listener()
-    Follower(lived, first, Cursor(file), every_s=1).catch_up()
+    Follower(lived, first, Cursor(file)).catch_up()
     middle = first.heard[len(first.heard) // 2][0]
     file.write_text(f"{middle}\n")
     second = Listener()
-    follower = Follower(lived, second, Cursor(file), every_s=1)
+    follower = Follower(lived, second, Cursor(file))
     follower.catch_up()
     assert second.heard == [told for told in first.heard if told[0] > middle]
     assert {run for _, run in first.heard} == {0, 1}
@@ -105,18 +144,61 @@ def test_after_a_restart_it_goes_on_behind_what_it_has_told(lived, tmp_path):
     assert (second.looks, int(file.read_text())) == (2, first.heard[-1][0])
 
 
+EVERY_S = 0.5  # (no pause before another attempt is as short)
+
+
+def run_until_all_is_told(follower, monkeypatch):
+    """Let it run up to its first pause in which it waits for nothing; the pauses before that."""
+    pauses = []
+
+    def sleep(seconds):
+        if seconds == EVERY_S:
+            raise InterruptedError
+        pauses.append(seconds)
+
+    monkeypatch.setattr("service.export.follow.time.sleep", sleep)
+    with pytest.raises(InterruptedError):
+        follower.run(every_s=EVERY_S)
+    return pauses
+
+
 def test_a_receiver_that_is_away_is_told_later_and_in_order(lived, monkeypatch):
-    monkeypatch.setattr("service.export.follow.time.sleep", lambda _: None)
-    patient, prompt = Listener(refusals=3), Listener()
-    for listener in (patient, prompt):
-        Follower(lived, listener, Cursor(None), every_s=1).catch_up()
+    patient, prompt = Listener(refusals=7), Listener()
+    pauses = run_until_all_is_told(Follower(lived, patient, Cursor(None)), monkeypatch)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    run_until_all_is_told(Follower(lived, prompt, Cursor(None)), monkeypatch)
     assert patient.heard == prompt.heard
+
+
+def test_a_receiver_that_takes_something_is_asked_again_soon(lived, monkeypatch):
+    class Flapping(Listener):
+        def tell(self, step):
+            super().tell(step)
+            self.refusals = 1
+
+    pauses = run_until_all_is_told(Follower(lived, Flapping(), Cursor(None)), monkeypatch)
+    assert set(pauses) == {1}
+
+
+def test_catching_up_once_does_not_wait_and_goes_on_where_it_was(lived, monkeypatch, tmp_path):
+    def sleep(_seconds):
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr("service.export.follow.time.sleep", sleep)
+    listener, prompt = Listener(refusals=2), Listener()
+    follower = Follower(lived, listener, Cursor(tmp_path / "cursor"))
+    for _ in range(2):
+        with pytest.raises(ExportError, match="nobody there"):
+            follower.catch_up()
+    follower.catch_up()
+    Follower(lived, prompt, Cursor(None)).catch_up()
+    assert listener.heard == prompt.heard
 
 
 def test_what_never_works_is_said(lived):
     listener = Listener(refusals=1, passing=False)
     with pytest.raises(ExportError, match="nobody there"):
-        Follower(lived, listener, Cursor(None), every_s=1).catch_up()
+        Follower(lived, listener, Cursor(None)).catch_up()
 
 
 @pytest.mark.parametrize("content", ["", "x", "1 2"])

@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -167,6 +168,25 @@ def test_requests_of_a_living_runner_must_not_wait_long(patient):
     asked(patient)
     assert inside(patient)["requests"].ok is None
     assert "requests" in {c.name for c in check_runner(replace(patient, running=True)) if c.hint}
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "ok"),
+    [
+        ("STARTING", 40, None),
+        ("STARTING", 400, False),
+        ("JOINING", 40, False),
+        ("JOINING", 1, True),
+    ],
+)
+def test_a_runner_that_starts_may_be_silent_for_as_long_as_the_supervisor_lets_it(
+    patient, state, age_s, ok
+):
+    at_ms = time.time_ns() // 1_000_000 - age_s * 1000
+    told = {"pid": 7, "state": state, "updated_at_ms": at_ms}
+    write_json_atomically(patient.layout.status, told)
+    found = {check.name: check.ok for check in check_runner(replace(patient, running=True))}
+    assert found["runner"] is ok
 
 
 def test_a_job_that_was_never_started_has_no_checkpoint(patient):

@@ -271,7 +271,9 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
     assert rows[1][3] == DASH
     assert [row[0] for row in rows] == ["probe/0", "probe/1", "rates/0"]
     browser.until("which is 40 s behind; the partition is not idle", "#why")
-    plane.tell(job_id, **joining(now_ms), event_time=windows(watermark_ms=2**63 - 1))
+    of_windows = joining(now_ms) | {"dimensions": [], "versions_at_open": {}}
+    plane.tell(job_id, **of_windows, event_time=windows(watermark_ms=2**63 - 1))
+    assert "The output of" not in browser.until("The job joins no table", "#valve")
     panel = browser.until("300 rows of state", "#event-time")
     assert "combined watermark\nMAX, the end of the stream" in panel
     assert "next window is due" in panel

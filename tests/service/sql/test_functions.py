@@ -130,6 +130,9 @@ RESULTS = {
     "REVERSE('abc')": "cba",
     "LEFT('abc', 2)": "ab",
     "RIGHT('abc', 2)": "bc",
+    "CAST(-12 AS VARCHAR)": "-12",
+    "CAST(-12 AS CHAR)": "-",
+    "CAST('Flink' AS VARBINARY)": "Flink",
     "MOD(-7, 2)": "-1",
     "ROUND(CAST(2.5 AS DECIMAL(3, 1)), 0)": "3",
     "CEIL(CAST(2.1 AS DECIMAL(3, 1)))": "3",
@@ -152,7 +155,12 @@ RESULTS = {
     "DATE_FORMAT(TIMESTAMP '0007-02-09 00:00:00', 'yyyy/MM/dd')": "0007/02/09",
     "DATE_FORMAT(TIMESTAMP '1969-12-31 23:59:59.5', 'ss')": "59",
     "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05', 'HH''h''mm 100%')": "13h04 100%",
+    "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05.678', 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z''')": (
+        "2024-02-29T13:04:05.678Z"
+    ),
+    "DATE_FORMAT(TIMESTAMP '1969-12-31 23:59:59.045', 'SSS/S/SSSSSS')": "045/0/045000",
     "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'yyyy')": None,
+    "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'ss.SSS')": None,
     "DATE_FORMAT(CURRENT_TIMESTAMP, 'yyyyMMdd')": "20231114",
     "TIMESTAMP '2024-02-29 00:00:00' + INTERVAL '1.5' SECOND": "2024-02-29 00:00:01.500",
     "TIMESTAMP '1970-01-01 00:00:00' - INTERVAL '1' DAY": "1969-12-31 00:00:00",

@@ -1,4 +1,4 @@
--- error: a value made by MAP is not supported
+-- error: a key of MAP is INT, expected STRING
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -11,4 +11,4 @@ CREATE TABLE s (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (a MAP<STRING, INT>) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT MAP['a', n] FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+INSERT INTO o SELECT MAP[n, n] FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,0 +1,84 @@
+"""The lock of an index directory, held by real processes: one that hangs, one that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from joins.errors import IndexLockedError
+from joins.kernels.index_lock import exclusive
+from tests.support.disk import largest_file
+
+ROOT = Path(__file__).parents[3]
+HOLDER = """
+import sys, time
+from pathlib import Path
+from joins.kernels.index_lock import exclusive
+with exclusive(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def held_by_a_process(directory):
+    command = [sys.executable, "-c", HOLDER, str(directory)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            while process.stdout.readline().strip() != "held":
+                assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_holder_that_hangs_is_named_with_the_lock_when_the_limit_has_passed(tmp_path):
+    with held_by_a_process(tmp_path) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        with (
+            pytest.raises(IndexLockedError, match=f"process {holder.pid} on node") as caught,
+            exclusive(tmp_path, held_at_most_s=0.05),
+        ):
+            pytest.fail("two processes have the lock")
+        assert str(tmp_path / "lock") in caught.value.message
+        assert "end it" in caught.value.hint
+
+
+def test_a_holder_that_was_killed_blocks_nobody(tmp_path):
+    with held_by_a_process(tmp_path) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        holder.kill()
+        holder.wait()
+        assert str(holder.pid) in (tmp_path / "lock").read_text(), "it had no time to clean up"
+        with exclusive(tmp_path, held_at_most_s=0):
+            assert str(os.getpid()) in (tmp_path / "lock").read_text()
+    assert (tmp_path / "lock").read_text() == ""
+
+
+def test_a_child_that_outlives_a_killed_holder_has_not_inherited_the_lock(tmp_path):
+    with exclusive(tmp_path):
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        with exclusive(tmp_path, held_at_most_s=0):
+            assert child.poll() is None
+    finally:
+        child.communicate(b"\n")
+
+
+def test_a_full_disk_keeps_nobody_from_the_lock(tmp_path):
+    with exclusive(tmp_path):
+        pass
+    with largest_file(0), exclusive(tmp_path, held_at_most_s=0):
+        assert (tmp_path / "lock").read_text() == ""
+
+
+def test_a_lock_file_that_is_removed_meanwhile_locks_nobody_out(tmp_path):
+    with exclusive(tmp_path):
+        (tmp_path / "lock").unlink()
+        with exclusive(tmp_path, held_at_most_s=0):
+            pass

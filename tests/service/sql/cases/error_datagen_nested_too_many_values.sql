@@ -1,0 +1,10 @@
+-- error: column "a.element" of datagen has 1200 values a row, expected at most 1000
+CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
+    'database-name' = 'shop', 'table-name' = 'd'
+);
+CREATE TABLE s (k BIGINT, a ARRAY<ARRAY<INT>>, p AS PROCTIME()) WITH (
+    'connector' = 'datagen', 'fields.a.length' = '400'
+);
+CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

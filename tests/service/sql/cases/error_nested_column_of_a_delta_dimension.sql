@@ -1,8 +1,0 @@
--- error: column "tags" of delta table "d" is ARRAY, which a dimension cannot have
-CREATE TABLE d (id BIGINT, tags ARRAY<STRING>, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
