@@ -191,10 +191,7 @@ TAN TO_BASE64 TRANSLATE UNHEX URL_DECODE URL_ENCODE
 """
 _ELSEWHERE = "Compute it in the producer, or behind the output."
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(
-        _MORE_OF_FLINK.split(),
-        _ELSEWHERE,
-    ),
+    **dict.fromkeys(_MORE_OF_FLINK.split(), _ELSEWHERE),
     **dict.fromkeys(
         ("JSON_EXISTS", "JSON_QUERY", "JSON_VALUE", "JSON_OBJECT", "JSON_ARRAY"),
         "Declare the column as ROW<name TYPE, …> and read column.name; ROW(a, b) makes an object.",
