@@ -1,5 +1,6 @@
 """Every experiment at small scale, on the session's broker and database."""
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ def test_experiment(
     name: str, tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> None:
     found = find(name).run(Lab(tmp_path, kafka, mariadb))
-    assert found["ok"], found
+    assert found["ok"], json.dumps(found, indent=1, default=str)
     assert found["cases"] == found["passed"] > 0
     assert found["experiment"] == name
     assert not any(found[count] for count in ("lost", "duplicate", "wrong_version", "early"))

@@ -403,9 +403,9 @@ def play_all(case: Case, chosen: list[tuple[str, str]]) -> int:
             case.lab.say(f"{place} {fault}: {str(exc)[-3000:]}")
             case.findings.examples.append(f"{place} {fault}: {str(exc)[:300]}")
             return number + 1
-        clean = len(case.findings.examples) == wrong
-        case.findings.passed += clean
-        case.lab.say(f"{place} {fault}: {'right' if clean else 'WRONG'}")
+        found = case.findings.examples[wrong:]
+        case.findings.passed += not found
+        case.lab.say(f"{place} {fault}: {found or 'right'}")
     return len(chosen)
 
 
