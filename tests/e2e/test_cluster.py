@@ -9,6 +9,7 @@ import pytest
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
+from tests.support.jvm import QUICK_JVM
 from tests.support.rig import SMALL, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
@@ -21,7 +22,7 @@ WORKER = "joins.worker_daemon"
 EXECUTORS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": QUICK_JVM,
 }
 FEW, RECORDS = ("'scan.max-records-per-batch'='1000'",), 12_000
 

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from joins.session import SparkSettings, start_session
 from service.embedded.java import Java
+from tests.support.jvm import QUICK_JVM
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def spark(
         java_home=java.home,
         class_archive=class_archive,
         extra={
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": QUICK_JVM,
             "spark.sql.shuffle.partitions": "2",
         },
     )

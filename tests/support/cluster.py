@@ -12,12 +12,12 @@ from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.index_source import DimensionTables
 from joins.session import SparkSettings, start_session
+from tests.support.jvm import QUICK_JVM
 from tests.support.probe import PIN, clicks, probe_task
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 40
 _SCHEMA = "value binary, partition int, offset bigint, timestamp timestamp"
-_SMALL = "-XX:TieredStopAtLevel=1"
 
 
 def main(directory: Path, jars: list[Path]) -> None:
@@ -35,8 +35,8 @@ def main(directory: Path, jars: list[Path]) -> None:
             master="local-cluster[2,1,1024]",
             driver_memory="512m",
             extra={
-                "spark.driver.extraJavaOptions": _SMALL,
-                "spark.executor.extraJavaOptions": _SMALL,
+                "spark.driver.extraJavaOptions": QUICK_JVM,
+                "spark.executor.extraJavaOptions": QUICK_JVM,
                 "spark.executor.memory": "512m",
                 "spark.executorEnv.PYTHONPATH": str(ROOT),
                 "spark.scheduler.minRegisteredResourcesRatio": "1.0",

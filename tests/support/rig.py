@@ -16,13 +16,11 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
 
 OPENS_WITHIN_S = 120.0
-# One compiler is quick to start. Its 48 MB of code are full after a minute of a job with many
-# queries, and then the JVM compiles nothing any more.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-SMALL = {"spark.driver.extraJavaOptions": _JAVA_OPTIONS, "spark.ui.enabled": "false"}
+SMALL = {"spark.driver.extraJavaOptions": QUICK_JVM, "spark.ui.enabled": "false"}
 
 
 def _living(pid: int) -> psutil.Process | None:
