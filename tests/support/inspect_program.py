@@ -40,9 +40,11 @@ def parse():
     replay = commands.add_parser("replay")
     replay.add_argument("--batch", type=int)
     replay.add_argument("--diff", action="store_true")
+    replay.add_argument("--sink")
     explain = commands.add_parser("explain-row")
     for name, kind in (("topic", str), ("partition", int), ("offset", int)):
         explain.add_argument(f"--{name}", type=kind)
+    explain.add_argument("--sink")
     commands.add_parser("tables")
     commands.add_parser("doctor")
     letters = commands.add_parser("dead-letters").add_subparsers(dest="what", required=True)

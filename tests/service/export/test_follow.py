@@ -1,5 +1,7 @@
 """Runs are known by their number; what is told is told in order, and goes on after a restart."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from service.client import Client, Sluice
@@ -156,7 +158,7 @@ def run_until_all_is_told(follower, monkeypatch):
             raise InterruptedError
         pauses.append(seconds)
 
-    monkeypatch.setattr("service.export.follow.time.sleep", sleep)
+    monkeypatch.setattr("service.export.follow.time", SimpleNamespace(sleep=sleep))
     with pytest.raises(InterruptedError):
         follower.run(every_s=EVERY_S)
     return pauses
@@ -184,7 +186,7 @@ def test_catching_up_once_does_not_wait_and_goes_on_where_it_was(lived, monkeypa
     def sleep(_seconds):
         raise AssertionError("it waits")
 
-    monkeypatch.setattr("service.export.follow.time.sleep", sleep)
+    monkeypatch.setattr("service.export.follow.time", SimpleNamespace(sleep=sleep))
     listener, prompt = Listener(refusals=2), Listener()
     follower = Follower(lived, listener, Cursor(tmp_path / "cursor"))
     for _ in range(2):
