@@ -227,7 +227,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             LONG >= 86_400,
             long,
             short,
-            Bar(Sense.RATIO_AT_MOST, 2.0),  # a millisecond is noisy; listing would make it seventy
+            Bar(Sense.RATIO_AT_MOST, 1.2),
         )
     ]
 
