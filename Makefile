@@ -7,10 +7,10 @@ RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench reliability lock clean
+.PHONY: help setup demo test test-quick check fmt bench reliability lock clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo '  ARGS="…" goes to the program behind demo, test, bench, reliability; PYTHON=… names the interpreter.'
 
 setup: ## Virtual environment, Java, jars: what every other target does first
@@ -19,9 +19,15 @@ setup: ## Virtual environment, Java, jars: what every other target does first
 demo: setup ## The whole system on an embedded broker and database
 	@$(RUN) service.cli demo $(ARGS)
 
-# Two files at a time, each worker with services of its own; WORKERS=0 runs them one after the other.
-test: setup ## All tests, or those that ARGS selects
-	@$(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
+# So many files at a time, each worker with services of its own; WORKERS=0 runs them one after the
+# other. What starts servers comes first (tests/conftest.py), so that no worker is left with it alone.
+PYTEST = $(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+
+test: setup ## All tests but the experiments, or those that ARGS selects
+	@$(PYTEST) $(ARGS)
+
+test-quick: setup ## The tests that start no server and no other process
+	@$(PYTEST) -m 'not servers' $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)
@@ -37,7 +43,7 @@ fmt: setup ## Format, and repair what can be repaired
 bench: setup ## Measure
 	@$(RUN) tests.bench $(ARGS)
 
-reliability: setup ## Kill and pause the parts at every step of a batch
+reliability: setup ## Experiments: kill and pause the parts at every step of a batch; ARGS="all --scale small"
 	@$(RUN) tests.reliability $(ARGS)
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)

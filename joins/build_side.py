@@ -17,10 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from joins.adapters.delta_log import Change, DeltaLog
 from joins.adapters.kafka_cluster import reader_options
 from joins.kernels.digest import (
-    COMPACTED_READS,
     DIGEST_COLUMNS,
     ChangelogDigest,
     ChangelogState,
+    compacted_reads,
 )
 from joins.kernels.envelope import CapturedColumn, changelog_schema, decode, now_ms
 from joins.kernels.event_marks import EventState
@@ -211,7 +211,8 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
     for table in log.read_files(log.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
             digest.count(batch)
-    compacted = ChangelogState(snapshot_rows=log.counter(COMPACTED_READS, version))
+    dropped = log.counter(compacted_reads(digest.generation), version)
+    compacted = ChangelogState(snapshot_rows=dropped, generation=digest.generation)
     state = digest.state_after(compacted)
     return replace(state, events=read_event_state(log, version, state.next_offsets))
 

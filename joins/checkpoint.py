@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,8 +124,26 @@ def _is_same(aside: Path, path: Path) -> bool:
         return False
 
 
-def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, Any] | None:
-    """The content of `path`, or None if there is no such file.
+def json_lines(content: bytes) -> Iterator[bytes]:
+    """The lines of a text that has one JSON value a line, without blank ones.
+
+    Only a line feed ends a line: strings of JSON may hold U+2028, U+2029 and U+0085 as they are.
+    Whatever reads such a text goes by this; `tests/test_lines.py` sees to it.
+    """
+    return (line for line in content.split(b"\n") if line.strip())
+
+
+PROGRESS_DAMAGED = (
+    "Remove this file and resume the job: it goes on where its output ends, nothing is lost or "
+    "repeated; only the counters of the status (joined, matched, dead letters) begin at 0 again."
+)
+_DAMAGED = "It was damaged from outside; restore it from a backup or submit the job anew."
+
+
+def read_json(
+    path: Path, *, format_version: int = FORMAT_VERSION, damaged: str = _DAMAGED
+) -> dict[str, Any] | None:
+    """The content of `path`, or None if there is no such file; `damaged` is the hint if it is.
 
     Raises:
         CheckpointError: the file is damaged or has another format version.
@@ -137,11 +155,10 @@ def read_json(path: Path, *, format_version: int = FORMAT_VERSION) -> dict[str, 
     try:
         value = json.loads(text)
     except ValueError as exc:
-        raise CheckpointError(
-            f'file "{path}" is not valid JSON',
-            hint="It was damaged from outside; restore it from a backup or submit the job anew.",
-        ) from exc
-    found = value.get("format_version") if isinstance(value, dict) else None
+        raise CheckpointError(f'file "{path}" is not valid JSON', hint=damaged) from exc
+    if not isinstance(value, dict):
+        raise CheckpointError(f'file "{path}" is not a JSON object', hint=damaged)
+    found = value.get("format_version")
     if found != format_version:
         raise CheckpointError(
             f'file "{path}" has format version {found}, expected {format_version}',
@@ -318,6 +335,19 @@ class Checkpoint:
             if name.isdecimal() and int(name) < epoch - _EPOCHS_KEPT:
                 (directory / f"{name}.json").unlink(missing_ok=True)
         return epoch
+
+    @property
+    def progress_file(self) -> Path:
+        """What the probe has counted and how far it is; `joins.probe_progress` writes it."""
+        return self.directory / "progress.json"
+
+    def read_progress(self) -> dict[str, Any] | None:
+        """What `progress_file` has, or None.
+
+        Raises:
+            CheckpointError: it is damaged; it can be done without.
+        """
+        return read_json(self.progress_file, damaged=PROGRESS_DAMAGED)
 
     def read_phase(self) -> dict[str, Any] | None:
         """The opening (`phase`, `versions`, `opened_at_ms`, …), or None before it."""

@@ -88,7 +88,7 @@ class DimensionRuntime:
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
         self.fold_version: int | None = None
-        self.end_offsets: dict[int, int] = {}
+        self.end_offsets: dict[int, int] | None = None  # None: nobody knows now
 
     @property
     def version(self) -> int:
@@ -280,9 +280,11 @@ class DimensionRuntime:
         self.fold_version = found.changelog_version
         return found.folded
 
-    def lag_records(self) -> int:
-        """Records of the changelog topic that are not committed yet."""
+    def lag_records(self) -> int | None:
+        """Records of the changelog topic that are not committed yet; None while nobody knows."""
         ends = self.end_offsets
+        if ends is None:
+            return None
         return sum(max(0, end - self.state.next_offsets.get(p, 0)) for p, end in ends.items())
 
     def trimmable_offsets(self) -> dict[int, int]:

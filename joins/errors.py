@@ -5,6 +5,7 @@
 | `JoinError` | root of this package |
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
+| `DefinitionError` | a table of a database or of Delta is not what the script declares |
 | `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
 | `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
 | `TopicIdentityChangedError` | a topic of the same name, but another one |
@@ -56,6 +57,19 @@ class SourceError(JoinError):
 
 class SourceUnavailableError(SourceError):
     """A source cannot be reached now; the job waits and goes on when it is back."""
+
+
+class DefinitionError(SourceError):
+    """A table is not what its declaration says; the declaration of a job stays as it is.
+
+    Attributes:
+        OF_A_JOB: the hint where a job has the declaration already.
+    """
+
+    OF_A_JOB: ClassVar[str] = (
+        "Change the table back (ADD COLUMN with its old name and type, where one was dropped) and "
+        "it is copied again by itself; or remove the job and submit it with the new definition."
+    )
 
 
 class SnapshotNeededError(SourceError):

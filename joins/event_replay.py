@@ -23,6 +23,7 @@ from joins.event_stages import MergedSteps, run_stages
 from joins.event_state import Advance, EventSpec, EventState
 from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
 from joins.history import PastEvent
+from joins.kernels.files import SharedTable
 from joins.kernels.index import DimensionIndex
 from joins.kernels.probe import JoinedBatch, ProbeKernelSpec
 from joins.pins import Pin
@@ -151,7 +152,8 @@ class EventReplay:
         """The task of the batch, which writes below `scratch` only."""
         dead = scratch / DEAD_LETTERS
         probe = _PastTask(pin.topic, self._kernel, {}, dead, pin.epoch, found=indexes)
-        own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", scratch)
+        late = SharedTable(scratch)
+        own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", late)
         for place in (own.scratch, dead):
             place.mkdir(parents=True)
         return event_task(self._event.plan, probe, own)
@@ -181,7 +183,7 @@ class _Run:
 
     def _staged(self, report: BatchReport, name: str) -> list[pa.RecordBatch]:
         """The rows of the files of a table that the stages have written."""
-        places = {DEAD_LETTERS: self.task.dead_letters, LATE: self.task.places.late}
+        places = {DEAD_LETTERS: self.task.dead_letters, LATE: self.task.places.late.root}
         tables = (
             pq.read_table(places[name] / file.path, partitioning=None)
             for file in report.files.get(name, ())

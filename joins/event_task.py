@@ -42,7 +42,7 @@ from joins.kernels.event_times import (
     late_for_join,
     late_records,
 )
-from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.files import FileOrigin, ParquetStage, SharedTable
 from joins.kernels.index import DimensionIndex
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import (
@@ -79,13 +79,13 @@ class EventPlaces:
         scratch: what the stages of the running batch exchange.
         waiting: root of the table of rows that wait for a watermark; None if none do.
         windows: root of the table of open windows; None without windows.
-        late: root of the table of late records.
+        late: the table of late records.
     """
 
     scratch: Path
     waiting: Path | None
     windows: Path | None
-    late: Path
+    late: SharedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _Scan:
         self._dead = stack.enter_context(
             ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin)
         )
-        self._late = stack.enter_context(ParquetStage(task.places.late, LATE_RECORDS, origin))
+        self._late = stack.enter_context(task.places.late.stage(LATE_RECORDS, origin))
 
     def add(self, records: pa.RecordBatch) -> None:
         """Take the next Kafka rows."""
@@ -357,7 +357,7 @@ def act(
     with (
         WindowParts(task.windows, task.places.scratch, origin) as parts,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
-        ParquetStage(task.places.late, LATE_RECORDS, origin) as late,
+        task.places.late.stage(LATE_RECORDS, origin) as late,
     ):
         for answer in _Acting(task, pin, counts).rows_of(batches):
             dead.write(answer.dead_letters)

@@ -80,10 +80,10 @@ class RowExplainer:
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
-        `held`, `before-start`, `after-end` (of a bounded stream), `skipped`, `expired`,
-        `no-record`, `beyond-end` (of the topic); with event time or windows also `waiting`, `late`
-        and `in-windows`; `reason` says it in a sentence. There `event_time` tells the record's way,
-        and batch and pin are those of the batch that joined it.
+        `in-open-transaction`, `held`, `before-start`, `after-end` (of a bounded stream), `skipped`,
+        `expired`, `no-record`, `beyond-end` (of the topic); with event time or windows also
+        `waiting`, `late` and `in-windows`; `reason` says it in a sentence. There `event_time` tells
+        the record's way, and batch and pin are those of the batch that joined it.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
@@ -132,7 +132,7 @@ class RowExplainer:
         if late is not None:
             return late
         if at >= last:
-            return "beyond-end", f"the partition ends at offset {last}: there is no such record"
+            return self._behind_transaction(place, last)
         early = self._before(place)
         if early is not None:
             return early
@@ -141,6 +141,14 @@ class RowExplainer:
         if self._history.pins.newest() is None and not self._is_open():
             return "held", "the gate is closed: the record waits until every table is complete"
         return "not-yet-joined", "no batch has the record yet; it is the next ones' turn"
+
+    def _behind_transaction(self, place: Coordinates, last: int) -> tuple[str, str]:
+        """What is behind the last stable offset is not there, or not yet to be read."""
+        end = self._records.high_watermarks(place.topic).get(place.partition, last)
+        if place.offset >= end:
+            return "beyond-end", f"the partition ends at offset {end}: there is no such record"
+        told = f"an open transaction keeps the partition from being read from offset {last} on"
+        return "in-open-transaction", told
 
     def _before(self, place: Coordinates) -> tuple[str, str] | None:
         """Why no kept batch has a record that is older than the next one to be joined."""
@@ -304,7 +312,10 @@ class RowExplainer:
             told = "" if by is None else f"; replay {by} joined it"
             return _Outcome("dead-letter", letter.reason + told, rows, rows_from)
         if joined is None and not rows:
-            reason = "the record is not in Kafka any more, or the offset never had one"
+            reason = (
+                "the record is not in Kafka any more, or the offset has none: it is of an aborted "
+                "transaction, or the mark of one that has ended"
+            )
             return _Outcome("expired" if self._is_removed(place) else "no-record", reason, (), None)
         if rows:
             return self._with_rows(joined, rows, rows_from)
@@ -325,8 +336,7 @@ class RowExplainer:
         """The record's rows from the output where they tell their record, else computed again."""
         output = self._history.output
         kernel = self.places.kernel
-        told = kernel.row_metadata and kernel.window_input is None and self.places.has_own_table
-        if output is not None and told:
+        if output is not None and kernel.rows_tell_records and self.places.has_own_table:
             where = {"_partition": place.partition, "_offset": place.offset}
             if self._journeys is None or joined is not None:  # else nobody knows how long it waited
                 where["_batch"] = pin.batch

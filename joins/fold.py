@@ -18,13 +18,14 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import Change, DeltaLog, create_table
-from joins.adapters.delta_merge import commit_settings, quoted
+from joins.adapters.delta_merge import commit_settings
 from joins.first_fold import FirstFiles
 from joins.fold_commits import VERSION_KEY, fold_metadata, newest_fold
 from joins.kernels.changes import Progress
 from joins.kernels.digest import ChangelogState
 from joins.kernels.files import FileOrigin
 from joins.kernels.first_fold import FirstFold
+from joins.types import quoted
 
 CURRENT_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",

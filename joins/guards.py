@@ -1,6 +1,6 @@
 """Guards of the stream: is it still the topic that was submitted, and is all of it still there?
 
-`TopicGuard` compares each look at the topic with the life's UUID, with the greatest end offsets
+`TopicGuard` compares each look at the topic with the life's UUID, with the greatest high watermarks
 ever seen and with what is committed. A fault stays until an operator acknowledges it; only a topic
 or partition that is back, unchanged, clears its fault by itself.
 """
@@ -60,11 +60,19 @@ class TopicView:
 
     Attributes:
         topic_id: Kafka's UUID of it; None if there is none of that name.
+        end_offsets: partition → offset behind the last record that may be read.
+        open_ends: partition → its high watermark, where it is behind that: a transaction is open.
     """
 
     topic_id: str | None
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
     end_offsets: Mapping[int, int] = field(default_factory=dict)
+    open_ends: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def high_watermarks(self) -> dict[int, int]:
+        """Partition → offset behind all that is in it: what is there, and what is lost."""
+        return {**self.end_offsets, **self.open_ends}
 
 
 def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
@@ -79,12 +87,14 @@ def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
             return TopicView(None)
         try:
             begin, end = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
+            high = cluster.high_watermarks(topic)
         except SourceUnavailableError:
             raise
         except SourceError:
             continue  # deleted between the two requests
         if cluster.describe(topic) == found:
-            return TopicView(found.topic_id, begin, end)
+            behind = {p: offset for p, offset in high.items() if offset > end.get(p, offset)}
+            return TopicView(found.topic_id, begin, end, behind)
     raise SourceUnavailableError(
         f'topic "{topic}" changed while its offsets were read',
         hint="It is looked at again; see whether somebody creates and deletes it.",
@@ -109,8 +119,8 @@ class Marks:
     """What was seen of the topic in this life.
 
     Attributes:
-        high: partition → greatest end offset.
-        low: partition → least end offset below `high`, where ends went back.
+        high: partition → greatest high watermark.
+        low: partition → least one below `high`, where ends went back.
     """
 
     high: dict[int, int] = field(default_factory=dict)
@@ -168,7 +178,7 @@ class TopicGuard:
         """A new life begins: every fault is acknowledged by that."""
         with self._lock:
             self._life = life
-            self._marks = Marks(high=dict(view.end_offsets))
+            self._marks = Marks(high=view.high_watermarks)
             self._faults.clear()
             self._write()
 
@@ -193,7 +203,7 @@ class TopicGuard:
         return partitions_missing(self._topic, missing)
 
     def _back(self, view: TopicView, reach: Reach) -> GuardError | None:
-        for partition, end in sorted(view.end_offsets.items()):
+        for partition, end in sorted(view.high_watermarks.items()):
             seen = max(self._marks.high.get(partition, 0), reach.committed.get(partition, 0))
             if end < seen:
                 return OffsetsWentBackError(
@@ -210,13 +220,13 @@ class TopicGuard:
             if begin > wanted:
                 return RecordsLostError(
                     f'topic "{self._topic}" partition {partition} begins at offset {begin}, '
-                    f"but is joined up to {wanted} only: {begin - wanted} are gone",
+                    f"but is joined up to {wanted} only: at most {begin - wanted} records are gone",
                     hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
                 )
         return None
 
     def _mark(self, view: TopicView) -> None:
-        for partition, end in view.end_offsets.items():
+        for partition, end in view.high_watermarks.items():
             high = self._marks.high.get(partition, 0)
             self._marks.high[partition] = max(high, end)
             if end < high or partition in self._marks.low:
@@ -394,7 +404,7 @@ def _ends(
     for partition, end in wanted.items():
         if partition in view.end_offsets:
             was_there = marks.high.get(partition, 0) >= end
-            left = min(end, view.end_offsets[partition]) if was_there else end
+            left = min(end, view.high_watermarks[partition]) if was_there else end
             ends[partition] = max(left, start[partition])
     return ends
 

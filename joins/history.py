@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog, added_files
+from joins.app_ids import late_app_id, output_app_id
 from joins.checkpoint import Checkpoint, read_json
 from joins.errors import CheckpointError, UnknownBatchError
 from joins.event_task import EventPlaces
@@ -66,16 +67,6 @@ class HistoryPlaces:
     insert: int = 0
     has_own_table: bool = True
     event: PastEvent | None = None
-
-
-def output_app_id(app_id: str, insert: int) -> str:
-    """Of the commits that an INSERT makes to its output: two may write to the same table."""
-    return app_id if insert == 0 else f"{app_id}:insert-{insert + 1}"
-
-
-def replay_app_id(output_id: str) -> str:
-    """Of the commits with rows of replayed dead letters; `output_id` is that of the batches'."""
-    return f"{output_id}:replay"
 
 
 def sent_note(insert: int) -> str:
@@ -187,7 +178,7 @@ class History:
         self.output = None if places.output is None else BatchCommits(places.output, app_id)
         self.late: BatchCommits | None = None
         if places.event is not None:
-            self.late = BatchCommits(places.event.places.late, f"{places.app_id}:late")
+            self.late = BatchCommits(places.event.places.late.root, late_app_id(places.app_id))
         meta = places.checkpoint.read_meta()
         if meta is None:
             raise UnknownBatchError(

@@ -31,7 +31,7 @@ from joins.dimension import DimensionRuntime
 from joins.fold import folded_version
 from joins.kernels.changes import Progress
 from joins.kernels.compaction import CompactionTask, compact, watermarks
-from joins.kernels.digest import COMPACTED_READS
+from joins.kernels.digest import compacted_reads
 from joins.kernels.files import FileOrigin, ParquetStage
 from joins.leases import StateLease
 
@@ -93,14 +93,15 @@ class Upkeep:
         self.on_step("log clean-up")
         self.log.remove_log_before(found[-1])
 
-    def settled(self, last_batch: int | None) -> dict[str, FileOrigin]:
-        """Name → origin of our files that no batch will still commit."""
+    def settled(self, last_batch: int | None, writer: str = "") -> dict[str, FileOrigin]:
+        """Name → origin of the files of `writer` that no batch of its will still commit."""
         found = {path.name: FileOrigin.of_name(path.name) for path in self.log.path.iterdir()}
         last = -1 if last_batch is None else last_batch
         return {
             name: origin
             for name, origin in found.items()
             if origin is not None
+            and origin.writer == writer
             and (origin.epoch < self.epoch or (origin.epoch == self.epoch and origin.batch <= last))
         }
 
@@ -203,14 +204,16 @@ class ChangelogMaintenance:
         task = self._task(marks, is_whole=not others)
         result = compact(rows, replace(task, needed_from_ms=needed_from_ms))
         version = self._log.version()
-        dropped = self._log.counter(COMPACTED_READS, version) + result.dropped_reads
+        dropped = {compacted_reads(of): rows for of, rows in result.dropped_reads.items()}
+        known = self._log.counters(dropped, version)
+        dropped = {name: rows + known.get(name, 0) for name, rows in dropped.items()}
         origin = FileOrigin(self._table.epoch, self._log.last_batch() or 0, 0, 0)
         with ParquetStage(root, result.rows.schema, origin) as stage:
             for batch in result.rows.to_batches(_BATCH_ROWS):
                 stage.write(batch)
             staged = stage.finish()
         added = () if staged is None else (staged,)
-        return Rewrite(added, tuple(chosen), {COMPACTED_READS: dropped})
+        return Rewrite(added, tuple(chosen), dropped)
 
     def _task(self, marks: Progress, *, is_whole: bool) -> CompactionTask:
         complete = marks.complete_generation(self._key.partitions)
@@ -250,9 +253,14 @@ class CurrentMaintenance:
 
 
 class OutputMaintenance:
-    """The upkeep of an output: what was once committed stays."""
+    """The upkeep of an output: what was once committed stays, and files of others do.
+
+    Other jobs may write to the table: what they have staged looks like an orphan until they have
+    committed it. So may files without a tag, which is how names were before; they stay.
+    """
 
     _may_forget = False
+    _is_shared = True
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
@@ -266,7 +274,8 @@ class OutputMaintenance:
 
     def _orphans(self) -> list[str]:
         log = self._table.log
-        settled = self._table.settled(log.last_batch())
+        writer = log.shared.writer if self._is_shared else ""
+        settled = self._table.settled(log.last_batch(), writer)
         present = {path.name for path in log.files_at(log.version())}
         doubtful = [n for n in settled if n not in present and n not in self._committed]
         oldest = log.oldest_entry()
@@ -298,6 +307,7 @@ class LetterMaintenance(OutputMaintenance):
     """
 
     _may_forget = True
+    _is_shared = False
 
     def run_behind(self, batch: int | None) -> None:
         """Do what is due; as `ChangelogMaintenance.run`.

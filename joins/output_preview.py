@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog, added_files
+from joins.app_ids import replay_app_id
 from joins.errors import NotReadableError, SinkError
-from joins.history import replay_app_id, user_metadata
+from joins.history import user_metadata
 
 _BATCH_COLUMN = "_batch"
 _MOST_COMMITS = 2_000

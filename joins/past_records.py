@@ -43,8 +43,12 @@ class PastRecords:
             )
 
     def ends(self, topic: str) -> tuple[dict[int, int], dict[int, int]]:
-        """(oldest offsets, offsets behind the newest record) by partition."""
+        """(oldest offsets, offsets behind the newest record that may be read) by partition."""
         return self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
+
+    def high_watermarks(self, topic: str) -> dict[int, int]:
+        """Offsets behind everything, also behind transactions that are open, by partition."""
+        return self._cluster.high_watermarks(topic)
 
     def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
         """(partition → range that is there, ranges that retention has removed) of a batch."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joins.checkpoint import create_json_once, read_json
+from joins.checkpoint import create_json_once, json_lines, read_json
 from joins.errors import CheckpointError
 
 
@@ -172,11 +172,11 @@ def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBat
     """
     path = spark_checkpoint / "offsets" / str(batch)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = _lines(path)
     except FileNotFoundError:
         return None
     try:
-        if lines[0] != "v1" or len(lines) != 3:
+        if lines[0] != b"v1" or len(lines) != 3:
             raise ValueError(lines[0])
         timestamp = int(json.loads(lines[1])["batchTimestampMs"])
         offsets = offsets_value(json.loads(lines[2])[topic])
@@ -186,6 +186,10 @@ def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBat
             hint="It was damaged or written by another Spark version; restore it from a backup.",
         ) from exc
     return LoggedBatch(offsets, timestamp)
+
+
+def _lines(entry: Path) -> list[bytes]:
+    return list(json_lines(entry.read_bytes()))
 
 
 def restore_offset_log(spark_checkpoint: Path, batch: int, pin: Pin) -> None:
@@ -201,7 +205,7 @@ def restore_offset_log(spark_checkpoint: Path, batch: int, pin: Pin) -> None:
     metadata = {"batchWatermarkMs": 0, "batchTimestampMs": pin.batch_timestamp_ms, "conf": {}}
     before = directory / str(batch - 1)
     if before.exists():
-        lines = before.read_text(encoding="utf-8").splitlines()
+        lines = _lines(before)
         metadata["conf"] = json.loads(lines[1]).get("conf", {})
     offsets = {pin.topic: offsets_text(pin.end_offsets)}
     text = "\n".join(("v1", json.dumps(metadata), json.dumps(offsets)))

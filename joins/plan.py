@@ -100,6 +100,16 @@ class WatermarkSpec:
     after_backlog: bool = False
 
 
+ISOLATION_LEVEL = "isolation.level"
+
+
+class Isolation(StrEnum):
+    """Which records of a topic with transactions are read (`isolation.level`)."""
+
+    COMMITTED = "read_committed"
+    UNCOMMITTED = "read_uncommitted"
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
     """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
@@ -107,6 +117,17 @@ class KafkaOptions:
     bootstrap_servers: str
     topic: str
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Which records are read; committed ones unless the properties say otherwise."""
+        return Isolation(dict(self.properties).get(ISOLATION_LEVEL, Isolation.COMMITTED))
+
+    def uncommitted(self) -> "KafkaOptions":
+        """The same, with the records of all transactions, as far as the topic goes."""
+        others = tuple(each for each in self.properties if each[0] != ISOLATION_LEVEL)
+        level = (ISOLATION_LEVEL, Isolation.UNCOMMITTED.value)
+        return replace(self, properties=tuple(sorted((*others, level))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +230,34 @@ class ProbeSource:
     late_records_path: str | None = None
 
 
+class TlsMode(StrEnum):
+    """Whether a database connection uses TLS and what is verified; names of Debezium."""
+
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+    VERIFY_CA = "verify_ca"
+    VERIFY_IDENTITY = "verify_identity"
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlTls:
+    """TLS of a database connection; PEM texts, or `${secret:name}` references to them.
+
+    Attributes:
+        ca: who must have signed the server's certificate, None for whom this machine trusts.
+        cert: our own certificate, for accounts that ask for one; `key` belongs to it.
+    """
+
+    mode: TlsMode = TlsMode.PREFERRED
+    ca: str | None = field(default=None, repr=False)
+    cert: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+
+
+PREFERRED_TLS = MysqlTls()
+
+
 @dataclass(frozen=True, slots=True)
 class MysqlCdcSource:
     """A MySQL or MariaDB table: a snapshot, then its binlog.
@@ -229,6 +278,7 @@ class MysqlCdcSource:
     server_id: int | None = None
     chunk_rows: int = 50_000
     changelog_partitions: int | None = None
+    tls: MysqlTls = PREFERRED_TLS
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 

@@ -90,6 +90,16 @@ class ProbeControl:
             self._parts.stalls.note(_PART, fault)
         return fault is None
 
+    def may_begin(self) -> bool:
+        """Whether all before where the stream goes on, and of a batch that is pinned, is stable.
+
+        It may not be where somebody chose the offsets, or a release that read open transactions.
+        """
+        wanted, pin = self.progress.next_offsets, self.pins.newest()
+        if pin is not None and pin.batch >= self.lives.current.first_batch:
+            wanted |= pin.end_offsets
+        return self.progress.is_stable(wanted)
+
     def look(self, *, holding: bool, running: bool) -> None:
         """Look at the topic; what is found is in `may_run`.
 

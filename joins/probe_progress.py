@@ -1,19 +1,21 @@
 """How far the probe is: what its batches counted, and what waits in its topic."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from joins.adapters.kafka_cluster import KafkaCluster
 from joins.bounds import cut, is_reached
-from joins.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
+from joins.errors import CheckpointError
 from joins.guards import Reach, TopicView, look_at
 from joins.pins import Pin
 from joins.plan import KafkaOptions
 from joins.probe_lives import ProbeLives
 from joins.probe_side import FinishedBatch
 from joins.retention import RetentionWatch, warning_json
+from joins.transactions import TransactionWatch
 from watermark.gate import HeldOffsets
 
 _LOOK_EVERY_S = 1.0
@@ -64,10 +66,13 @@ class ProbeProgress:
 
     Attributes:
         newest: pin of the newest batch that has ended since this runner started.
+        ends_at_ms: when the topic's ends were read, by the clock; None while nobody knows where the
+            topic that is joined ends: before the first look, or since one that failed or found
+            another topic.
     """
 
     def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
-        self._file: Path = checkpoint.directory / "progress.json"
+        self._checkpoint = checkpoint
         self._lives = lives
         self._topic = kafka.topic
         self._cluster = KafkaCluster(kafka, keep_open=True)
@@ -75,18 +80,30 @@ class ProbeProgress:
         self._pinned: Pin | None = None
         self.newest: Pin | None = None
         self.retention = RetentionWatch(self._cluster, kafka.topic)
+        self.transactions = TransactionWatch(self._cluster, kafka.topic)
         self.counts = self._read_counts()
         self.end_offsets: dict[int, int] = {}
         self.begin_offsets: dict[int, int] = {}
         self.held_bytes: int | None = None
+        self.ends_at_ms: int | None = None
 
     def _read_counts(self) -> ProbeCounts:
-        value = read_json(self._file)
+        value = self._checkpoint.read_progress()
         if value is None:
             return ProbeCounts()
-        del value["format_version"]
-        offsets = {int(p): o for p, o in value.pop("next_offsets").items()}
-        return ProbeCounts(**value, next_offsets=offsets)
+        try:
+            del value["format_version"]
+            offsets = {int(p): int(o) for p, o in value.pop("next_offsets").items()}
+            batch = value.pop("batch")
+            counts = {name: int(value.pop(name, 0)) for name in _COUNTED}
+            if value:
+                raise ValueError(f"unknown {', '.join(sorted(value))}")
+            return ProbeCounts(
+                None if batch is None else int(batch), **counts, next_offsets=offsets
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            told = f'file "{self._checkpoint.progress_file}" is damaged: {type(exc).__name__} {exc}'
+            raise CheckpointError(told, hint=PROGRESS_DAMAGED) from exc
 
     def begins(self, pin: Pin) -> None:
         """A batch begins under `pin`."""
@@ -96,7 +113,7 @@ class ProbeProgress:
         """Count a batch whose output is committed; durable when this returns."""
         self.counts.add(batch)
         self.newest = batch.pin
-        write_json_atomically(self._file, self.counts.as_json())
+        write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
 
     @property
     def next_offsets(self) -> dict[int, int]:
@@ -119,7 +136,7 @@ class ProbeProgress:
             sum(found.values())
             for found in (
                 self._cluster.beginning_offsets(self._topic),
-                self._cluster.end_offsets(self._topic),
+                self._cluster.high_watermarks(self._topic),
             )
         )
         return None if stored is None or end <= begin else stored / (end - begin)
@@ -132,6 +149,11 @@ class ProbeProgress:
         if not running or pinned is None or pinned.batch <= done:
             return Reach(committed, committed)
         return Reach(committed, {**committed, **pinned.end_offsets})
+
+    def is_stable(self, offsets: Mapping[int, int]) -> bool:
+        """Whether all before `offsets` may be read, by the newest look."""
+        ends = self.end_offsets
+        return all(offset <= ends.get(p, offset) for p, offset in offsets.items())
 
     def start_offsets(self) -> dict[int, int]:
         """Where the life begins in each partition that is there; added ones start at 0."""
@@ -165,24 +187,28 @@ class ProbeProgress:
         Raises:
             SourceUnavailableError: no broker answers.
         """
-        self._looked_at = time.monotonic()
+        self._looked_at, self.ends_at_ms = time.monotonic(), None
         view = self._up_to_the_end(look_at(self._cluster, self._topic))
         if view.topic_id is None:
             return view
         self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
         if view.topic_id == self._lives.current.topic_id:
+            self.ends_at_ms = time.time_ns() // 1_000_000
             self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
             self.retention.look(self.held())
+            self.transactions.look(view)
         return view
 
     def _up_to_the_end(self, view: TopicView) -> TopicView:
         life = self._lives.current
         if view.topic_id != life.topic_id:
             return view
-        begin, end = (
-            cut(found, life.end_offsets) for found in (view.begin_offsets, view.end_offsets)
+        begin, end, high = (
+            cut(found, life.end_offsets)
+            for found in (view.begin_offsets, view.end_offsets, view.high_watermarks)
         )
-        return TopicView(view.topic_id, begin, end)
+        behind = {p: offset for p, offset in high.items() if offset > end[p]}
+        return TopicView(view.topic_id, begin, end, behind)
 
     def warnings(self) -> list[dict[str, object]]:
         """What may become a loss, for the status."""

@@ -19,7 +19,7 @@ from joins.errors import IndexBuildError
 from joins.failpoints import Failpoints
 from joins.index_source import DimensionTables, IndexSource
 from joins.kernels.exchange import Gathered, ShuffledRole, ask, gather
-from joins.kernels.files import ParquetStage, StagedFile
+from joins.kernels.files import ParquetStage, SharedTable, StagedFile
 from joins.kernels.index import DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import (
@@ -248,13 +248,13 @@ class TaskCounts:
 
 
 def stage_delta(
-    batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, output: Path
+    batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, output: SharedTable
 ) -> Iterator[pa.RecordBatch]:
     """Join and stage the output and the dead letters as files of their tables; emits one report."""
     origin = current_origin(task.epoch, pin.batch)
     counts = TaskCounts()
     with (
-        ParquetStage(output, task.kernel.output_schema, origin) as rows,
+        output.stage(task.kernel.output_schema, origin) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
         for batch in task.answers(batches, pin, counts):

@@ -7,6 +7,7 @@ rows are compared in a canonical form. Nothing of the job is changed.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,17 @@ MAX_DIFFERENCES = 100
 MAX_SINK_RECORDS = 5_000_000
 _CLOCK_SLACK_MS = 60_000
 _COORDINATES = ("partition", "offset")
+_COORDINATE_COLUMNS = ["_partition", "_offset"]
 _SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offset")
+
+
+class Verdict(StrEnum):
+    """What a replay has found; only IDENTICAL is evidence that the batch is as it should be."""
+
+    IDENTICAL = "identical"
+    DIFFERENT = "different"
+    RECORDS_MISSING = "records-missing"
+    NOTHING_TO_COMPARE = "nothing-to-compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,9 @@ class Replayer:
 
     def replay(self, batch: int, *, diff: bool = False) -> dict[str, Any]:
         """Join `batch` again and compare; the result is JSON values.
+
+        Its `verdict` is one of `Verdict`: a batch without rows, dead letters and late records has
+        nothing to compare, whatever becomes of it.
 
         Args:
             batch: its number.
@@ -299,9 +313,8 @@ class Replayer:
         dead: tuple[CanonicalRows | None, CanonicalRows],
     ) -> Committed:
         committed, expected = dead
-        with_places = self.places.kernel.row_metadata
         try:
-            is_untouched = not with_places or output.is_untouched(commit)
+            is_untouched = not self.places.kernel.row_metadata or output.is_untouched(commit)
             if not is_untouched and not self.places.has_own_table:
                 raise NotReplayableError(
                     f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
@@ -315,9 +328,15 @@ class Replayer:
                 return Committed(rows, committed, "table")
             return Committed(self._rows_of(output.rows_added(commit)), committed, "commit")
         except OSError as exc:
-            raise SinkError(
-                f"a file of batch {pin.batch} is gone from the output: {exc}",
-                hint="Restore the file; the table's log still names it.",
+            if output.is_untouched(commit):
+                raise SinkError(
+                    f"a file of batch {pin.batch} is gone from the output: {exc}",
+                    hint="Restore the file; the table's log still names it.",
+                ) from exc
+            raise NotReplayableError(
+                f"files of batch {pin.batch} were rewritten and removed, and rows without metadata "
+                f"do not tell their batch: {exc}",
+                hint="Replay a younger batch, or leave 'row-metadata' on in the next job.",
             ) from exc
 
     def _rows_of(self, tables: Iterable[pa.Table]) -> CanonicalRows:
@@ -329,9 +348,10 @@ class Replayer:
         return CanonicalRows.of(parts)
 
     def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        if not self.places.kernel.row_metadata:
+        """Where the rows' records are; None where rows do not tell: windows count many records."""
+        if not self.places.kernel.rows_tell_records:
             return None
-        return rows.select(["_partition", "_offset"]).rename_columns(list(_COORDINATES))
+        return rows.select(_COORDINATE_COLUMNS).rename_columns(list(_COORDINATES))
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
         """The dead letters that the batch committed, None if that cannot be told any more."""
@@ -368,7 +388,7 @@ class Replayer:
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
-        with KafkaRecords(sink.kafka) as records:
+        with KafkaRecords(sink.kafka.uncommitted()) as records:  # ours are in no transaction
             ranges = self._sent_ranges(pin, sink)
             found = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in found:
@@ -384,7 +404,7 @@ class Replayer:
 
     def _sent_ranges(self, pin: Pin, sink: KafkaSink) -> dict[int, tuple[int, int]]:
         """Between the batch's time and the next batch's: nothing of it is sent before or after."""
-        cluster, topic = KafkaCluster(sink.kafka), sink.kafka.topic
+        cluster, topic = KafkaCluster(sink.kafka.uncommitted()), sink.kafka.topic
         start = cluster.offsets_at(topic, pin.batch_timestamp_ms - _CLOCK_SLACK_MS)
         after = self._history.pins.read(pin.batch + 1)
         end = (
@@ -449,10 +469,12 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
     unlike += _event_differences(expected.event, found.event)
     shown = [(table, d) for table, d in unlike if expected.was_read(d)]
     gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
+    verdict = _verdict(expected, found, is_different=bool(shown), is_incomplete=bool(gone))
     return {
         "batch": pin.batch,
         "pin": pin_json(pin),
-        "identical": not shown and not gone,
+        "verdict": verdict,
+        "identical": verdict is Verdict.IDENTICAL,
         "compared_with": found.source,
         "rows": len(committed),
         "expected_rows": len(wanted),
@@ -465,6 +487,25 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
         "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
         "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
     }
+
+
+def _verdict(
+    expected: Recomputed, found: Committed, *, is_different: bool, is_incomplete: bool
+) -> Verdict:
+    if is_different:
+        return Verdict.DIFFERENT
+    if is_incomplete:
+        return Verdict.RECORDS_MISSING
+    pairs: list[tuple[CanonicalRows | None, CanonicalRows | None]] = [
+        (expected.rows, found.rows),
+        (expected.dead, found.dead),
+    ]
+    if expected.event is not None and found.event is not None:
+        pairs.append((expected.event.late, found.event.late))
+    known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
+    if expected.changes or any(one or other for one, other in known):
+        return Verdict.IDENTICAL
+    return Verdict.NOTHING_TO_COMPARE
 
 
 def _event_differences(

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from pyspark.sql import SparkSession
 from joins.errors import JoinError
 from joins.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS, OWN_ARROW_LIMITS
 
+OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
+"""What a session sets where Spark runs on this machine alone."""
 _FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -114,6 +117,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         **_archive_options(settings.class_archive),
         "spark.local.dir": str(settings.scratch_directory),
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
+        **_authentication(settings.master),
         **settings.extra,
         OWN_ARROW_LIMITS: ",".join({ARROW_BYTES, ARROW_RECORDS} & settings.extra.keys()),
     }
@@ -133,6 +137,18 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
             f"spark did not start: {exc}",
             hint="Check JAVA_HOME (Java 17 to 25), spark.master and the runner's log.",
         ) from exc
+
+
+def _authentication(master: str) -> dict[str, str]:
+    """Spark's own ports answer only who knows a secret of this session.
+
+    With `local` Spark makes one itself. On a cluster all processes must know one, so that the
+    operator sets it.
+    """
+    if not master.startswith("local"):
+        return {}
+    own = {"spark.authenticate.secret": secrets.token_hex(32)} if "cluster" in master else {}
+    return {"spark.authenticate": "true", **own}
 
 
 def _archive_options(archive: Path | None) -> dict[str, str]:

@@ -24,11 +24,10 @@ from pyspark.sql import SparkSession
 from joins.adapters.kafka_cluster import spark_options
 from joins.adapters.mysql_cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql_chunks import Chunk, SnapshotTask, chunk_bounds, snapshot_chunk_records
-from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_connection import MysqlConnectionConfig, ServerIdentity
 from joins.adapters.mysql_position import (
     BinlogMark,
     binlog_still_has,
-    require_server,
     same_history,
     server_identity,
     take_high,
@@ -38,7 +37,7 @@ from joins.adapters.mysql_source import check_source, choose_server_id, estimate
 from joins.adapters.mysql_table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.source_process import SourceProcess
 from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.errors import DefinitionError, SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source_coordinator import SourceCoordinator, SourceView, last_line
 from joins.source_state import SourceState
@@ -142,7 +141,9 @@ class SnapshotCoordinator(SourceCoordinator):
             return kept
         return self._new_state(kept.epoch + 1, kept.generation + 1)
 
-    def _checked_table(self, kept: SourceState | None = None) -> CapturedTable:
+    def _checked_table(
+        self, kept: SourceState | None = None, server: ServerIdentity | None = None
+    ) -> CapturedTable:
         """The table as it is now, if records of it can follow those that we have written.
 
         Raises:
@@ -150,8 +151,9 @@ class SnapshotCoordinator(SourceCoordinator):
             SourceError: it does not fit; `kept` tells what happened to it.
         """
         dimension = self._dimension
+        connection = replace(self._settings.connection, identity=server)
         try:
-            now = check_source(self._settings.connection, dimension.fields, dimension.primary_key)
+            now = check_source(connection, dimension.fields, dimension.primary_key)
             if not fits(self._table, now):
                 was, is_now = definitions_that_differ(self._table, now)
                 raise SourceError(
@@ -164,11 +166,10 @@ class SnapshotCoordinator(SourceCoordinator):
         except SourceError as exc:
             if kept is None or kept.needed is None:
                 raise
-            raise SourceError(
-                f"{kept.needed}; now {exc.message}",
-                hint=f"{exc.hint} The table is then copied again by itself. Or submit the job "
-                "again with the new definition.",
-            ) from exc
+            hint = f"{exc.hint} The table is then copied again by itself."
+            if isinstance(exc, DefinitionError):
+                hint = exc.OF_A_JOB
+            raise SourceError(f"{kept.needed}; now {exc.message}", hint=hint) from exc
         return now
 
     def _is_continuous(self, state: SourceState) -> bool:
@@ -180,6 +181,7 @@ class SnapshotCoordinator(SourceCoordinator):
         connection = self._settings.connection
         if not server_identity(connection).same_server(state.server):
             return False
+        connection = connection.of_server(state.server)
         low_is_there = binlog_still_has(connection, state.low)
         if low_is_there and not same_history(connection, state.low):
             return False
@@ -197,11 +199,10 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def _new_state(self, epoch: int, generation: int) -> SourceState:
         """LOW; what changed the table or the server around it is found here or in the binlog."""
-        connection = self._settings.connection
-        server = server_identity(connection)
+        server = server_identity(self._settings.connection)
+        connection = self._settings.connection.of_server(server)
         low = take_low(connection, epoch)
-        table = self._checked_table(self.state)
-        require_server(connection, server)
+        table = self._checked_table(self.state, server)
         state = SourceState(
             epoch=epoch,
             generation=generation,
@@ -217,7 +218,7 @@ class SnapshotCoordinator(SourceCoordinator):
     def _take_high(self) -> None:
         """HIGH says nothing unless it is of the server and the history that LOW is of."""
         state = self._require_state()
-        high = take_high(self._settings.connection, state.epoch)
+        high = take_high(self._connection_of(state), state.epoch)
         if high.position < state.low.position or not self._is_continuous(state):
             raise SnapshotNeededError(
                 f'database server "{self._settings.connection.server}" was replaced, restored or '
@@ -225,6 +226,13 @@ class SnapshotCoordinator(SourceCoordinator):
                 hint="Nothing is to be done: the table is copied again by itself.",
             )
         self._keep(replace(self._require_state(), high=high))
+
+    def _connection_of(self, state: SourceState) -> MysqlConnectionConfig:
+        """To the server that LOW is of: each connection compares, for none is like the one before.
+
+        Behind an address may be a balancer.
+        """
+        return self._settings.connection.of_server(state.server)
 
     def _require_state(self) -> SourceState:
         assert self.state is not None
@@ -243,12 +251,11 @@ class SnapshotCoordinator(SourceCoordinator):
             self.state = state
 
     def _start_process(self, state: SourceState) -> None:
-        settings = self._settings
-        server_id = self._source.server_id or choose_server_id(settings.connection)
+        settings, connection = self._settings, self._connection_of(state)
+        server_id = self._source.server_id or choose_server_id(connection)
         config = CdcConfig(
-            connection=settings.connection,
+            connection=connection,
             table=state.table,
-            server=state.server,
             server_id=server_id,
             low=state.low,
             generation=state.generation,
@@ -268,7 +275,7 @@ class SnapshotCoordinator(SourceCoordinator):
     def _read_snapshot(self, state: SourceState) -> None:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
         bounds = chunk_bounds(
-            self._settings.connection,
+            self._connection_of(state),
             state.table,
             rows_each=self._source.chunk_rows,
             after=state.after,
@@ -290,9 +297,8 @@ class SnapshotCoordinator(SourceCoordinator):
     def _read_group(self, state: SourceState, chunks: tuple[Chunk, ...]) -> None:
         settings = self._settings
         task = SnapshotTask(
-            settings.connection,
+            self._connection_of(state),
             state.table,
-            state.server,
             state.low.position,
             state.generation,
             settings.partitions,

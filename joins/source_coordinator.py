@@ -14,6 +14,7 @@ from joins.adapters.source_process import SourceProcess
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.stalls import Stalls
 from watermark.errors import SluiceError
+from watermark.redaction import redacted
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
 _GOOD_RUN_S = 60.0
@@ -138,6 +139,6 @@ class SourceCoordinator(ABC):
 
 def last_line(exc: Exception) -> str:
     """The line of a long message that tells what happened, quoted."""
-    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    lines = [line.strip() for line in redacted(str(exc)).splitlines() if line.strip()]
     told = [line for line in lines if "Error" in line]
     return json.dumps((told or lines or ["unknown"])[-1][:500])

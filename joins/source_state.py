@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.mysql_position import BinlogMark, ServerIdentity
+from joins.adapters.mysql_connection import ServerIdentity
+from joins.adapters.mysql_position import BinlogMark
 from joins.adapters.mysql_table import CapturedTable
 
 

@@ -1,9 +1,15 @@
 """What keeps a job from going on, by part; a job with an entry is STALLED and says why."""
 
+import re
 import threading
 from dataclasses import dataclass
 
 from watermark.errors import SluiceError
+
+SOURCE = "source "
+"""What the part begins with that is a table's source; all others concern the stream, too."""
+_UNAVAILABLE = "source-unavailable"
+_KAFKA = re.compile(r'^kafka (?:at )?"([^"]+)"', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,23 @@ class Stalls:
         return next(iter(self.all()), None)
 
     def all(self) -> list[tuple[str, Fault]]:
-        """Every fault and its part, in the order of `first`."""
+        """Every fault and its part, in the order of `first`.
+
+        One that several parts have is told once, and not of a table's source if the stream has it.
+        """
         with self._lock:
-            return sorted(self._faults.items(), key=lambda item: not item[1].choices)
+            found = sorted(self._faults.items(), key=lambda item: not item[1].choices)
+        told: dict[tuple[str, ...], tuple[str, Fault]] = {}
+        for part, fault in found:
+            older = told.setdefault(_cause(part, fault), (part, fault))
+            if older[0].startswith(SOURCE) and not part.startswith(SOURCE):
+                told[_cause(part, fault)] = part, fault
+        return list(told.values())
+
+
+def _cause(part: str, fault: Fault) -> tuple[str, ...]:
+    """What several parts may be stalled by at once: a Kafka that does not answer is one fault."""
+    server = _KAFKA.search(fault.message)
+    if fault.type == _UNAVAILABLE and server is not None:
+        return fault.type, server[1]
+    return fault.type, fault.message, part

@@ -6,12 +6,14 @@ from typing import Any
 
 from joins.dimension import DimensionRuntime
 from joins.opening import OpeningView
-from joins.source_coordinator import SourceCoordinator
-from joins.stalls import Fault
+from joins.source_coordinator import SourceCoordinator, SourceView
+from joins.stalls import SOURCE, Fault
 from joins.temporal_join import TemporalJoin
 from watermark.model import PROCESSING_TIME, Watermark
 from watermark.phase import Phase
 from watermark.valve import ChannelState
+
+_MEANWHILE = "meanwhile records are joined with the rows that came before"
 
 
 def watermark_json(watermark: Watermark) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def _dimension_json(
     dimension: DimensionRuntime, source: SourceCoordinator, opening: OpeningView
 ) -> dict[str, Any]:
     view = source.view()
-    told = dimension.complete and (view is None or dimension.state.generation >= view.generation)
+    told = dimension.complete and (view is None or _is_told(dimension, view))
     name = dimension.dimension.name
     mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
     return {
@@ -96,7 +98,7 @@ def _dimension_json(
 def _state(join: TemporalJoin, opening: OpeningView) -> str:
     if join.parts.stalls.first() is not None:
         return "STALLED"
-    if opening.phase is Phase.JOIN:
+    if opening.phase is Phase.JOIN or not join.parts.dimensions:  # nothing is copied first
         return "JOINING"
     views = [source.view() for source in join.parts.sources]
     copied = all(view is not None and view.is_copied for view in views)
@@ -107,7 +109,7 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     fault = join.parts.stalls.first()
     if fault is not None:
         part, told = fault
-        return f"{part}: {told.message}. {told.hint}"
+        return f"{part}: {told.message}. {told.hint}{_meanwhile(join, opening)}"
     if opening.phase is Phase.JOIN:
         return _why_joining(join)
     waiting = [d for d in join.parts.dimensions if not d.complete]
@@ -118,21 +120,55 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     return "; ".join(_why_waiting(join, dimension) for dimension in waiting)
 
 
+def _meanwhile(join: TemporalJoin, opening: OpeningView) -> str:
+    """What the other half of the join does while tables stand still; nothing if it stands, too."""
+    parts = [part for part, _ in join.parts.stalls.all()]
+    goes_on = opening.phase is Phase.JOIN and all(part.startswith(SOURCE) for part in parts)
+    return f" {_MEANWHILE.capitalize()}." if goes_on and join.event is None else ""
+
+
+def _open_transactions(join: TemporalJoin) -> list[dict[str, Any]]:
+    now_ms = time.time_ns() // 1_000_000
+    topic = join.parts.probe_kafka.topic
+    return [held.as_json(topic, now_ms) for held in join.progress.transactions.held]
+
+
 def _why_joining(join: TemporalJoin) -> str:
     """What happens to records; with event time, also whom they wait for."""
-    done = "every snapshot is complete and committed"
+    copied = [text for d in join.parts.dimensions if (text := _copied_again(join, d))]
+    done = "; ".join(copied) or "every snapshot is complete and committed"
+    held = _open_transactions(join)
+    if held:
+        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
+        return f"{done}; {held[0]['text']}{more}"
     if join.event is None:
-        return f"{done}; records are joined as they come"
+        return f"{done}; {_MEANWHILE if copied else 'records are joined as they come'}"
     told = None if join.event.view is None else join.event.view.waits_for()
     first = f"{done}; " if join.parts.dimensions else ""
     return first + ("records go as watermarks let them" if told is None else told["text"])
 
 
+def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None:
+    """That a table of an open job is being copied again."""
+    view = _source_of(join, dimension).view()
+    if view is None or _is_told(dimension, view):
+        return None
+    return f'table "{dimension.dimension.name}" is copied again (generation {view.generation})'
+
+
+def _is_told(dimension: DimensionRuntime, view: SourceView) -> bool:
+    """Whether the copy that the source is at has been completed by its watermarks."""
+    return dimension.complete and dimension.state.generation >= view.generation
+
+
+def _source_of(join: TemporalJoin, dimension: DimensionRuntime) -> SourceCoordinator:
+    pairs = zip(join.parts.sources, join.parts.dimensions, strict=True)
+    return next(source for source, one in pairs if one is dimension)
+
+
 def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
     name = dimension.dimension.name
-    source = next(
-        s for s, d in zip(join.parts.sources, join.parts.dimensions, strict=True) if d is dimension
-    )
+    source = _source_of(join, dimension)
     progress = _snapshot_json(dimension, source)
     view = source.view()
     if view is None:
@@ -144,8 +180,8 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
             f"{progress['rows_total']:,} snapshot rows are committed"
         )
     return (
-        f'waiting for table "{name}": the snapshot is read; the watermark follows once all '
-        "changes up to HIGH are committed"
+        f'waiting for table "{name}": the snapshot is read, {progress["rows_done"]:,} rows of it '
+        "are committed; the watermark follows once all changes up to HIGH are committed"
     )
 
 
@@ -157,6 +193,7 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
     pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
     counts, newest = join.progress.counts, join.progress.newest
     bounds = join.control.lives.current.end_offsets
+    known, loading = join.progress.ends_at_ms is not None, opening.phase is not Phase.JOIN
     view = None if join.event is None else join.event.view
     return {
         "job_id": job_id,
@@ -177,15 +214,18 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
             "life": join.control.lives.current.directory,
             "start_offsets": _by_partition(join.parts.meta.probe_start_offsets),
             "next_offsets": _by_partition(join.progress.next_offsets),
-            "end_offsets": _by_partition(join.progress.end_offsets),
+            "end_offsets": _by_partition(join.progress.end_offsets if known else {}),
+            "ends_at_ms": join.progress.ends_at_ms,
             "bounded_offsets": None if bounds is None else _by_partition(bounds),
-            "held_records": 0 if opening.phase is Phase.JOIN else held.held_records,
-            "held_bytes": None if opening.phase is Phase.JOIN else join.progress.held_bytes,
-            "lag_records": held.held_records,
+            "held_records": (held.held_records if known else None) if loading else 0,
+            "held_bytes": join.progress.held_bytes if known and loading else None,
+            "lag_records": held.held_records if known else None,
+            "held_is_upper_bound": join.parts.generator is None,
+            "open_transactions": _open_transactions(join),
             "batch": counts.batch,
             "joined_records": counts.joined,
-            "matched": counts.matched,
-            "unmatched": counts.unmatched,
+            "matched": counts.matched if join.parts.dimensions else None,
+            "unmatched": counts.unmatched if join.parts.dimensions else None,
             "dead_letters": counts.dead_letters,
             "late": counts.late,
             "fired": counts.fired,

@@ -193,6 +193,9 @@ class TemporalJoin:
     def run(self) -> None:
         """Work until `request_stop` or `is_finished`; returns after the queries have ended.
 
+        What was asked of a job that has come to its end is answered before that; where it had come
+        there before, nothing else is done.
+
         Raises:
             FencedError: a newer runner has taken over.
             CheckpointError: the job's durable files cannot be used.
@@ -201,22 +204,31 @@ class TemporalJoin:
             for output in self.parts.outputs:
                 output.commit_epoch(self.parts.meta.epoch)
             self.control.open()
-            for dimension in self.parts.dimensions:
-                dimension.open()
-                self._queries.start(f"build {dimension.dimension.name}")
-            for source in self.parts.sources:
-                source.start()
-            for dimension in self.parts.dimensions:
-                dimension.replay_watermarks()
-            if not self.parts.dimensions:
-                self.request_open()  # there is nothing to wait for
-            self._maintenance.start()
-            while not (self._stopping.wait(_TICK_S) or self.is_finished):
-                self._tick()
+            if not self.is_finished:
+                self._work()
+            while self.is_finished and self._requests.open():
+                self._requests.serve()
+                self._on_tick(self)
+                if self._stopping.wait(_TICK_S):
+                    break
             self._on_tick(self)
         finally:
             self._stopping.set()
             self._shut_down()
+
+    def _work(self) -> None:
+        for dimension in self.parts.dimensions:
+            dimension.open()
+            self._queries.start(f"build {dimension.dimension.name}")
+        for source in self.parts.sources:
+            source.start()
+        for dimension in self.parts.dimensions:
+            dimension.replay_watermarks()
+        if not self.parts.dimensions:
+            self.request_open()  # there is nothing to wait for
+        self._maintenance.start()
+        while not (self._stopping.wait(_TICK_S) or self.is_finished):
+            self._tick()
 
     def _tick(self) -> None:
         if self.parts.generator is not None:
@@ -236,7 +248,7 @@ class TemporalJoin:
             if self._open_requested.is_set() and not self.parts.opening.is_open:
                 self._open()
             waits = self.parts.opening.is_open and _PROBE not in self._queries
-            if waits and not self.is_finished:
+            if waits and not self.is_finished and self.control.may_begin():
                 self._queries.start(_PROBE)
             self.parts.stalls.clear("opening")
         except (FencedError, CheckpointError):
@@ -369,6 +381,8 @@ class TemporalJoin:
         if not self.progress.is_due():
             return
         self._look_at_fence()
+        for dimension in self.parts.dimensions:
+            dimension.end_offsets = None
         try:
             self.control.look(
                 holding=not self.parts.opening.is_open, running=self._queries.is_active(_PROBE)

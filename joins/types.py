@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
@@ -116,11 +116,16 @@ def map_type(value: SqlType, *, nullable: bool = True) -> SqlType:
     return SqlType(TypeName.MAP, members=(key, Member("value", value, nullable)))
 
 
+def quoted(name: str) -> str:
+    """`name` as an identifier in SQL of Flink, Spark or MySQL: a column's name is user text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def nested_text(nested: SqlType, text: Callable[[SqlType], str]) -> str:
     """The name of a nested type as Flink writes it; `text` gives those of its parts."""
     parts: list[str] = []
     for at, part in enumerate(nested.members):
-        name = f"`{part.name.replace('`', '``')}` " if nested.name is TypeName.ROW else ""
+        name = f"{quoted(part.name)} " if nested.name is TypeName.ROW else ""
         is_key = nested.name is TypeName.MAP and at == 0
         parts.append(f"{name}{text(part.type)}{'' if part.nullable or is_key else ' NOT NULL'}")
     return f"{nested.name.value}<{', '.join(parts)}>"
@@ -143,18 +148,23 @@ _ARROW: dict[TypeName, pa.DataType] = {
 }
 
 
+def nested_type(nested: SqlType, parts: Sequence[pa.DataType]) -> pa.DataType:
+    """The Arrow type of nested values whose parts are of the types `parts`."""
+    fields = [pa.field(m.name, kind) for m, kind in zip(nested.members, parts, strict=True)]
+    if nested.name is TypeName.ROW:
+        return pa.struct(fields)
+    if nested.name is TypeName.ARRAY:
+        return pa.list_(fields[0])
+    return pa.map_(fields[0].type, fields[1].type)
+
+
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries `sql_type`; TIME is int64 microseconds since midnight, signed.
 
     Parts of nested types may be NULL here: NOT NULL is judged where values come in.
     """
     if sql_type.members:
-        parts = [pa.field(part.name, arrow_type(part.type)) for part in sql_type.members]
-        if sql_type.name is TypeName.ROW:
-            return pa.struct(parts)
-        if sql_type.name is TypeName.ARRAY:
-            return pa.list_(parts[0])
-        return pa.map_(parts[0].type, parts[1].type)
+        return nested_type(sql_type, [arrow_type(part.type) for part in sql_type.members])
     if sql_type.name is TypeName.DECIMAL:
         return pa.decimal128(sql_type.precision, sql_type.scale)
     return _ARROW[sql_type.name]

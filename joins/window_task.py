@@ -22,7 +22,7 @@ from joins.kernels.arrivals import (
     with_column,
 )
 from joins.kernels.event_times import LATE_FOR_WINDOW, LATE_RECORDS, late_records
-from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.files import FileOrigin, ParquetStage, SharedTable
 from joins.kernels.probe import (
     COORDINATES,
     DEAD_LETTERS,
@@ -132,13 +132,13 @@ class WindowTask:
 
     Attributes:
         root: of the table of open windows.
-        late: of the table of late records.
+        late: the table of late records.
     """
 
     spec: WindowSpec
     kernel: ProbeKernelSpec
     root: Path
-    late: Path
+    late: SharedTable
 
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
@@ -149,7 +149,7 @@ class WindowTask:
         "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
         """
         advance = Advance.of(item["after"], item["upto"], item.get("steps", ()))
-        with ParquetStage(self.late, LATE_RECORDS, origin) as late:
+        with self.late.stage(LATE_RECORDS, origin) as late:
             for part in item["parts"]:
                 yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
             counts.stage(LATE, late.finish())

@@ -1,4 +1,4 @@
-"""What of the outside a job may reach: the operator's lists of brokers, databases, directories.
+"""What of the outside a job may reach: the operator's lists of servers, secrets, directories.
 
 Whoever may submit a script chooses where a password is sent and which files are read and written.
 These lists are the limit: they are looked at when a job is submitted and when its runner starts.
@@ -41,6 +41,28 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
         confined_path(DeltaSink(plan.probe.late_records_path), settings)
 
 
+def check_secret(name: str, servers: str, allowed: str | None) -> None:
+    """See that all of `servers` may get to know the secret; what a script has inline is its own.
+
+    Args:
+        name: of the secret.
+        servers: host:port, separated by commas.
+        allowed: the setting; None for any.
+
+    Raises:
+        NotAllowedError: one of them may not.
+    """
+    if allowed is None:
+        return
+    for server in servers.split(","):
+        if not _listed(f"{name}@{server.strip()}", allowed):
+            raise NotAllowedError(
+                f'secret "{name}" is not allowed to server "{server}"',
+                hint="Use a secret of that server, or have the operator add it to "
+                "SLUICE_ALLOWED_SECRETS.",
+            )
+
+
 def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
     """Where a table of the delta connector is; symbolic links are followed before it is compared.
 
@@ -58,13 +80,22 @@ def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Pa
             hint="Give a path relative to the warehouse, or have the operator add the directory to "
             "SLUICE_ALLOWED_PATHS.",
         )
-    own = (settings.jobs_dir, settings.kept_secrets_dir, settings.cache_dir)
-    if isinstance(table, DeltaSink) and any(_overlap(real, _real(place)) for place in own):
+    if isinstance(table, DeltaSink) and _is_among_our_files(real, settings):
         raise NotAllowedError(
             f'path "{table.path}" leads to "{real}", where Sluice keeps its own files',
             hint="Give the output a path of its own in the warehouse.",
         )
     return path
+
+
+def _is_among_our_files(real: Path, settings: Settings) -> bool:
+    own = (settings.jobs_dir, settings.kept_secrets_dir, settings.cache_dir)
+    if any(_overlap(real, _real(place)) for place in own):
+        return True
+    data = _real(settings.data_dir)
+    inside = (settings.warehouse_dir, *settings.allowed_directories)
+    meant = [root for root in map(_real, inside) if root.is_relative_to(data) and root != data]
+    return real.is_relative_to(data) and not any(real.is_relative_to(root) for root in meant)
 
 
 def _overlap(one: Path, other: Path) -> bool:
@@ -104,8 +135,8 @@ def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> N
 
 
 def _listed(server: str, patterns: str) -> bool:
-    """Whether one of the patterns is the server's; `*` stands for any characters but a colon."""
+    """Whether a pattern is the server's; `*` stands for any characters but a colon or an at."""
     return any(
-        re.fullmatch("[^:]*".join(map(re.escape, pattern.split("*"))), server, re.IGNORECASE)
+        re.fullmatch("[^:@]*".join(map(re.escape, pattern.split("*"))), server, re.IGNORECASE)
         for pattern in patterns.split(",")
     )

@@ -31,9 +31,7 @@ from service import (
 from service.cli_exits import ExitCode, exit_code, place_of
 from service.cli_options import Form
 from service.cli_output import Output, say, say_error, show_json
-from service.config import Settings, unknown_variables
-from service.footprint import kept_for_good, leave_out_pandas
-from service.logs import configure_logs
+from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
 
@@ -60,9 +58,11 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
     """Run the control plane until it is interrupted. Jobs go on without it."""
-    leave_out_pandas()
+    leave_out("pandas")
     with kept_for_good():
         from service.api.server import ControlPlane  # slow to load, only this command needs it
+        from service.config import Settings, unknown_variables
+        from service.logs import configure_logs
 
         settings = Settings.load(host=host, port=port, data_dir=data_dir)
         configure_logs(settings.log_level)
@@ -102,7 +102,8 @@ def demo(
     port: Annotated[int, typer.Option(help="Of the control plane, 0 for a free one.")] = 0,
 ) -> None:
     """Start everything and watch a stream wait for a table."""
-    from service.demo.run import DemoOptions, run
+    from service.demo.run import DemoOptions, run  # slow to load, only this command needs it
+    from service.logs import configure_logs
 
     configure_logs("WARNING")
     wanted = records if records is not None or not stop_by_itself else 10_000
@@ -134,13 +135,14 @@ for _group in app.registered_groups:
 def main() -> None:
     """Entry of the program; turns every error of ours into a few lines and an exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
+    leave_out("trio")
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sluice")
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
         _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
     except TyperException as exc:
-        _fail_usage(exc.format_message(), ExitCode(exc.exit_code))
+        _fail_usage(exc, ExitCode(exc.exit_code))
     except (KeyboardInterrupt, Abort):
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # whoever read has gone; nothing is left to be flushed at the end
@@ -153,16 +155,21 @@ def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
     sys.exit(code)
 
 
-def _fail_usage(message: str, code: ExitCode) -> None:
+def _fail_usage(exc: TyperException, code: ExitCode) -> None:
     """A group of commands by itself, such as `sluice jobs`, gets its help."""
+    message = exc.format_message()
     if message.startswith("Usage: "):
         say(message)
         sys.exit(code)
-    _fail(message.replace("Value error, ", "", 1), _usage_hint(message), code)
+    _fail(message.replace("Value error, ", "", 1), _usage_hint(exc, message), code)
 
 
-def _usage_hint(message: str) -> str:
-    """What to type instead: the verbs of jobs are tried without their group."""
+def _usage_hint(exc: TyperException, message: str) -> str:
+    """What to type instead: what is missing; the verbs of jobs are tried without their group."""
+    missing = getattr(exc, "param", None) if message.startswith("Missing ") else None
+    if missing is not None and missing.help:
+        name = next((opt for opt in missing.opts if opt.startswith("--")), missing.metavar)
+        return f"Give {name or missing.name.upper()}: {missing.help}"
     named = _NO_SUCH_COMMAND.match(message)
     verb = "" if named is None else _MEANT.get(named[1], named[1])
     if verb in {command.name for command in cli_jobs.app.registered_commands}:

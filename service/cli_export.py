@@ -1,16 +1,16 @@
 """`sluice export`: lineage and spans for other systems, from a process of its own."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli_options import Server, open_typed_client
+from service.cli_options import Server, load_settings, open_typed_client
 from service.cli_output import say
-from service.client import Sluice
-from service.config import Settings
-from service.export.follow import Cursor, Exporter, Follower
-from service.logs import configure_logs
+
+if TYPE_CHECKING:
+    from service.client import Sluice
+    from service.export.follow import Exporter
 
 app = typer.Typer(
     help="Tell other systems about jobs. Nothing waits for it: jobs do not know of it.",
@@ -79,12 +79,16 @@ def otel(
 
 
 def _configure() -> None:
-    configure_logs(Settings.load().log_level)
+    from service.logs import configure_logs  # slow to load, and only these commands need it
+
+    configure_logs(load_settings().log_level)
 
 
 def _follow(
-    client: Sluice, exporter: Exporter, cursor: Path | None, every_s: float, *, once: bool
+    client: "Sluice", exporter: "Exporter", cursor: Path | None, every_s: float, *, once: bool
 ) -> None:
+    from service.export.follow import Cursor, Follower  # slow to load
+
     follower = Follower(client, exporter, Cursor(cursor))
     if once:
         say(f"told of {follower.catch_up()} transitions")

@@ -1,7 +1,7 @@
 """Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`.
 
 What they show comes from streams and tables, so each text passes `one_line` or `clean`. They exit
-with 1 when a batch is not identical or a check has failed.
+with 1 when a batch is not shown to be identical or a check has failed.
 """
 
 import getpass
@@ -83,15 +83,19 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
 
 def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
-    batch: Annotated[int, typer.Option(help="Number of the batch.", min=0)],
+    batch: Annotated[
+        int | None, typer.Option(help="Number of the batch; the newest if left out.", min=0)
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
     sink: Sink = None,
     server: Server = None,
     output: Form = Output.TABLE,
 ) -> None:
-    """Join a batch again and compare. Writes nothing, exits with 1 if it differs."""
+    """Join a batch again and compare. Writes nothing, exits with 1 unless it is identical."""
     with open_client(server) as client:
-        found = client.replay_batch(client.find(job), batch, diff=diff, sink=sink)
+        job_id = client.find(job)
+        number_of_batch = client.newest_batch(job_id) if batch is None else batch
+        found = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
     if output is Output.JSON:
         show_json(found)
     else:
@@ -105,7 +109,7 @@ def _show_replay(found: Mapping[str, Any]) -> None:
     facts: list[tuple[str, Text | str]] = [
         ("batch", number(found["batch"])),
         *_insert_facts(found),
-        ("identical", "yes" if found["identical"] else "NO"),
+        ("identical", _verdict_text(found)),
         ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
         ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
     ]
@@ -121,6 +125,12 @@ def _show_replay(found: Mapping[str, Any]) -> None:
             place = (_text(row["partition"]), _text(row["offset"]))
             rows.add_row(one_line(row["kind"]), one_line(row["table"] or "-"), *place, *values)
         show(Text(""), rows)
+
+
+def _verdict_text(found: Mapping[str, Any]) -> str:
+    if found.get("verdict") == "nothing-to-compare":
+        return "nothing to compare: no rows, dead letters or late records can be read of the batch"
+    return "yes" if found["identical"] else "NO"
 
 
 def explain_row(

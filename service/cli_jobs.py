@@ -209,14 +209,17 @@ def remove_job(
     with open_client(server) as client:
         job_id = client.find(job)
         with working(f"removing job {job_id}"):
-            _remove(client, job_id, with_output=with_output, timeout_s=timeout)
-    say(f"job {job_id} removed{' with its output' if with_output else ''}")
+            left = _remove(client, job_id, with_output=with_output, timeout_s=timeout)
+    say(f"job {job_id} removed{' with its output' if with_output and not left else ''}")
+    for each in left:
+        say(f"warning: {each}")
 
 
-def _remove(client: Client, job_id: str, *, with_output: bool, timeout_s: float) -> None:
+def _remove(client: Client, job_id: str, *, with_output: bool, timeout_s: float) -> list[str]:
+    """Wait until the job is gone; what of its output is left, and why."""
     deadline = time.monotonic() + timeout_s
     found = client.remove(job_id, output=with_output)
-    while found is not None:
+    while found is not None and "left" not in found:
         if found["error"] and found["reason"].startswith("removal failed"):
             raise RefusedError(
                 found["reason"],
@@ -229,7 +232,18 @@ def _remove(client: Client, job_id: str, *, with_output: bool, timeout_s: float)
                 hint=f"It goes on; look again with sluice jobs get {job_id}.",
             )
         time.sleep(POLL_S)
-        found = _job_or_none(client, job_id)
+        found = _job_or_none(client, job_id) or _removal(client, job_id)
+    return [] if found is None else list(found["left"])
+
+
+def _removal(client: Client, job_id: str) -> dict[str, Any] | None:
+    """What is told of a job that is gone, if anything."""
+    try:
+        return client.remove(job_id)
+    except RefusedError as exc:
+        if exc.problem.get("status") == _MISSING:
+            return None
+        raise
 
 
 def _job_or_none(client: Client, job_id: str) -> dict[str, Any] | None:

@@ -1,19 +1,24 @@
 """What commands share: arguments, options, their completion, and the client."""
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from service.cli_output import Output
-from service.client import Client, Sluice
-from service.config import Settings
-from service.credentials import Credentials
+from service.client import Client
+from service.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
 from watermark.errors import SluiceError
 
+if TYPE_CHECKING:
+    from service.client import Sluice
+    from service.config import Settings
+
 _COMPLETION_PATIENCE_S = 1.0
+_PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -22,16 +27,34 @@ def open_client(server: str | None) -> Client:
     return Client(_address(server), Credentials.of_environment())
 
 
-def open_typed_client(server: str | None) -> Sluice:
+def open_typed_client(server: str | None) -> "Sluice":
     """The client for programs, of the same control plane."""
+    from service.client import Sluice  # slow to load, and few commands need it
+
     credentials = Credentials.of_environment()
     return Sluice(_address(server), token=credentials.token, ca_file=credentials.ca_file)
+
+
+def load_settings(**given: object) -> "Settings":
+    """The settings of this process.
+
+    Args:
+        given: what options of the command say.
+
+    Raises:
+        ConfigError: one is not what it may be.
+    """
+    from service.config import Settings  # slow to load, and seldom needed
+
+    return Settings.load(**given)
 
 
 def _address(server: str | None) -> str:
     if server is not None:
         return server
-    settings = Settings.load()
+    if not any(os.environ.get(name) for name in _PLACE_VARIABLES):
+        return f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+    settings = load_settings()
     host = _ANY_ADDRESS.get(settings.host, settings.host)
     host = f"[{host}]" if ":" in host else host
     scheme = "http" if settings.tls_cert is None else "https"

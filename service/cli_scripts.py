@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from joins.errors import SinkError
-from service.cli_options import Form, Script, Server, Timeout, open_client
+from service.cli_options import Form, Script, Server, Timeout, load_settings, open_client
 from service.cli_output import Output, one_line, say, show_json, takes_commands
 from service.cli_progress import working
 from service.cli_wait import WaitFor, follow
-from service.config import Settings
 from service.errors import NotAllowedError, SubmissionError
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _explain_writer(plan: "JoinPlan") -> None:
     from service.jobs.preflight import output_writer
 
     try:
-        choice = output_writer(plan, Settings.load())
+        choice = output_writer(plan, load_settings())
     except (SinkError, NotAllowedError) as exc:
         warn([f"{exc.message}. {exc.hint}"])
         return

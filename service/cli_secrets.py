@@ -6,16 +6,16 @@ asked for, or read from standard input; it is never an argument, and no command 
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli_options import Form
+from service.cli_options import Form, load_settings
 from service.cli_output import Output, one_line, say, show, show_json, table
-from service.config import Settings
 from service.errors import SecretError
-from service.secret_store import SecretStore
-from service.secrets import check_name
+
+if TYPE_CHECKING:
+    from service.secret_store import SecretStore
 
 _MOST_BYTES = 64 * 1024
 _PLACES = {
@@ -33,6 +33,8 @@ DataDirectory = Annotated[
 @app.command("set")
 def put(name: Name, data_dir: DataDirectory = None) -> None:
     """Keep a secret; its value is asked for, or read from standard input."""
+    from service.secrets import check_name  # slow to load, as the store is
+
     check_name(name)
     store = _store(data_dir)
     store.put(name, _value(name))
@@ -75,8 +77,10 @@ def remove(name: Name, data_dir: DataDirectory = None) -> None:
     say(f"secret {name} is removed")
 
 
-def _store(data_dir: Path | None) -> SecretStore:
-    return SecretStore(Settings.load(data_dir=data_dir))
+def _store(data_dir: Path | None) -> "SecretStore":
+    from service.secret_store import SecretStore
+
+    return SecretStore(load_settings(data_dir=data_dir))
 
 
 def _value(name: str) -> str:

@@ -74,6 +74,8 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = Output.TABLE,
 ) -> None:
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
+    if cursor is not None and (keys or version is not None):
+        raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
     query = _given(key=keys or None, version=version, limit=limit, cursor=cursor)
     with open_client(server) as client:
         found = client.dimension_rows(client.find(job), name, query)
@@ -109,7 +111,9 @@ def _when(absent: Mapping[str, Any]) -> str:
 def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     name: TableName,
-    first: Annotated[int | None, typer.Option("--from", help="Earlier version.", min=0)] = None,
+    first: Annotated[
+        int | None, typer.Option("--from", help="Earlier version; needed but with --cursor.", min=0)
+    ] = None,
     last: Annotated[
         int | None, typer.Option("--to", help="Later version; the newest if left out.", min=0)
     ] = None,
@@ -119,6 +123,12 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = Output.TABLE,
 ) -> None:
     """Show which rows were inserted (+), updated (~) or deleted (-) between two versions."""
+    if cursor is not None and (first is not None or last is not None):
+        raise typer.BadParameter("--cursor goes with neither --from nor --to, which it names")
+    if cursor is None and first is None:
+        raise typer.BadParameter("--from is missing: the version that the comparison begins with")
+    if first is not None and last is not None and first >= last:
+        raise typer.BadParameter(f"--from {first} is not before --to {last}")
     query = _given(limit=limit, cursor=cursor, to=last) | _given(**{"from": first})
     with open_client(server) as client:
         found = client.dimension_changes(client.find(job), name, query)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.audit import AuditEntry, AuditLog
 from service.cli_inspect import operator
-from service.cli_options import Form, Server, open_client
+from service.cli_options import Form, Server, load_settings, open_client
 from service.cli_output import Output, instant, one_line, say, show, show_json, table
-from service.config import Settings
 from service.credentials import Credentials
 from service.errors import TokenNotFoundError
 from service.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, Scope
 
 if TYPE_CHECKING:
+    from service.config import Settings
     from service.jobs.store import JobStore
 
 app = typer.Typer(help="Make, list and revoke the tokens of the API.", no_args_is_help=True)
@@ -86,7 +85,7 @@ def revoke_token(
     """End a token at once; on the job store directly it takes two seconds."""
     token_id = _find(token, _listed(server, data_dir))
     if _is_here(server, data_dir):
-        settings = Settings.load(data_dir=data_dir)
+        settings = load_settings(data_dir=data_dir)
         store = _open_store(settings)
         try:
             store.tokens.revoke(token_id)
@@ -106,7 +105,7 @@ def _is_here(server: str | None, data_dir: Path | None) -> bool:
     return server is None and Credentials.of_environment().token is None
 
 
-def _open_store(settings: Settings) -> "JobStore":
+def _open_store(settings: "Settings") -> "JobStore":
     from service.jobs.store import JobStore  # (here: slow to load, and seldom needed)
 
     return JobStore.open(settings.store_url)
@@ -115,7 +114,7 @@ def _open_store(settings: Settings) -> "JobStore":
 def _create_here(wanted: NewToken, data_dir: Path | None) -> dict[str, Any]:
     from service.api.tokens import token_view  # (here: slow to load, and seldom needed)
 
-    settings = Settings.load(data_dir=data_dir)
+    settings = load_settings(data_dir=data_dir)
     store = _open_store(settings)
     try:
         token, text = store.tokens.create(wanted)
@@ -131,7 +130,7 @@ def _listed(server: str | None, data_dir: Path | None) -> list[dict[str, Any]]:
     if not _is_here(server, data_dir):
         with open_client(server) as client:
             return client.tokens()
-    store = _open_store(Settings.load(data_dir=data_dir))
+    store = _open_store(load_settings(data_dir=data_dir))
     try:
         return [token_view(token).model_dump(mode="json") for token in store.tokens.all()]
     finally:
@@ -152,6 +151,8 @@ def _find(reference: str, tokens: Iterable[Mapping[str, Any]]) -> str:
     return str(ids[0])
 
 
-def _audit(settings: Settings, words: str, token_id: str) -> None:
+def _audit(settings: "Settings", words: str, token_id: str) -> None:
+    from service.audit import AuditEntry, AuditLog  # (here: slow to load, and seldom needed)
+
     what = f"/v1/tokens/{token_id}"
     AuditLog(settings).write(AuditEntry(operator(), None, "this machine", words, what, "done"))

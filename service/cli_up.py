@@ -15,8 +15,6 @@ from service.cli_options import Form
 from service.cli_output import Output, facts_table, say, show, show_json
 from service.cli_progress import working
 from service.client import Client
-from service.config import Settings
-from service.logs import configure_logs
 
 _FIRST = "first"  # the name of the job in the script that is there
 
@@ -31,8 +29,10 @@ def up(
     output: Form = Output.TABLE,
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
-    from service.demo.servers import provide  # slow to load, and only this command needs it
+    from service.config import Settings  # slow to load, and only this command needs it
+    from service.demo.servers import provide
     from service.demo.up import everything
+    from service.logs import configure_logs
 
     configure_logs("WARNING")
     settings = Settings.load()
@@ -52,12 +52,12 @@ def up(
         }
         show_json(found) if output is Output.JSON else _tell(found, settings.port)
         try:
-            running.wait()
+            running.wait(say)
         except KeyboardInterrupt:
-            say("stopping the jobs, the control plane and the servers")
+            say("ending the jobs' runners, the control plane and the servers")
     say(
-        f"all is stopped; {directory} has the data. After the next sluice up, "
-        "sluice jobs resume JOB goes on with a job"
+        f"all is stopped; {directory} has the data, and the jobs that ran go on at the next "
+        "sluice up"
     )
 
 
@@ -66,7 +66,11 @@ def _tell(found: dict[str, str], usual_port: int) -> None:
     say("")
     say("Everything runs until you interrupt it. In another terminal:")
     with Client(found["control_plane"]) as client:
-        firsts = [job for job in client.jobs() if job["name"] == _FIRST]
+        jobs = list(client.jobs())
+    for job in jobs:
+        if job["desired_state"] == "RUNNING":
+            say(f"  # {job['name']} ({job['id']}) goes on")
+    firsts = [job for job in jobs if job["name"] == _FIRST]
     for line in next_commands(found, usual_port, firsts):
         say(f"  {line}")
 
@@ -87,9 +91,9 @@ def next_commands(
     if not found["control_plane"].endswith(f":{usual_port}"):
         yield f"export SLUICE_SERVER={found['control_plane']}"
     job = firsts[0]["id"] if len(firsts) > 1 else _FIRST
-    if firsts:
+    if firsts and firsts[0]["desired_state"] != "RUNNING":
         yield f"sluice jobs resume {job} --wait"
-    else:
+    elif not firsts:
         yield f"sluice submit {shlex.quote(found['script'])} --wait join"
     yield f"sluice jobs watch {job}"
     yield f"sluice jobs logs {job} --follow"

@@ -137,6 +137,8 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
         yield "watermark", watermark(job["combined_watermark"])
     if job["probe"]:
         yield from _probe(job["probe"])
+    if job.get("report") and not job["report"]["is_live"]:  # (older control planes have none)
+        yield "as of", f"{instant(job['report']['at_ms'])}, by a runner that does not speak now"
     if job.get("event_time"):  # (older control planes have none)
         yield "event time", _event_time(job["event_time"])
     for warning in job["warnings"]:
@@ -164,11 +166,20 @@ def _troubles(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _probe(probe: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    held, lag = number(probe["held_records"]), number(probe["lag_records"])
+    held, lag = (_at_most(probe, probe[name]) for name in ("held_records", "lag_records"))
     yield "stream", f"{one_line(probe['topic'])}: {held} held, lag {lag}"
-    joined, matched = number(probe["joined_records"]), number(probe["matched"])
-    yield "joined", f"{joined} ({matched} matched, {number(probe['unmatched'])} unmatched)"
+    for found in probe["open_transactions"]:
+        yield "waits for", one_line(found["text"], 500)
+    joined, matched = number(probe["joined_records"]), probe["matched"]
+    if matched is not None:  # a table is joined
+        joined += f" ({number(matched)} matched, {number(probe['unmatched'])} unmatched)"
+    yield "joined", joined
     yield "dead letters", number(probe["dead_letters"])
+
+
+def _at_most(probe: Mapping[str, Any], count: int | None) -> str:
+    """A count of offsets, not all of which need have a record."""
+    return f"at most {number(count)}" if count and probe["held_is_upper_bound"] else number(count)
 
 
 def _event_time(time: Mapping[str, Any]) -> str:

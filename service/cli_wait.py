@@ -11,11 +11,16 @@ from service.cli_options import Form, Job, Server, Timeout, open_client
 from service.cli_output import Output, say, show_json
 from service.cli_progress import job_progress
 from service.client import Client, RefusedError
-from service.errors import JobConflictError, UnreachableError, WaitTimeoutError
+from service.errors import (
+    JobConflictError,
+    JobNotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
 
 POLL_S = 0.25
 _UNREACHED_S = 30.0
-_UNAVAILABLE = 503
+_NOT_FOUND, _UNAVAILABLE = 404, 503
 _OPEN = frozenset({"JOINING", "FINISHED"})  # a short job is JOINING for a moment only
 _AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
 
@@ -104,7 +109,8 @@ def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[st
     """Follow a job to `goal`, showing how far it is.
 
     Raises:
-        RefusedError: the job has failed, or it is gone.
+        RefusedError: the job has failed.
+        JobNotFoundError: it was removed meanwhile.
         JobConflictError: the job rests in another state, and nobody wants it to go on.
         WaitTimeoutError: it is not there in time.
     """
@@ -136,7 +142,8 @@ class Look:
 
         Raises:
             UnreachableError: nobody has answered for half a minute, or not even once.
-            RefusedError: the job is gone.
+            JobNotFoundError: the job was removed meanwhile.
+            RefusedError: there never was such a job.
         """
         while True:
             try:
@@ -149,8 +156,10 @@ class Look:
                 return found
 
     def _bear(self, exc: UnreachableError | RefusedError) -> None:
-        passing = isinstance(exc, UnreachableError) or exc.problem.get("status") == _UNAVAILABLE
+        passing = isinstance(exc, UnreachableError) or _status(exc) == _UNAVAILABLE
         now = time.monotonic()
+        if self._seen_at is not None and _status(exc) == _NOT_FOUND:
+            raise _removed(self._job_id) from exc
         if not passing or self._seen_at is None or now - self._seen_at > _UNREACHED_S:
             raise exc
         if not self._told:
@@ -158,8 +167,20 @@ class Look:
             say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
 
 
+def _status(exc: UnreachableError | RefusedError) -> object:
+    return exc.problem.get("status") if isinstance(exc, RefusedError) else None
+
+
+def _removed(job_id: str) -> JobNotFoundError:
+    return JobNotFoundError(
+        f'job "{job_id}" was removed while it was waited for', hint="Submit its script anew."
+    )
+
+
 def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
     state, wanted = job["state"], job["desired_state"]
+    if wanted == "REMOVED" and "STOPPED" not in goal.states:
+        raise _removed(job["id"])
     if state == "FAILED" and wanted != "RUNNING":
         error = job["error"] or {"message": job["reason"], "hint": "Run sluice jobs logs."}
         raise RefusedError(error["message"], hint=error["hint"], problem=error)

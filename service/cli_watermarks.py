@@ -63,7 +63,7 @@ def _gate(gate: Mapping[str, Any]) -> str:
         return "closed"
     at = "" if gate["opened_at_ms"] is None else f" since {instant(gate['opened_at_ms'])}"
     held = gate["held_at_open"]
-    return f"open{at}" + ("" if held is None else f", {number(held)} records were held")
+    return f"open{at}" + ("" if held is None else f", at most {number(held)} records were held")
 
 
 def _event_time(time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -16,12 +16,14 @@ from pydantic_settings.exceptions import SettingsError
 from joins.checkpoint import read_json, write_json_atomically
 from joins.errors import JoinError
 from joins.failpoints import parse_failpoints
+from service.credentials import DEFAULT_HOST, DEFAULT_PORT
 from service.errors import ConfigError
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
 _NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
 _SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
+_SECRETS = r"^[\w.*-]+@[^\s,@]+:[0-9*]+(,[\w.*-]+@[^\s,@]+:[0-9*]+)*$"
 _HINTS = {
     "trusted_proxies": "Name the addresses of the proxy, such as 10.0.0.5 or 10.0.0.0/24.",
 }
@@ -87,6 +89,12 @@ class Settings(BaseSettings):
         "host:port[,host:port…]; * stands for any characters but a colon",
         pattern=_SERVERS,
     )
+    allowed_secrets: str | None = _setting(
+        None,
+        "Which server of a script may get which secret; inline ones are not asked. Default is any.",
+        "name@host:port[,name@host:port…]; * stands for any characters but a colon or an at",
+        pattern=_SECRETS,
+    )
     allowed_paths: str | None = _setting(
         None,
         "Directories besides the warehouse in which Delta tables of scripts may be.",
@@ -100,12 +108,12 @@ class Settings(BaseSettings):
         repr=False,
     )
     host: str = _setting(
-        "127.0.0.1",
+        DEFAULT_HOST,
         "Address that the control plane listens on.",
         "an IP address or localhost; other than loopback needs tokens, and TLS or a proxy",
     )
     port: int = _setting(
-        8326, "Port of the control plane; 0 takes a free one.", "0 to 65535", ge=0, le=65535
+        DEFAULT_PORT, "Port of the control plane; 0 takes a free one.", "0 to 65535", ge=0, le=65535
     )
     auth_required: bool = _setting(
         False,
@@ -308,7 +316,7 @@ class Settings(BaseSettings):
     )
     stop_with_parent: bool = _setting(
         False,
-        "Runners end with their control plane instead of living on; the demo uses it.",
+        "Runners end and start again with their control plane.",
         "true or false",
     )
     failpoints: str = _setting(

@@ -1,5 +1,7 @@
 """What the commands show to a control plane: a token, and whose certificates they trust.
 
+Its usual address is here, too, as settings are slow to load and commands seldom need them.
+
 Read from the environment only, never from the command line, where every user of the machine could
 see it; and not a part of the settings, which a control plane hands to its runners.
 """
@@ -12,6 +14,7 @@ from typing import Self
 from service.errors import ConfigError
 
 TOKEN, TOKEN_FILE, CA_FILE = "SLUICE_TOKEN", "SLUICE_TOKEN_FILE", "SLUICE_CA_FILE"
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8326
 _MOST_BYTES = 4096
 
 

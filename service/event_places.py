@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from joins.adapters.delta_log import DeltaLog
+from joins.app_ids import late_app_id
 from joins.event_state import EventSpec
 from joins.event_task import EventPlaces
 from joins.plan import DeltaSink, JoinPlan
@@ -10,7 +12,7 @@ from service.jobs.layout import JobLayout
 from service.resolution import output_path
 
 
-def event_places(plan: JoinPlan, layout: JobLayout, settings: Settings) -> EventPlaces:
+def event_places(plan: JoinPlan, layout: JobLayout, settings: Settings, app_id: str) -> EventPlaces:
     """The places of a plan that needs event batches.
 
     Raises:
@@ -21,7 +23,7 @@ def event_places(plan: JoinPlan, layout: JobLayout, settings: Settings) -> Event
         scratch=layout.job_dir / "scratch" / "event_batches",
         waiting=state / "waiting" if spec.waits else None,
         windows=state / "windows" if spec.window is not None else None,
-        late=_late_path(plan, layout, settings),
+        late=DeltaLog(_late_path(plan, layout, settings), late_app_id(app_id)).shared,
     )
 
 

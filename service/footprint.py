@@ -1,4 +1,4 @@
-"""What the control plane's process leaves out, to stay small, and what it keeps for good."""
+"""What our processes leave out, to stay small and quick, and what they keep for good."""
 
 import gc
 import sys
@@ -8,23 +8,27 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Says of pandas that it is not installed."""
+class _Without(MetaPathFinder):
+    """Says of a package that it is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is left out of this process", name=fullname)
+        if fullname == self._package:
+            raise ModuleNotFoundError(f"{fullname} is left out of this process", name=fullname)
 
 
-def leave_out_pandas() -> None:
-    """Let pyarrow do without pandas in this process: 45 MiB that only PySpark's workers need.
+def leave_out(package: str) -> None:
+    """Let others do without a package in this process that they load wherever it is installed.
 
-    pyarrow loads it, where it is installed, when it first makes a value of Python an Arrow value.
-    Call it before anything of ours is loaded that does so at import.
+    pyarrow loads pandas when it first makes a value of Python an Arrow value: 45 MiB that only
+    PySpark's workers need. HTTP clients load trio, a third of the time that a command takes. Call
+    it before anything of ours is loaded that does so.
     """
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, _Without(package))
 
 
 @contextmanager

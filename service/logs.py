@@ -3,19 +3,70 @@
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any
 
 import structlog
 
+from watermark.redaction import redacted
+
+_OURS = ("service", "joins")
+
 _SENSITIVE = re.compile(r"password|passwd|secret|token|authorization", re.IGNORECASE)
+
+
+_REMEMBERED = 1_000
+_MINUTE_S = 60.0
+
+
+class PerMinute:
+    """Lets one line a minute through of each cause, and counts the others."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._said: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+
+    def due(self, cause: Hashable) -> int | None:
+        """How many lines were left out since the last one; None if this one is to be, too."""
+        with self._lock:
+            now = self._clock()
+            at, left_out = self._said.get(cause, (-_MINUTE_S, 0))
+            due = now - at >= _MINUTE_S
+            self._said[cause] = (now, 0) if due else (at, left_out + 1)
+            self._said.move_to_end(cause)
+            while len(self._said) > _REMEMBERED:
+                self._said.popitem(last=False)
+            return left_out if due else None
+
+
+class OfLibraries(logging.Filter):
+    """Lets lines of libraries through once a minute; a flood of requests is one of lines, too."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self._seen = PerMinute()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written; it then says how many like it were not."""
+        if record.name.partition(".")[0] in _OURS:
+            return True
+        kind = record.exc_info[0] if record.exc_info else None
+        left_out = self._seen.due((record.name, record.levelno, str(record.msg), kind))
+        if left_out:
+            record.msg = f"{record.msg} ({left_out} more of these were left out)"
+        return left_out is not None
 
 
 def configure_logs(level: str = "INFO", *, as_json: bool | None = None) -> None:
     """Send the logs of this process, also those of libraries, to standard error.
 
     Args:
-        level: the least level, such as ``"INFO"``; libraries log from WARNING.
+        level: the least level, such as ``"INFO"``; libraries log from WARNING, and each line of
+            theirs once a minute.
         as_json: None decides by whether standard error is a terminal.
     """
     use_json = not sys.stderr.isatty() if as_json is None else as_json
@@ -32,12 +83,17 @@ def configure_logs(level: str = "INFO", *, as_json: bool | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                renderer,
+                _redacted,
+            ],
             foreign_pre_chain=shared,
         )
     )
+    handler.addFilter(OfLibraries())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    for package in ("service", "joins"):
+    for package in _OURS:
         logging.getLogger(package).setLevel(level)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -45,6 +101,10 @@ def configure_logs(level: str = "INFO", *, as_json: bool | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _redacted(_logger: object, _method: str, line: Any) -> str:  # noqa: ANN401 (it is rendered)
+    return redacted(str(line))
 
 
 def _hide_secrets(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from joins.adapters.kafka_cluster import KafkaCluster
@@ -34,8 +35,7 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         source = found.source
         if not isinstance(source, MysqlCdcSource):
             return found
-        username, password = (secrets.resolve(v) for v in (source.username, source.password))
-        return replace(found, source=replace(source, username=username, password=password))
+        return replace(found, source=_with_secrets(source, secrets))
 
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
@@ -48,9 +48,22 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=tuple(more))
 
 
+def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
+    """A table with login and certificates resolved."""
+    resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
+    ca, cert, key = (
+        None if text is None else resolve(text)
+        for text in (source.tls.ca, source.tls.cert, source.tls.key)
+    )
+    tls = replace(source.tls, ca=ca, cert=cert, key=key)
+    username, password = resolve(source.username), resolve(source.password)
+    return replace(source, username=username, password=password, tls=tls)
+
+
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
     """A cluster with its login resolved."""
-    return replace(kafka, properties=tuple((k, secrets.resolve(v)) for k, v in kafka.properties))
+    resolve = partial(secrets.resolve, servers=kafka.bootstrap_servers)
+    return replace(kafka, properties=tuple((k, resolve(v)) for k, v in kafka.properties))
 
 
 def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
@@ -98,6 +111,7 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
         password=source.password,
         database=source.database,
         table=source.table,
+        tls=source.tls,
     )
 
 

@@ -1,6 +1,7 @@
 """The secrets that Sluice keeps itself, one file each, and the names of all the others."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from service.jobs.layout import JobLayout, write_private
 from service.secrets import VARIABLE_PREFIX, check_name, references, variable_of
 
 MOST_CHARACTERS = 1024
+_PEM = re.compile(
+    r"(?:-----BEGIN [A-Z0-9 ]+-----[A-Za-z0-9+/=\s]{1,20000}-----END [A-Z0-9 ]+-----\s*){1,16}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,12 @@ class SecretStore:
             SecretError: the name or the value cannot be one of a secret, or it cannot be written.
         """
         check_name(name)
-        if not 0 < len(value) <= MOST_CHARACTERS or not _is_plain(value):
+        plain = 0 < len(value) <= MOST_CHARACTERS and _is_plain(value)
+        if not plain and not _PEM.fullmatch(value):
             raise SecretError(
                 f'value of secret "{name}" has {len(value)} characters or others than printable '
                 f"ones, expected 1 to {MOST_CHARACTERS}",
-                hint="Give one password on one line.",
+                hint="Give one password on one line, or PEM texts.",
             )
         try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Self
 
 from joins.checkpoint import FORMAT_VERSION, read_json
+from service.allowed import check_secret
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.layout import JobLayout, write_new
+from watermark.redaction import Secret
 
 VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
@@ -31,38 +33,53 @@ _received: dict[str, str] = {}
 
 
 class SecretResolver:
-    """Gives the values of references; holds none of them."""
+    """Gives the values of references, to whom they are allowed; holds none of them."""
 
     def __init__(
-        self, secrets_dir: Path | None, job_dir: Path | None = None, kept_dir: Path | None = None
+        self,
+        secrets_dir: Path | None,
+        job_dir: Path | None = None,
+        kept_dir: Path | None = None,
+        *,
+        allowed: str | None = None,
     ) -> None:
         self._directories = tuple(d for d in (secrets_dir, kept_dir) if d is not None)
         self._job_dir = job_dir
+        self._allowed = allowed
 
     @classmethod
     def of(cls, settings: Settings, job_dir: Path | None) -> Self:
         """Resolves as `settings` say, for the job in `job_dir`."""
-        return cls(settings.secrets_dir, job_dir, settings.kept_secrets_dir)
+        kept, allowed = settings.kept_secrets_dir, settings.allowed_secrets
+        return cls(settings.secrets_dir, job_dir, kept, allowed=allowed)
 
-    def resolve(self, text: str) -> str:
+    def resolve(self, text: str, servers: str = "") -> str:
         """`text` with each reference replaced by its value; text without one comes back as it is.
+
+        What comes back for a reference is a `Secret`: errors show the reference.
+
+        Args:
+            text: as the script has it.
+            servers: who gets to know it, as host:port, separated by commas.
 
         Raises:
             SecretError: nobody provides the secret, or something like a reference is malformed.
+            NotAllowedError: the operator has not allowed it to one of the servers.
         """
-        resolved = _REFERENCE.sub(lambda match: self._value(match[1]), text)
+        resolved = _REFERENCE.sub(lambda match: self._value(match[1], servers), text)
         if "${" in _REFERENCE.sub("", text):
             raise SecretError(
                 'reference "${…}" is malformed, expected ${secret:name}',
                 hint="Use letters, digits, dots, dashes and underscores in the secret's name.",
             )
-        return resolved
+        return Secret(resolved, text) if _REFERENCE.search(text) else resolved
 
-    def _value(self, name: str) -> str:
+    def _value(self, name: str, servers: str) -> str:
         inline = self._of_job(name)
         if inline is not None:
             return inline
         check_name(name)
+        check_secret(name, servers, self._allowed)
         value = _received.get(name)
         if value is None:
             value = of_environment(name)

@@ -28,6 +28,7 @@ from joins.adapters.mysql_source import check_source
 from joins.adapters.mysql_table import CapturedTable
 from joins.adapters.spark_delta_sink import DeltaOutputLetterWriter, DeltaOutputWriter
 from joins.adapters.state_log import StateColumns, StateLog
+from joins.app_ids import job_app_id, late_app_id, output_app_id, replay_app_id
 from joins.build_side import BuildTask
 from joins.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, ReplayParts
@@ -48,7 +49,11 @@ from joins.event_task import (
 )
 from joins.failpoints import Failpoints
 from joins.fold_schedule import FoldPolicy
-from joins.history import History, HistoryPlaces, output_app_id, replay_app_id, sent_note
+from joins.history import (
+    History,
+    HistoryPlaces,
+    sent_note,
+)
 from joins.index_source import DimensionTables
 from joins.inserts import Inserts, ProbeInsert
 from joins.kernels.envelope import CapturedColumn
@@ -91,7 +96,9 @@ from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.event_places import event_places
 from service.jobs.layout import JobLayout
+from service.jobs.places import check_new_table
 from service.jobs.requests import not_replayable
+from service.jobs.runner_log import RunnerLog
 from service.resolution import (
     connection_of,
     index_directory,
@@ -122,6 +129,7 @@ class OpenJob:
     layout: JobLayout
     settings: Settings
     checkpoint: Checkpoint
+    log: RunnerLog
 
     def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         """Put the job together; nothing runs before `TemporalJoin.run`.
@@ -144,7 +152,7 @@ def open_job(layout: JobLayout, settings: Settings) -> Iterator[OpenJob]:
     checkpoint = Checkpoint(layout.checkpoint)
     checkpoint.lock.acquire()
     try:
-        yield OpenJob(layout, settings, checkpoint)
+        yield OpenJob(layout, settings, checkpoint, RunnerLog(layout.runner_log, sys.stdout))
     finally:
         checkpoint.lock.release()
 
@@ -163,7 +171,7 @@ class _Assembly:
             self.settings.failpoints, job.checkpoint.directory / "failpoints"
         )
         self.meta = self._meta()
-        self.app_id = f"sluice:{self.job_id}:{self.meta.incarnation}"
+        self.app_id = job_app_id(self.job_id, self.meta.incarnation)
         self.plans = plan.inserts
 
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
@@ -459,7 +467,8 @@ class _Assembly:
         sink = self.plans[number].sink
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.settings), self._appends(sink, number)
-            create_table(path, appends.rows)
+            check_new_table(sink, self.settings)
+            create_table(path, appends.rows, creator=self.app_id)
             DeltaLog(path, self.app_id).choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
@@ -480,7 +489,14 @@ class _Assembly:
         if isinstance(sink, KafkaSink):
             noted = self.checkpoint.directory / sent_note(number)
             return KafkaSinkWriter(sink, noted, staged), ()
-        return _console_writer(sink), ()
+        return self._console_writer(sink), ()
+
+    def _console_writer(self, sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:
+        if isinstance(sink, PrintSink):
+            if sink.row_limit is not None:
+                self.job.log.keep_all()  # whoever asked for the preview reads it as a whole
+            return ConsoleSinkWriter(self.job.log, sink.print_identifier, sink.row_limit)
+        return ConsoleSinkWriter(self.job.log, None)
 
     # Event time and windows
     # ---------------------------------------------------------------------------------
@@ -490,7 +506,7 @@ class _Assembly:
         if not self.plan.needs_event_batches:
             return None
         self._check_lookups()
-        places = event_places(self.plan, self.layout, self.settings)
+        places = event_places(self.plan, self.layout, self.settings, self.app_id)
         self._check_late_path(places)
         task = event_task(self.plan, self._probe_task(), places)
         return EventJob(EventSpec.of(self.plan), task, self._event_tables(task, dead_letters))
@@ -506,7 +522,7 @@ class _Assembly:
 
     def _check_late_path(self, places: EventPlaces) -> None:
         sink = self.plan.sink
-        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == places.late:
+        if isinstance(sink, DeltaSink) and output_path(sink, self.settings) == places.late.root:
             given = self.plan.probe.late_records_path
             raise SinkError(
                 f'late records and output of job "{self.plan.name}" have one path, "{given}"',
@@ -514,12 +530,12 @@ class _Assembly:
             )
 
     def _event_tables(self, task: EventTask, dead_letters: DeltaLog) -> EventTables:
-        late, appends = task.places.late, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
-        create_table(late, LATE_RECORDS)
+        late, appends = task.places.late.root, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+        create_table(late, LATE_RECORDS, creator=self.app_id)
         DeltaLog(late, self.app_id).choose_writer(appends)
         return EventTables(
             dead_letters=dead_letters,
-            late=DeltaLog(late, f"{self.app_id}:late", appends),
+            late=DeltaLog(late, late_app_id(self.app_id), appends),
             waiting=self._state(task.places.waiting, WAITING_COLUMNS, lambda: waiting_schema(task)),
             windows=self._state(task.places.windows, WINDOW_COLUMNS, lambda: windows_schema(task)),
         )
@@ -578,7 +594,7 @@ class _Assembly:
         if isinstance(sink, KafkaSink):
             return KafkaLetterWriter(sink, kernel.output)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
-        return ConsoleLetterWriter(sys.stdout, identifier, kernel.output)
+        return ConsoleLetterWriter(self.job.log, identifier, kernel.output)
 
 
 def _refuse_replay(plan: JoinPlan, _: Request) -> NoReturn:
@@ -590,9 +606,3 @@ def _choice_of(writers: Iterable[BatchWriter]) -> WriterChoice | None:
     delta = (w for w in writers if isinstance(w, DeltaOutputWriter | MergeSinkWriter))
     choices = [writer.choice for writer in delta]
     return min(choices, key=lambda choice: not choice.is_spark, default=None)
-
-
-def _console_writer(sink: PrintSink | BlackholeSink) -> ConsoleSinkWriter:
-    if isinstance(sink, PrintSink):
-        return ConsoleSinkWriter(sys.stdout, sink.print_identifier, sink.row_limit)
-    return ConsoleSinkWriter(sys.stdout, None)

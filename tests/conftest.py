@@ -1,8 +1,15 @@
-"""Real services for the tests: one of each a session, started when the first test asks."""
+"""Real services for the tests: one of each a session, started when the first test asks.
+
+A test whose fixtures lead to one of `PROCESSES` is marked `servers`; any other may start no
+process at all, so that `make test-quick` runs what needs none, and the mark cannot be wrong.
+"""
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +21,54 @@ from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
 
+PROCESSES = "processes"
+_STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
+_quick: list[str] = []  # the test that runs and may start no process
+_older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs servers or other processes; their files run first, small tests at last."""
+    for item in items:
+        if PROCESSES in getattr(item, "fixturenames", ()):
+            item.add_marker("servers")
+    first = {item.path for item in items if item.get_closest_marker("servers")}
+    items.sort(key=lambda item: item.path not in first)
+
+
+def pytest_configure() -> None:
+    """Watch for processes that a test starts without having said so."""
+    sys.addaudithook(_refuse_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Know which test runs, and whether it may start processes."""
+    _older_threads.clear()
+    _older_threads.update(t.ident or 0 for t in threading.enumerate())
+    _older_threads.discard(threading.get_ident())
+    _quick[:] = [] if item.get_closest_marker("servers") else [item.nodeid]
+    try:
+        return (yield)
+    finally:
+        _quick.clear()
+
+
+def _refuse_processes(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _STARTS and _quick and threading.get_ident() not in _older_threads:
+        raise RuntimeError(
+            f"{_quick[0]} starts a process ({event} {arguments[:1]}): it must ask for the "
+            f'fixture "{PROCESSES}", or a fixture that does'
+        )
+
 
 @pytest.fixture(scope="session")
-def java() -> Java:
+def processes() -> None:
+    """Whoever asks for it, also through other fixtures, may start processes."""
+
+
+@pytest.fixture(scope="session")
+def java(processes: None) -> Java:
     """The Java of this machine; child processes, Spark's too, get it from here on."""
     found = find_java(Settings.load().cache_dir)
     os.environ.update(found.environment())

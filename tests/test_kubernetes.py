@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.manifests import DEPLOY, Manifests, texts
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 TEXTS = texts()
 POD, TEMPLATE = "kubernetes/control-plane.yaml", "kubernetes/executor-template.yaml"
 CONF, ROLE = "spark-defaults.conf", "kubernetes/service-account.yaml"

@@ -33,8 +33,8 @@ time.
 
 The same, as a program:
 
+>>> from watermark import PROCESSING_TIME as done
 >>> from watermark import ProbeGate, StatusWatermarkValve, Watermark, WatermarkStatus
->>> done = Watermark(-(2**63), use_processing_time=True)
 >>> valve, gate = StatusWatermarkValve(["items/0", "items/1"]), ProbeGate()
 >>> valve.input_watermark("items/0", Watermark(10), now_ms=1_000)
 ()
@@ -54,7 +54,7 @@ The same, as a program:
 
 | module | question |
 |---|---|
-| `model`, `records`, `errors` | what are the values, and what can go wrong? |
+| `model`, `records`, `errors`, `checks` | what are the values, and what can go wrong? |
 | `combine` | what do many channels add up to? The only such rule. |
 | `valve`, `combined` | which channels count, within an input and between inputs? |
 | `gate`, `phase`, `progress` | when may the join start, what waits, what is the evidence? |
@@ -73,21 +73,33 @@ The same, as a program:
 - A false watermark on an idle channel is thrown away; a true one counts, as it makes the channel
   active.
 - When the last active channel goes idle, the maximum of all channels goes out, then IDLE.
-- Removing a channel moves nothing at once; no channels say nothing.
+- Removing a channel moves nothing at once; no channels say nothing. What is left may be in
+  processing time while a removed channel had promised a later time: that waits for the clock.
 - A source in processing time that ends says nothing more: it has no event time to give.
 """
 
 from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import SluiceError, WatermarkError
 from watermark.gate import HeldOffsets, ProbeGate
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
+from watermark.model import (
+    END_OF_TIME,
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    PROCESSING_TIME,
+    START_OF_TIME,
+    Watermark,
+    WatermarkStatus,
+)
 from watermark.phase import Phase, PhaseEvent, advance
 from watermark.progress import BinlogPosition, Evidence, SnapshotProgress
 from watermark.valve import ChannelState, StatusWatermarkValve
 
 __all__ = [
+    "END_OF_TIME",
     "MAX_TIMESTAMP",
     "MIN_TIMESTAMP",
+    "PROCESSING_TIME",
+    "START_OF_TIME",
     "BinlogPosition",
     "ChannelState",
     "CombinedWatermarkStatus",

@@ -9,11 +9,12 @@ True
 (15, ('fast',))
 """
 
+from watermark.checks import checked, require_not_negative
 from watermark.combined import CombinedWatermarkStatus
-from watermark.errors import InvalidParameterError
 from watermark.model import Watermark, WatermarkStatus, add_clamped
 
 
+@checked
 class WatermarkAlignment:
     """The slowest watermark of a group of splits or sources, and who is too far ahead of it.
 
@@ -25,11 +26,7 @@ class WatermarkAlignment:
     """
 
     def __init__(self, max_drift_ms: int) -> None:
-        if max_drift_ms < 0:
-            raise InvalidParameterError(
-                f"watermark alignment has a drift of {max_drift_ms} ms, expected 0 or more",
-                hint="Give how far a split may be ahead, in milliseconds.",
-            )
+        require_not_negative("watermark alignment", "drift", max_drift_ms)
         self._max_drift_ms = max_drift_ms
         self._combined = CombinedWatermarkStatus(())
 

@@ -5,7 +5,8 @@
   idle ones do not hold it back. When none is (and there is at least one channel), it is
   `(MIN_TIMESTAMP, true)`. An idle channel in event time therefore keeps the result out of
   processing time.
-- The result never decreases and, once in processing time, never leaves it.
+- The result never decreases and, once in processing time, never leaves it. It gets there when the
+  clock is at what was promised last, which a channel may have said that has been removed since.
 - When all channels are idle, the result is the maximum over all of them.
 - `MAX_TIMESTAMP` says that everything has ended, so it needs every channel in event time to be
   there; with a channel that merely idles the result stops one millisecond before.
@@ -17,12 +18,13 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
+from watermark.checks import refused
 from watermark.errors import (
     FutureWatermarkError,
     InvalidParameterError,
-    StateFormatError,
     UnknownChannelError,
     WatermarkRegressionError,
+    reading_state,
 )
 from watermark.model import (
     MAX_TIMESTAMP,
@@ -131,7 +133,10 @@ class Combination:
         Raises:
             UnknownChannelError: there is no such channel.
         """
-        channel = self.channels.get(name)
+        try:
+            channel = self.channels.get(name)
+        except TypeError as exc:
+            raise refused("channels", "name", name, "str") from exc
         if channel is None:
             known = ", ".join(f'"{each}"' for each in list(self.channels)[:8])
             raise UnknownChannelError(
@@ -148,7 +153,10 @@ class Combination:
             WatermarkRegressionError: the channel went back.
             FutureWatermarkError: processing time was claimed before the clock is there.
         """
-        channel = self.channels.get(name) or self.channel(name)
+        try:
+            channel = self.channels[name]
+        except (KeyError, TypeError):
+            channel = self.channel(name)
         return self.emit() if self.advance(channel, watermark, now_ms) else _NOTHING
 
     def input_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
@@ -169,6 +177,8 @@ class Combination:
             WatermarkRegressionError: the channel went back.
             FutureWatermarkError: processing time was claimed before the clock is there.
         """
+        if type(watermark) is not Watermark or type(now_ms) is not int:
+            raise _no_watermark(channel, watermark, now_ms)
         timestamp_ms = watermark.timestamp_ms
         if watermark.use_processing_time or channel.processing:
             return self._switch(channel, watermark, now_ms)
@@ -190,6 +200,8 @@ class Combination:
 
     def set_status(self, channel: Channel, status: WatermarkStatus) -> bool:
         """Mark idle or active; whether the result may have changed."""
+        if not isinstance(status, WatermarkStatus):
+            raise refused(f'channel "{channel.name}"', "status", status, "WatermarkStatus")
         idle = status is WatermarkStatus.IDLE
         if channel.idle is idle:
             return self._membership_changed
@@ -251,17 +263,12 @@ class Combination:
             StateFormatError: `state` is no snapshot of a combination.
         """
         combination = cls((), laggards_hold_back=laggards_hold_back)
-        try:
+        with reading_state("channels"):
             combination.last = Watermark(*state["last"])
             combination.status = WatermarkStatus.IDLE if state["idle"] else WatermarkStatus.ACTIVE
             combination._clock_ms = state["clock_ms"]
             for fields in state["channels"]:
                 combination._restore_channel(*fields)
-        except (KeyError, TypeError, ValueError) as exc:
-            raise StateFormatError(
-                "stored progress of channels is damaged or of another format",
-                hint="Restore from another checkpoint, or start without state.",
-            ) from exc
         return combination
 
     def _restore_channel(
@@ -283,6 +290,8 @@ class Combination:
         if self.last.use_processing_time or not self.channels:
             return None
         if not self._in_event_time:
+            if self.last.timestamp_ms > self._clock_ms:
+                return None  # a removed channel had promised more: the clock has to get there
             self.last = PROCESSING_TIME
             self._heap.clear()
             return self.last
@@ -305,7 +314,8 @@ class Combination:
         if promised_ms > self._clock_ms:
             raise _in_the_future(channel, promised_ms, self._clock_ms)
         if channel.processing:
-            return self._membership_changed
+            waits = not self._in_event_time and not self.last.use_processing_time
+            return self._membership_changed or waits
         self._in_event_time -= 1
         self._not_ended -= channel.timestamp_ms < MAX_TIMESTAMP
         self._active += channel.idle
@@ -326,6 +336,13 @@ class Combination:
 
     def _maximum(self) -> int:
         return max(channel.timestamp_ms for channel in self.channels.values())
+
+
+def _no_watermark(channel: Channel, watermark: object, now_ms: object) -> InvalidParameterError:
+    where = f'channel "{channel.name}"'
+    if isinstance(watermark, Watermark):
+        return refused(where, "now_ms", now_ms, "int")
+    return refused(where, "watermark", watermark, "Watermark")
 
 
 def _went_back(channel: Channel, timestamp_ms: int) -> WatermarkRegressionError:

@@ -8,10 +8,12 @@ holds it until it has caught up.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from watermark.checks import checked, unchecked
 from watermark.combine import Combination
 from watermark.model import Progress, Watermark, WatermarkStatus
 
 
+@checked
 class CombinedWatermarkStatus:
     """The watermark and status of an operator with several inputs, a stream's splits included.
 
@@ -58,6 +60,7 @@ class CombinedWatermarkStatus:
         """
         return self._combination.channel(name).watermark
 
+    @unchecked
     def update_watermark(
         self, name: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:
@@ -84,6 +87,7 @@ class CombinedWatermarkStatus:
         """
         return self._combination.input_status(name, status)
 
+    @unchecked
     def stage(self, name: str, progress: Progress, *, now_ms: int) -> None:
         """Take a watermark or status without an answer, until `emit` is asked for one.
 

@@ -5,16 +5,17 @@ its splits (partitions, shards), each with a generator of its own, so that a slo
 late by a fast one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
-from watermark.errors import InvalidParameterError
+from watermark.checks import checked, require_not_negative, require_time, unchecked
+from watermark.errors import reading_state
 from watermark.generators import WatermarkGenerator, WatermarkStrategy
 from watermark.model import END_OF_TIME, Watermark, WatermarkStatus
 from watermark.operator import SINGLE_INPUT, Operator
 from watermark.outputs import MonotonicOutput, WatermarkMultiplexer
-from watermark.records import Element, Record, Value
+from watermark.records import Element, Record, Value, elements_of, stored_elements
 from watermark.timers import Timer
 
 AUTO_WATERMARK_INTERVAL_MS = 200
@@ -50,6 +51,7 @@ class UndelegatedReader:
         return False
 
 
+@checked
 class SourceOperator:
     """A source: gives records their time and emits the watermarks of its splits.
 
@@ -73,11 +75,7 @@ class SourceOperator:
         interval_ms: int = AUTO_WATERMARK_INTERVAL_MS,
         splits: Sequence[str] = ONE_SPLIT,
     ) -> None:
-        if interval_ms < 0:
-            raise InvalidParameterError(
-                f"auto watermark interval is {interval_ms} ms, expected 0 or more",
-                hint="Give the interval in milliseconds, 0 for no periodic watermarks.",
-            )
+        require_not_negative("auto watermark emission", "interval", interval_ms)
         self._strategy = strategy
         self._interval_ms = interval_ms
         self._multiplexer = WatermarkMultiplexer()
@@ -85,6 +83,7 @@ class SourceOperator:
         self._pending: list[Element] = []
         self._next_ms: int | None = None
         self._seen_record = False
+        self._ended = False
         for split in splits:
             self.add_split(split)
         self.emission = Emission.PERIODIC if emit_progressive_watermarks else Emission.ONCE
@@ -120,6 +119,7 @@ class SourceOperator:
         self._multiplexer.unregister(split)
         del self._generators[split]
 
+    @unchecked
     def process_record(
         self, value: Value, native_ms: int | None = None, *, now_ms: int, split: str = ONE_SPLIT[0]
     ) -> Sequence[Element]:
@@ -131,11 +131,12 @@ class SourceOperator:
         Returns:
             The record with its event time, then the watermark that it causes.
         """
+        require_time("source", "now_ms", now_ms)
+        output = self._multiplexer.output(split)
         if not self._seen_record:
             self._seen_record = True
             if self.emission is Emission.ONCE:
                 self._emit_now(now_ms)
-        output = self._multiplexer.output(split)
         timestamp_ms = self._strategy.timestamp_of(value, native_ms)
         self._generators[split].on_event(value, timestamp_ms, output, now_ms=now_ms)
         progress = self._multiplexer.flush_split(split, now_ms=now_ms)
@@ -155,10 +156,11 @@ class SourceOperator:
         return self.drain()
 
     def end_of_input(self, *, now_ms: int) -> Sequence[Element]:
-        """The input is bounded and has ended: the end of time.
+        """The input is bounded and has ended: the end of time, after which nothing is said.
 
         A source in processing time says nothing: it has no false watermark to give.
         """
+        self._ended = True
         if not self._multiplexer.last.use_processing_time:
             for split in self._multiplexer.splits:
                 output = self._multiplexer.output(split)
@@ -173,12 +175,43 @@ class SourceOperator:
         pending, self._pending = self._pending, []
         return pending
 
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values; that of the reader is the reader's."""
+        return {
+            "outputs": self._multiplexer.snapshot(),
+            "generators": [(split, each.snapshot()) for split, each in self._generators.items()],
+            "pending": stored_elements(self._pending),
+            "next_ms": self._next_ms,
+            "seen_record": self._seen_record,
+            "ended": self._ended,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken, with the splits of then.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source"):
+            self._multiplexer.restore(state["outputs"])
+            self._generators = {}
+            for split, stored in state["generators"]:
+                self._generators[split] = self._strategy.create_generator()
+                self._generators[split].restore(stored)
+            self._pending = elements_of(state["pending"])
+            self._next_ms, self._ended = state["next_ms"], state["ended"]
+            self._seen_record = state["seen_record"]
+
     def _emit_now(self, now_ms: int) -> None:
+        require_time("source", "now_ms", now_ms)
+        if self._ended:
+            return
         for split, generator in self._generators.items():
             generator.on_periodic_emit(self._multiplexer.output(split), now_ms=now_ms)
         self._pending.extend(self._multiplexer.flush(now_ms=now_ms))
 
 
+@checked
 class SourceContext:
     """For sources that stamp records and say watermarks themselves.
 
@@ -219,7 +252,22 @@ class SourceContext:
         out, self._out = self._out, []
         return out
 
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return {"output": self._output.snapshot(), "out": stored_elements(self._out)}
 
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source context"):
+            self._output.restore(state["output"])
+            self._out = elements_of(state["out"])
+
+
+@checked
 class TimestampsAndWatermarksOperator(Operator):
     """Assigns times and watermarks in the middle of a stream.
 
@@ -266,3 +314,9 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def _on_timer(self, timer: Timer) -> None:
         """It sets none."""
+
+    def _own_state(self) -> dict[str, object]:
+        return {"source": self._source.snapshot()}
+
+    def _restore_own(self, own: Mapping[str, Any]) -> None:
+        self._source.restore(own["source"])

@@ -14,9 +14,17 @@
 | `StateFormatError` | a stored state cannot be restored |
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from watermark.redaction import redact, redacted
+
 
 class SluiceError(Exception):
     """What happened to which object (`message`) and what the operator can do (`hint`).
+
+    It has no secret's value, and takes it out of the error that it is made of.
 
     Attributes:
         message: lowercase fragment with the object's kind and quoted name, the value met and
@@ -25,9 +33,10 @@ class SluiceError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        super().__init__(redacted(message))
+        self.message = redacted(message)
+        self.hint = redacted(hint)
+        redact(sys.exc_info()[1])
 
 
 class WatermarkError(SluiceError):
@@ -64,3 +73,22 @@ class LostRecordsError(WatermarkError):
 
 class StateFormatError(WatermarkError):
     """A stored state cannot be restored."""
+
+
+@contextmanager
+def reading_state(what: str) -> Iterator[None]:
+    """Turn what a damaged state makes Python raise into one error.
+
+    Args:
+        what: whose state, for the message.
+
+    Raises:
+        StateFormatError: the block could not make sense of the state.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidParameterError) as exc:
+        raise StateFormatError(
+            f"stored state of {what} is damaged or of another format",
+            hint="Restore from another checkpoint, or start without state.",
+        ) from exc

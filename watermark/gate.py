@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from watermark.checks import checked
 from watermark.errors import InvalidParameterError, LostRecordsError
 from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
 
 NEAR_LOSS = 0.8
 
 
+@checked
 class ProbeGate:
     """Opens once, for good, when the valve of all build-side channels says that they are complete.
 
@@ -66,6 +68,7 @@ class LossRisk(Enum):
     OFFSETS = "offsets"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What a topic keeps; None is unlimited.
@@ -79,6 +82,7 @@ class Retention:
     max_bytes: int | None = None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
     """The held offsets of one partition: `start` (kept since submission) up to `end`.
@@ -109,6 +113,7 @@ class HeldPartition:
         return max(0, self.retention_begin - self.start)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class LossWarning:
     """Held records of a partition are close to being removed.
@@ -122,6 +127,7 @@ class LossWarning:
     used: float
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class HeldOffsets:
     """What waits before the gate, by partition, and what threatens it.

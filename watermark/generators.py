@@ -10,14 +10,15 @@ and a periodic one that looks at nothing but records stands still when the strea
 17
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from watermark.errors import InvalidParameterError
+from watermark.checks import checked, refused, require_not_negative, require_positive, unchecked
 from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, clamp
 from watermark.records import Value
 
+_METHODS = ("on_event", "on_periodic_emit", "snapshot", "restore")
 TimestampAssigner = Callable[[Value, int], int]
 """From a value and its record timestamp (`MIN_TIMESTAMP` if it has none) to its event time."""
 
@@ -36,7 +37,11 @@ class WatermarkOutput(Protocol):
 
 
 class WatermarkGenerator(Protocol):
-    """Makes watermarks. One instance serves one split of one parallel instance."""
+    """Makes watermarks. One instance serves one split of one parallel instance.
+
+    What it remembers belongs to the state of its operator. Of what remembers nothing, this is the
+    base class: its `snapshot` is empty.
+    """
 
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
@@ -46,7 +51,15 @@ class WatermarkGenerator(Protocol):
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Somebody wants to know now."""
 
+    def snapshot(self) -> dict[str, object]:
+        """What it remembers, as plain values."""
+        return {}
 
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken; a damaged state may raise what Python raises."""
+
+
+@checked
 class BoundedOutOfOrderness:
     """Records are at the most so late: the greatest time so far, less the bound, less 1 ms.
 
@@ -58,10 +71,11 @@ class BoundedOutOfOrderness:
     """
 
     def __init__(self, bound_ms: int) -> None:
-        _require_not_negative("out-of-orderness", "bound", bound_ms)
+        require_not_negative("out-of-orderness", "bound", bound_ms)
         self.delay_ms = bound_ms + 1
         self._max_ms = MIN_TIMESTAMP
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
@@ -69,9 +83,18 @@ class BoundedOutOfOrderness:
         if timestamp_ms > self._max_ms:
             self._max_ms = timestamp_ms
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Emit; the underflow before the first record is clamped away."""
         output.emit_watermark(Watermark(clamp(self._max_ms - self.delay_ms)), now_ms=now_ms)
+
+    def snapshot(self) -> dict[str, object]:
+        """The greatest time."""
+        return {"max_ms": self._max_ms}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with it."""
+        self._max_ms = state["max_ms"]
 
 
 class AscendingTimestamps(BoundedOutOfOrderness):
@@ -81,6 +104,7 @@ class AscendingTimestamps(BoundedOutOfOrderness):
         super().__init__(0)
 
 
+@checked
 class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
     """The older rule of that name: greatest time so far less the bound, no millisecond.
 
@@ -93,12 +117,14 @@ class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
         self.delay_ms = bound_ms
 
 
-class PunctuatedWatermarks:
+@checked
+class PunctuatedWatermarks(WatermarkGenerator):
     """Asks a function for each record; it answers with a watermark or None."""
 
     def __init__(self, watermark_of: Callable[[Value, int], Watermark | None]) -> None:
         self._watermark_of = watermark_of
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
@@ -107,11 +133,13 @@ class PunctuatedWatermarks:
         if watermark is not None:
             output.emit_watermark(watermark, now_ms=now_ms)
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Nothing: a stream without records stands still."""
 
 
-class DelayedProcessingTime:
+@checked
+class DelayedProcessingTime(WatermarkGenerator):
     """The clock less a delay; for event times that are close to the clock.
 
     Raises:
@@ -119,19 +147,22 @@ class DelayedProcessingTime:
     """
 
     def __init__(self, delay_ms: int) -> None:
-        _require_not_negative("delayed processing time", "delay", delay_ms)
+        require_not_negative("delayed processing time", "delay", delay_ms)
         self.delay_ms = delay_ms
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
         """Nothing: records do not matter."""
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Emit the delayed clock."""
         output.emit_watermark(Watermark(clamp(now_ms - self.delay_ms)), now_ms=now_ms)
 
 
+@checked
 class BoundedWait:
     """Bounded out-of-orderness that waits for a quiet stream only so long, then follows the clock.
 
@@ -144,10 +175,11 @@ class BoundedWait:
 
     def __init__(self, bound_ms: int, max_wait_ms: int) -> None:
         self._records = BoundedOutOfOrderness(bound_ms)
-        _require_positive("bounded wait", "wait", max_wait_ms)
+        require_positive("bounded wait", "wait", max_wait_ms)
         self.max_wait_ms = max_wait_ms
         self._heard_at_ms: int | None = None
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
@@ -155,6 +187,7 @@ class BoundedWait:
         self._heard_at_ms = now_ms
         self._records.on_event(value, timestamp_ms, output, now_ms=now_ms)
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Emit what the records say or, after the wait, the clock less wait and bound."""
         if self._heard_at_ms is None:
@@ -164,23 +197,35 @@ class BoundedWait:
             behind_ms = self.max_wait_ms + self._records.delay_ms
             output.emit_watermark(Watermark(clamp(now_ms - behind_ms)), now_ms=now_ms)
 
+    def snapshot(self) -> dict[str, object]:
+        """The greatest time, and when a record was heard last."""
+        return {"records": self._records.snapshot(), "heard_at_ms": self._heard_at_ms}
 
-class NoWatermarks:
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with both."""
+        self._records.restore(state["records"])
+        self._heard_at_ms = state["heard_at_ms"]
+
+
+class NoWatermarks(WatermarkGenerator):
     """For streams without event time: whoever asks is told to follow the clock.
 
     Operators that work in processing time ignore watermarks, so nothing changes for them.
     """
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
         """Nothing."""
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Emit `(MIN_TIMESTAMP, true)`."""
         output.emit_watermark(PROCESSING_TIME, now_ms=now_ms)
 
 
+@checked
 class WithIdleness:
     """Another generator, and idleness once it has been quiet for longer than a timeout.
 
@@ -192,13 +237,14 @@ class WithIdleness:
     """
 
     def __init__(self, generator: WatermarkGenerator, timeout_ms: int) -> None:
-        _require_positive("idleness", "timeout", timeout_ms)
+        require_positive("idleness", "timeout", timeout_ms)
         self._generator = generator
         self._timeout_ms = timeout_ms
         self._heard = False
         self._quiet_since_ms: int | None = None
         self._idle = False
 
+    @unchecked
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
@@ -209,6 +255,7 @@ class WithIdleness:
             output.mark_active()
         self._generator.on_event(value, timestamp_ms, output, now_ms=now_ms)
 
+    @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
         """Say idle once, or let the generator speak."""
         if not self._is_quiet_for_long(now_ms):
@@ -216,6 +263,21 @@ class WithIdleness:
         elif not self._idle:
             self._idle = True
             output.mark_idle()
+
+    def snapshot(self) -> dict[str, object]:
+        """Its own count-down, and what the generator remembers."""
+        return {
+            "generator": self._generator.snapshot(),
+            "heard": self._heard,
+            "quiet_since_ms": self._quiet_since_ms,
+            "idle": self._idle,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with both."""
+        self._generator.restore(state["generator"])
+        self._heard, self._idle = state["heard"], state["idle"]
+        self._quiet_since_ms = state["quiet_since_ms"]
 
     def _is_quiet_for_long(self, now_ms: int) -> bool:
         if self._heard:
@@ -228,6 +290,7 @@ class WithIdleness:
         return now_ms - self._quiet_since_ms > self._timeout_ms
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
     """What is given with a source: how records get their time, and streams their watermarks.
@@ -255,7 +318,7 @@ class WatermarkStrategy:
         Raises:
             InvalidParameterError: the bound is negative.
         """
-        _require_not_negative("out-of-orderness", "bound", bound_ms)
+        require_not_negative("out-of-orderness", "bound", bound_ms)
         return cls(lambda: BoundedOutOfOrderness(bound_ms))
 
     @classmethod
@@ -278,35 +341,35 @@ class WatermarkStrategy:
         Raises:
             InvalidParameterError: the timeout is not positive.
         """
-        _require_positive("idleness", "timeout", timeout_ms)
+        require_positive("idleness", "timeout", timeout_ms)
         return replace(self, idle_timeout_ms=timeout_ms)
 
     def create_generator(self) -> WatermarkGenerator:
-        """A generator of its own for one split."""
+        """A generator of its own for one split.
+
+        Raises:
+            InvalidParameterError: what makes them has made something else.
+        """
         generator = self.new_generator()
+        if not all(hasattr(generator, name) for name in _METHODS):
+            raise refused("watermark strategy", "generator", generator, "WatermarkGenerator")
         if self.idle_timeout_ms is None:
             return generator
         return WithIdleness(generator, self.idle_timeout_ms)
 
+    @unchecked
     def timestamp_of(self, value: Value, native_ms: int | None) -> int:
-        """Event time of a record: from the assigner, else the source's, else `MIN_TIMESTAMP`."""
+        """Event time of a record: from the assigner, else the source's, else `MIN_TIMESTAMP`.
+
+        Raises:
+            InvalidParameterError: the source or the assigner gave something that is no int.
+        """
         timestamp_ms = MIN_TIMESTAMP if native_ms is None else native_ms
+        if type(timestamp_ms) is not int:
+            raise refused("source", "timestamp", timestamp_ms, "int or None")
         if self.timestamp_assigner is None:
             return timestamp_ms
-        return self.timestamp_assigner(value, timestamp_ms)
-
-
-def _require_positive(what: str, parameter: str, value_ms: int) -> None:
-    if value_ms <= 0:
-        raise InvalidParameterError(
-            f"{what} has a {parameter} of {value_ms} ms, expected more than 0",
-            hint=f"Give the {parameter} in milliseconds, 1 or more.",
-        )
-
-
-def _require_not_negative(what: str, parameter: str, value_ms: int) -> None:
-    if value_ms < 0:
-        raise InvalidParameterError(
-            f"{what} has a {parameter} of {value_ms} ms, expected 0 or more",
-            hint=f"Give the {parameter} in milliseconds, 0 or more.",
-        )
+        timestamp_ms = self.timestamp_assigner(value, timestamp_ms)
+        if type(timestamp_ms) is not int:
+            raise refused("timestamp assigner's record", "timestamp", timestamp_ms, "int")
+        return timestamp_ms

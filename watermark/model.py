@@ -50,7 +50,7 @@ class Watermark:
         use_processing_time: the wall clock is the time; final once set.
 
     Raises:
-        InvalidParameterError: the timestamp is not an integer.
+        InvalidParameterError: the timestamp is no int, or the flag no bool.
 
     Source: FLIP-326, "Public Interfaces" 1.
     """
@@ -64,6 +64,11 @@ class Watermark:
             raise InvalidParameterError(
                 f"watermark timestamp {timestamp_ms!r} is not a whole number of milliseconds",
                 hint="Give epoch milliseconds as an int.",
+            )
+        if type(self.use_processing_time) is not bool:
+            raise InvalidParameterError(
+                f"watermark has use_processing_time {self.use_processing_time!r}, expected a bool",
+                hint="Give True for processing time, False for event time.",
             )
         if not MIN_TIMESTAMP <= timestamp_ms <= MAX_TIMESTAMP:
             object.__setattr__(self, "timestamp_ms", clamp(timestamp_ms))
@@ -79,5 +84,10 @@ class WatermarkStatus(Enum):
 Progress = Watermark | WatermarkStatus
 
 START_OF_TIME = Watermark(MIN_TIMESTAMP)
+"""Where each stream starts: nothing is promised yet."""
+
 END_OF_TIME = Watermark(MAX_TIMESTAMP)
+"""What a source says that has ended."""
+
 PROCESSING_TIME = Watermark(MIN_TIMESTAMP, use_processing_time=True)
+"""From here on the clock is the time."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from copy import deepcopy
 from typing import Any
 
+from watermark.checks import checked, refused, unchecked
 from watermark.combined import CombinedWatermarkStatus
-from watermark.errors import StateFormatError, UnknownChannelError
+from watermark.errors import StateFormatError, UnknownChannelError, reading_state
 from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.records import Element, OutputTag, Record, SideRecord, Value
 from watermark.timers import Namespace, TimeDomain, Timer, TimerService
@@ -20,6 +21,7 @@ SINGLE_INPUT = "input"
 STATE_FORMAT = 1
 
 
+@checked
 class Operator(ABC):
     """The part that all operators share: inputs, combined time, timers, forwarding, state.
 
@@ -60,10 +62,25 @@ class Operator(ABC):
         """The operator's event time."""
         return self.timers.current_watermark_ms
 
+    @unchecked
     def process_record(
         self, record: Record, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Take a record of the input `source`, after whatever the clock has made due."""
+        """Take a record of the input `source`, after whatever the clock has made due.
+
+        Raises:
+            UnknownChannelError: there is no such input.
+            InvalidParameterError: this is no record, or no time.
+        """
+        if type(record) is not Record:
+            raise refused(f'operator "{self.uid}"', "record", record, "Record")
+        if type(now_ms) is not int:
+            raise refused(f'operator "{self.uid}"', "now_ms", now_ms, "int")
+        if source not in self.inputs:
+            raise UnknownChannelError(
+                f'operator "{self.uid}" has no input "{source}"',
+                hint=f"Name one of its inputs: {', '.join(self.inputs)}.",
+            )
         timers = self.timers
         if now_ms > timers.now_ms:
             self._fire(timers.advance_clock(now_ms))
@@ -81,6 +98,8 @@ class Operator(ABC):
             FutureWatermarkError: `(T, true)` with T after `now_ms`.
         """
         if source not in self._ignored:
+            # What was promised in time is not of the future because a clock has stepped back.
+            now_ms = max(now_ms, self.timers.now_ms)
             self._forward(self.combined.update_watermark(source, watermark, now_ms=now_ms), now_ms)
         return self._taken()
 
@@ -123,16 +142,11 @@ class Operator(ABC):
                 f'"{state.get("uid")}", expected format {STATE_FORMAT}',
                 hint="Give operators stable uids, and restore with the version that stored.",
             )
-        try:
+        with reading_state(f'operator "{self.uid}"'):
             combined, timers, own = state["combined"], state["timers"], state["own"]
             self.combined.restore(combined)
             self.timers.restore(timers, namespace_of=self._namespace_of)
             self._restore_own(own)
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise StateFormatError(
-                f'stored state of operator "{self.uid}" is damaged',
-                hint="Restore from another checkpoint, or start without state.",
-            ) from exc
 
     @abstractmethod
     def _on_record(self, record: Record, source: str) -> None:
@@ -173,6 +187,7 @@ class Operator(ABC):
         return taken
 
 
+@checked
 class ProcessContext:
     """What a process function may see and do while it handles one record or timer.
 
@@ -203,6 +218,7 @@ class ProcessContext:
         """The clock value last passed."""
         return self._operator.timers.now_ms
 
+    @unchecked
     def emit(self, value: Value) -> None:
         """Emit to the main output, with the timestamp that the operator gives."""
         self._operator.put(Record(value, self._out_ms))
@@ -232,6 +248,7 @@ class ProcessFunction(ABC):
         return
 
 
+@checked
 class ProcessOperator(Operator):
     """Runs a `ProcessFunction` over one or several inputs.
 
@@ -254,20 +271,17 @@ class ProcessOperator(Operator):
         self._key_of = key_of
         self._states: dict[Hashable, dict[str, Any]] = {}
 
+    @unchecked
     def put(self, element: Record | SideRecord) -> None:
         """Emit; for the context."""
         self._out.append(element)
 
+    @unchecked
     def state_of(self, key: Hashable) -> dict[str, Any]:
         """The function's state of a key, which lives while it is not empty."""
         return self._states.setdefault(key, {})
 
     def _on_record(self, record: Record, source: str) -> None:
-        if source not in self.inputs:
-            raise UnknownChannelError(
-                f'operator "{self.uid}" has no input "{source}"',
-                hint=f"Name one of its inputs: {', '.join(self.inputs)}.",
-            )
         context = ProcessContext(self, self._key_of(record.value))
         context.source = source
         context.timestamp_ms = context._out_ms = record.timestamp_ms

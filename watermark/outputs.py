@@ -1,9 +1,16 @@
 """Outputs: what a source may say, and how its splits become one voice."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from watermark.checks import checked, refused, require_time, unchecked
 from watermark.combined import CombinedWatermarkStatus
-from watermark.errors import FutureWatermarkError, UnknownChannelError, WatermarkRegressionError
+from watermark.errors import (
+    FutureWatermarkError,
+    UnknownChannelError,
+    WatermarkRegressionError,
+    reading_state,
+)
 from watermark.model import (
     MIN_TIMESTAMP,
     START_OF_TIME,
@@ -11,13 +18,15 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
+from watermark.records import elements_of, stored_elements
 
 
+@checked
 class MonotonicOutput:
     """Lets through only what moves forward; a source speaks through one (`WatermarkToDataOutput`).
 
-    A false watermark that is not above the last one is dropped, not an error: generators may repeat
-    themselves. The flag always goes downstream.
+    A false watermark that is not above the last one goes no further, which is no error: generators
+    may repeat themselves. It ends idleness all the same. The flag always goes downstream.
 
     Attributes:
         last: the newest watermark sent.
@@ -33,13 +42,19 @@ class MonotonicOutput:
         self._clock_ms = MIN_TIMESTAMP
         self._out: list[Progress] = []
 
+    @unchecked
     def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
-        """Send `watermark` if it moves forward.
+        """Say active, and send `watermark` if it moves forward.
 
         Raises:
+            InvalidParameterError: it is no watermark.
             WatermarkRegressionError: a false watermark after a true one.
             FutureWatermarkError: a true one whose time, or an earlier one's, is after `now_ms`.
         """
+        if not isinstance(watermark, Watermark):
+            raise refused("source output", "watermark", watermark, "Watermark")
+        if type(now_ms) is not int:
+            raise refused("source output", "now_ms", now_ms, "int")
         if watermark.use_processing_time:
             self._check_clock(watermark, now_ms)
         elif self.last.use_processing_time:
@@ -47,12 +62,11 @@ class MonotonicOutput:
                 f"source output left processing time at {watermark.timestamp_ms} ms",
                 hint="Send only watermarks in processing time after the first of them.",
             )
-        elif watermark.timestamp_ms <= self.last.timestamp_ms:
-            return
-        self._highest_ms = max(self._highest_ms, watermark.timestamp_ms)
-        self.last = watermark
         self.mark_active()
-        self._out.append(watermark)
+        if watermark.use_processing_time or watermark.timestamp_ms > self.last.timestamp_ms:
+            self._highest_ms = max(self._highest_ms, watermark.timestamp_ms)
+            self.last = watermark
+            self._out.append(watermark)
 
     def mark_idle(self) -> None:
         """Say idle, once."""
@@ -68,6 +82,28 @@ class MonotonicOutput:
             return ()
         out, self._out = self._out, []
         return out
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return {
+            "last": (self.last.timestamp_ms, self.last.use_processing_time),
+            "idle": self.status is WatermarkStatus.IDLE,
+            "highest_ms": self._highest_ms,
+            "clock_ms": self._clock_ms,
+            "out": stored_elements(self._out),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source output"):
+            self.last = Watermark(*state["last"])
+            self.status = WatermarkStatus.IDLE if state["idle"] else WatermarkStatus.ACTIVE
+            self._highest_ms, self._clock_ms = state["highest_ms"], state["clock_ms"]
+            self._out = elements_of(state["out"])
 
     def _say(self, status: WatermarkStatus) -> None:
         if self.status is not status:
@@ -85,6 +121,7 @@ class MonotonicOutput:
             )
 
 
+@checked
 class WatermarkMultiplexer:
     """One output from the outputs of many splits, which come, go and idle.
 
@@ -124,12 +161,16 @@ class WatermarkMultiplexer:
         self._combined.remove_input(split)
         del self._outputs[split]
 
+    @unchecked
     def output(self, split: str) -> MonotonicOutput:
         """Where the generator of a split speaks.
 
         Raises:
             UnknownChannelError: the split is not registered.
+            InvalidParameterError: it is no name.
         """
+        if type(split) is not str:
+            raise refused("source output", "split", split, "str")
         output = self._outputs.get(split)
         if output is None:
             raise UnknownChannelError(
@@ -145,11 +186,31 @@ class WatermarkMultiplexer:
                 self._combined.stage(split, progress, now_ms=now_ms)
         return self._combined.emit()
 
+    @unchecked
     def flush_split(self, split: str, *, now_ms: int) -> Sequence[Progress]:
         """Combine what one split has said."""
+        require_time("source output", "now_ms", now_ms)
         drained = self.output(split).drain()
         if not drained and self._combined.status is WatermarkStatus.ACTIVE:
             return ()
         for progress in drained:
             self._combined.stage(split, progress, now_ms=now_ms)
         return self._combined.emit()
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        outputs = [(split, output.snapshot()) for split, output in self._outputs.items()]
+        return {"combined": self._combined.snapshot(), "outputs": outputs}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken, with the splits of then.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("outputs of splits"):
+            self._combined.restore(state["combined"])
+            self._outputs = {}
+            for split, stored in state["outputs"]:
+                self._outputs[split] = MonotonicOutput()
+                self._outputs[split].restore(stored)

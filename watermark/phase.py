@@ -1,8 +1,8 @@
 """The two phases of a job and the only steps between them.
 
 LOAD: the build side copies, probe records are held. JOIN: each record is joined when it comes. The
-    step
-from LOAD to JOIN happens once in the life of a checkpoint; a restart stays where the checkpoint is.
+step from LOAD to JOIN happens once in the life of a checkpoint; a restart stays where the
+checkpoint is.
 
 >>> advance(Phase.LOAD, PhaseEvent.GATE_OPENED).name
 'JOIN'

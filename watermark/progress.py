@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from watermark.checks import checked
 from watermark.errors import InvalidParameterError
 
 
+@checked
 @dataclass(frozen=True, slots=True, order=True)
 class BinlogPosition:
     """A place in a server's history; later places compare greater.
@@ -39,6 +41,7 @@ class Evidence(StrEnum):
     OPERATOR_OVERRIDE = "operator_override"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SnapshotProgress:
     """The copy of one table.
@@ -77,6 +80,7 @@ class SnapshotProgress:
         return 1.0 if not self.rows_total else min(1.0, self.rows_done / self.rows_total)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class TableProgress:
     """A table on its way to completeness.

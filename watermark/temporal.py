@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from watermark.errors import UnknownChannelError
+from watermark.checks import checked, refused
 from watermark.model import MIN_TIMESTAMP, Watermark
 from watermark.operator import Operator
 from watermark.records import OutputTag, Record, SideRecord, Value
@@ -33,6 +33,7 @@ class RowKind(Enum):
     DELETE = "-D"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change of the build side. `UPDATE_BEFORE` has no effect; a DELETE needs only the key."""
@@ -49,6 +50,7 @@ class JoinedRow:
     build: Value | None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class TemporalJoinSpec:
     """What is joined.
@@ -75,6 +77,7 @@ class _Version:
     row: Value | None
 
 
+@checked
 class TemporalJoinOperator(Operator):
     """Joins each probe row with one version of the build side.
 
@@ -105,13 +108,8 @@ class TemporalJoinOperator(Operator):
     def _on_record(self, record: Record, source: str) -> None:
         if source == BUILD:
             self._on_build(record)
-        elif source == PROBE:
-            self._on_probe(record)
         else:
-            raise UnknownChannelError(
-                f'operator "{self.uid}" has no input "{source}"',
-                hint=f"Name one of its inputs: {PROBE}, {BUILD}.",
-            )
+            self._on_probe(record)
 
     def _on_probe(self, record: Record) -> None:
         if self.timers.follows_clock:
@@ -128,6 +126,8 @@ class TemporalJoinOperator(Operator):
 
     def _on_build(self, record: Record) -> None:
         change: Change = record.value
+        if not isinstance(change, Change):
+            raise refused(f'operator "{self.uid}"', "build record", change, "Change")
         if change.kind is RowKind.UPDATE_BEFORE:
             return
         key = self.spec.build_key(change.row)
@@ -139,9 +139,7 @@ class TemporalJoinOperator(Operator):
         since_ms = _time_of(record)
         place = bisect_right(versions, since_ms, key=_since)
         if place and versions[place - 1].since_ms == since_ms:
-            # At one and the same event time a deletion wins; without event time arrival decides.
-            if versions[place - 1].row is not None or not _has_time(record):
-                versions[place - 1] = _Version(since_ms, row)
+            versions[place - 1] = _Version(since_ms, row)  # of one time the last change counts
         else:
             versions.insert(place, _Version(since_ms, row))
         self._trim(key)

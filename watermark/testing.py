@@ -40,6 +40,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from watermark.checks import checked
 from watermark.model import (
     END_OF_TIME,
     MIN_TIMESTAMP,
@@ -66,6 +67,7 @@ class LoggedRecord:
     watermark_ms: int
 
 
+@checked
 class OperatorHarness:
     """Drives one operator.
 

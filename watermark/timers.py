@@ -20,7 +20,8 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
-from watermark.errors import StateFormatError
+from watermark.checks import checked
+from watermark.errors import reading_state
 from watermark.model import MIN_TIMESTAMP, START_OF_TIME, Watermark
 
 Namespace: TypeAlias = Any
@@ -119,6 +120,7 @@ class TimerQueue:
             heapify(self._heap)
 
 
+@checked
 class TimerService:
     """The time of one operator and the timers that follow it.
 
@@ -196,7 +198,7 @@ class TimerService:
             StateFormatError: `state` is no such snapshot.
         """
         self.event, self.processing = TimerQueue(), TimerQueue()
-        try:
+        with reading_state("timers"):
             self.watermark = Watermark(*state["watermark"])
             self.current_watermark_ms = state["current_watermark_ms"]
             self.now_ms = state["now_ms"]
@@ -206,11 +208,6 @@ class TimerService:
             ):
                 for timestamp_ms, key, namespace in timers:
                     queue.add(timestamp_ms, (key, namespace_of(namespace)))
-        except (KeyError, TypeError, ValueError) as exc:
-            raise StateFormatError(
-                "stored timers are damaged or of another format",
-                hint="Restore from another checkpoint, or start without state.",
-            ) from exc
 
     def _queue(self, domain: TimeDomain) -> TimerQueue:
         return self.event if domain is TimeDomain.EVENT else self.processing

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from watermark.checks import checked, unchecked
 from watermark.combine import Combination
 from watermark.model import Progress, Watermark, WatermarkStatus
 
@@ -25,6 +26,7 @@ class ChannelState:
     aligned: bool
 
 
+@checked
 class StatusWatermarkValve:
     """Combines the channels of one input, by the rule of `watermark.combine`.
 
@@ -55,6 +57,7 @@ class StatusWatermarkValve:
         """The newest status that went downstream, ACTIVE at first."""
         return self._combination.status
 
+    @unchecked
     def input_watermark(
         self, channel: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,6 +18,16 @@ from joins.staging import BatchReport, merge_reports
 
 _LINES = pa.schema([("line", pa.string())])
 _LINES_DDL = f"line string, {REPORT_COLUMN_DDL}"
+
+
+class Lines(Protocol):
+    """Where rows are printed; a text file is one."""
+
+    def write(self, text: str, /) -> int:
+        """Write a line."""
+
+    def flush(self) -> None:
+        """See that what was written can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +49,7 @@ class ConsoleSinkWriter:
     Of a preview only the first `row_limit` rows are printed.
     """
 
-    def __init__(
-        self, stream: TextIO, identifier: str | None, row_limit: int | None = None
-    ) -> None:
+    def __init__(self, stream: Lines, identifier: str | None, row_limit: int | None = None) -> None:
         self._stream = stream
         self._left = row_limit
         self._identifier = identifier
@@ -76,7 +84,7 @@ class ConsoleLetterWriter:
     """Prints the rows of replayed dead letters; a retried replay may be printed twice."""
 
     def __init__(
-        self, stream: TextIO, identifier: str | None, output: tuple[OutputColumn, ...]
+        self, stream: Lines, identifier: str | None, output: tuple[OutputColumn, ...]
     ) -> None:
         self._stream = stream
         self._encode = None if identifier is None else _Rendering(output, identifier)

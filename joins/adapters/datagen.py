@@ -21,7 +21,9 @@ from joins.errors import SourceError
 from joins.kernels.generate import generate, row_limit
 from joins.kernels.json_encode import encode_objects
 from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
+from joins.redacted_output import redact_standard_error
 from joins.types import SqlType
+from watermark.redaction import keep, secrets_in
 
 _TICK_S = 0.05
 _ACKNOWLEDGED_WITHIN_S = 30
@@ -38,6 +40,7 @@ def datagen_config(
 ) -> dict[str, Any]:
     """The process's configuration as JSON values."""
     return {
+        "secrets": secrets_in(kafka.properties),
         "bootstrap_servers": kafka.bootstrap_servers,
         "topic": kafka.topic,
         "properties": [list(p) for p in kafka.properties],
@@ -101,7 +104,9 @@ def _send(
 
 def main() -> None:
     """Entry of the datagen process."""
+    redact_standard_error()
     config = json.loads(sys.stdin.readline())
+    keep(config["secrets"])
     stopping = threading.Event()
 
     def wait_for_parent() -> None:

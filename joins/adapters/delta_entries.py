@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from joins.checkpoint import create_once
+from joins.checkpoint import create_once, json_lines
 from joins.errors import SinkError
 
 _LOG_FILE = re.compile(r"\.?(\d{20})\.")
@@ -47,8 +47,7 @@ class LogEntries:
             SinkError: the log does not have it, or not any more, or it is damaged.
         """
         try:
-            text = self.path(version).read_text(encoding="utf-8")
-            return [json.loads(line) for line in text.splitlines() if line]
+            return actions_of(self.path(version).read_bytes())
         except FileNotFoundError as exc:
             raise SinkError(
                 f'commit {version} is not in the log of delta table "{self._root}"',
@@ -100,17 +99,19 @@ class LogEntries:
         """The oldest of the entries behind which none is missing; None if there is no entry."""
         if self.has(0):
             return 0
-        found = sorted(self._numbers(), reverse=True)
+        found = self.numbers()[::-1]
         whole = (at for at, number in enumerate(found) if number - 1 not in found[at + 1 : at + 2])
         return found[next(whole)] if found else None
 
-    def _numbers(self) -> list[int]:
-        return [int(path.stem) for path in self._log.glob("*.json") if path.stem.isdigit()]
+    def numbers(self) -> list[int]:
+        """The versions whose entries are there, ascending."""
+        found = self._log.glob("*.json")
+        return sorted(int(path.stem) for path in found if path.stem.isdecimal())
 
     def newest_before(self, second: float) -> int:
         """The newest version whose entry was written before `second` of the epoch, -1 for none."""
         found = -1
-        for version in sorted(self._numbers()):
+        for version in self.numbers():
             if self.path(version).stat().st_mtime >= second:
                 break
             found = version
@@ -150,6 +151,15 @@ class LogEntries:
     def remove(self, version: int) -> None:
         """Take away an entry that does not follow another."""
         self.path(version).unlink(missing_ok=True)
+
+
+def actions_of(content: bytes) -> list[dict[str, Any]]:
+    """The actions in the file of one entry.
+
+    Raises:
+        ValueError: a line is no JSON.
+    """
+    return [json.loads(line) for line in json_lines(content)]
 
 
 def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -38,7 +38,12 @@ from joins.adapters.delta_feed_state import (
 )
 from joins.adapters.delta_source import SourceTable, check_source_table
 from joins.adapters.source_protocol import SourceProtocol, bind_to_parent
-from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.errors import (
+    DefinitionError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.kernels.envelope import (
     BinlogPosition,
     Changes,
@@ -46,6 +51,7 @@ from joins.kernels.envelope import (
     encode_snapshot,
 )
 from joins.kernels.row_changes import changes_at, row_changes, source_block
+from joins.redacted_output import redact_standard_error
 from watermark.errors import SluiceError
 
 MAX_COMPARED_ROWS = 2_000_000
@@ -204,10 +210,10 @@ class Session:
         if self._look(self._state.version) != self._seen:
             self._require_same_history()
         table = replace(self._table, version=version)
-        files = files_changed(table, entry.decode())
+        files = files_changed(table, entry)
         if files.redefines:
             self._table = table = self._table_at(version)
-            files = files_changed(table, entry.decode())
+            files = files_changed(table, entry)
         at_ms = files.at_ms or self._modified_ms(version)
         self._send_commit(producer, table, files, at_ms)
         digest = hashlib.sha256(entry).hexdigest()
@@ -253,10 +259,13 @@ class Session:
         except SourceUnavailableError:
             raise
         except SourceError as exc:
+            hint = f"{exc.hint} The table is copied again as soon as its newest version fits."
+            if isinstance(exc, DefinitionError):
+                hint = exc.OF_A_JOB
             raise SnapshotNeededError(
                 f'delta table "{config.path}" cannot be followed at version {version}: '
                 f"{exc.message}",
-                hint=f"{exc.hint} The table is copied again as soon as its newest version fits.",
+                hint=hint,
             ) from exc
 
     def _require_same_history(self) -> None:
@@ -337,11 +346,10 @@ def _checked(config: DeltaFeedConfig, kept: DeltaFeedState | None) -> SourceTabl
     except SourceError as exc:
         if kept is None or kept.needed is None:
             raise
-        raise SourceError(
-            f"{kept.needed}; now {exc.message}",
-            hint=f"{exc.hint} The table is then copied again by itself. Or submit the job again "
-            "with the new definition.",
-        ) from exc
+        hint = f"{exc.hint} The table is then copied again by itself."
+        if isinstance(exc, DefinitionError):
+            hint = exc.OF_A_JOB
+        raise SourceError(f"{kept.needed}; now {exc.message}", hint=hint) from exc
 
 
 def _changes_of(
@@ -454,6 +462,7 @@ def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
     bind_to_parent()
+    redact_standard_error()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
     protocol = SourceProtocol()

@@ -1,6 +1,5 @@
 """The rows of a Delta table's files as wire columns: deletion vectors, partitions and all."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from joins.adapters.delta_entries import actions_of
 from joins.adapters.delta_source import DeltaColumn, SourceTable, load_table
 from joins.adapters.delta_types import in_declared_shape
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
@@ -84,13 +84,14 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
     return tuple(found), rows
 
 
-def files_changed(table: SourceTable, entry: str) -> CommitFiles:
-    """What the commit `entry` (the text of its log file) changed; it made `table`'s version.
+def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
+    """What the commit `entry` (the content of its log file) changed; it made `table`'s version.
 
     Raises:
         SnapshotNeededError: the versions around it cannot be read any more.
+        SourceUnavailableError: it is not whole.
     """
-    actions = [json.loads(line) for line in entry.splitlines() if line.strip()]
+    actions = _actions(table, entry)
     added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
     removed = [
         a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)
@@ -103,6 +104,17 @@ def files_changed(table: SourceTable, entry: str) -> CommitFiles:
         told=_files(table, told, table.version),
         redefines=any("metaData" in a or "protocol" in a for a in actions),
     )
+
+
+def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
+    try:
+        return actions_of(entry)
+    except ValueError as exc:
+        raise SourceUnavailableError(
+            f'commit {table.version} of delta table "{table.path}" cannot be read: {exc}',
+            hint="It is tried again; if this stays, restore the entry of the table's log from a "
+            "backup.",
+        ) from exc
 
 
 def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:

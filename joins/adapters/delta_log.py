@@ -52,8 +52,9 @@ from joins.adapters.delta_versions import (
     create_table,
     paths_of,
 )
+from joins.app_ids import batches_app_id
 from joins.errors import FencedError, SinkError
-from joins.kernels.files import StagedFile
+from joins.kernels.files import SharedTable, StagedFile, writer_tag
 
 __all__ = [  # what the callers of a log need, wherever it is
     "EPOCH_KEY",
@@ -107,6 +108,11 @@ class DeltaLog(TableVersions):
         self.appends = appends
         self._known_rules: _Rules | None = None
         self._has_links = True
+
+    @property
+    def shared(self) -> SharedTable:
+        """Where to stage files of a table that is not ours alone; replays have the same tag."""
+        return SharedTable(self.path, writer_tag(batches_app_id(self.app_id)))
 
     def _number(self, table: Seen, app_id: str) -> int | None:
         """The newest transaction under one of our ids."""

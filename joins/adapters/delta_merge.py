@@ -25,15 +25,11 @@ from joins.adapters.delta_commit import spark_version
 from joins.adapters.delta_features import Appends
 from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
 from joins.kernels.row_kinds import DELETE
+from joins.types import quoted
 
 _KIND = "kind"
 _PLACE = ("file", "row")
 _RANGES = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
-
-
-def quoted(name: str) -> str:
-    """`name` as an identifier in Spark SQL, whatever is in it: a column's name is user text."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager

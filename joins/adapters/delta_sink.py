@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from joins.adapters.delta_log import DeltaLog
-from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.files import FileOrigin
 from joins.kernels.probe import JoinedBatch
 from joins.pins import Pin, pin_json
 from joins.probe_task import OUTPUT, BatchTask, stage_delta
@@ -26,7 +26,8 @@ class DeltaSinkWriter:
 
     def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers; their files lie in the table's directory, not yet in the table."""
-        stage = partial(stage_delta, task=task, pin=pin, output=self._log.path)
+        output = self._log.shared
+        stage = partial(stage_delta, task=task, pin=pin, output=output)
         return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
@@ -77,7 +78,7 @@ class DeltaLetterWriter:
             SinkError: the commit failed.
         """
         origin = FileOrigin(epoch, _FIRST_REPLAY + number, 0, 0)
-        with ParquetStage(self._log.path, self._schema, origin) as stage:
+        with self._log.shared.stage(self._schema, origin) as stage:
             for batch, _ in parts:
                 stage.write(batch.rows)
             staged = stage.finish()

@@ -16,9 +16,10 @@ from joins.adapters.delta_types import (
     matching,
     place_of,
 )
-from joins.errors import SourceError, SourceUnavailableError
+from joins.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import CapturedColumn
 from joins.kernels.wire import declared_encoding
+from joins.names import of_columns
 from joins.plan import Field
 from joins.types import SqlType, TypeName
 
@@ -124,7 +125,7 @@ def check_source_table(
     )
     inexact = [c.name for c in columns if c.name in primary_key and c.type.name in _NO_KEY]
     if inexact:
-        raise SourceError(
+        raise DefinitionError(
             f'delta table "{path}" is declared with {_declared(columns, inexact[0])} column '
             f'"{inexact[0]}" in its primary key',
             hint="Use an exact type in the primary key.",
@@ -155,9 +156,9 @@ def _matched(
     matches = {f.name: matching(f.name, found) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:
-        raise SourceError(
+        raise DefinitionError(
             f'delta table "{path}" has no column {_listed(missing)}',
-            hint=f"Declare columns that it has: {_listed(found)}.",
+            hint=of_columns(missing[0], found),
         )
     pairs = [(f, item) for f in fields if (item := matches[f.name]) is not None]
     told = {f: list(complaints(item["name"], item["type"], f.type)) for f, item in pairs}
@@ -166,7 +167,7 @@ def _matched(
         texts = [(f.name, declarable(item["type"])) for f, item in wrong]
         expected = [f"{name} {text}"[:_SHOWN] for name, text in texts if text is not None]
         why = "; ".join(each[:_SHOWN] for f, _ in wrong for each in told[f])
-        raise SourceError(
+        raise DefinitionError(
             f'delta table "{path}" does not fit its declaration: {why}',
             hint=f"Declare {', '.join(expected)}."
             if expected

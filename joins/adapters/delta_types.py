@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from joins.kernels.casts import mask_of
 from joins.kernels.nested import Parts, assembled, parts_of
-from joins.types import SqlType, TypeName, arrow_type
+from joins.types import SqlType, TypeName, arrow_type, nested_type, quoted
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _MAPPED_ID = "delta.columnMapping.id"
@@ -113,7 +113,7 @@ def declarable(kind: object) -> str | None:
         return None
     if kind["type"] == "struct":
         fields = {name: declarable(item["type"]) for name, item in _fields(kind).items()}
-        told = [f"{_quoted(name)} {text}" for name, text in fields.items() if text is not None]
+        told = [f"{quoted(name)} {text}" for name, text in fields.items() if text is not None]
         return f"ROW<{', '.join(told)}>" if told else None
     if kind["type"] == "array":
         element = declarable(kind["elementType"])
@@ -139,7 +139,9 @@ def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -
         for child, part, place in zip(children, kind.members, parts, strict=True)
     ]
     missing = mask_of(values.is_null())
-    return assembled(Parts(made, taken.lengths), _type_like(kind, made), missing)
+    return assembled(
+        Parts(made, taken.lengths), nested_type(kind, [each.type for each in made]), missing
+    )
 
 
 def _where(place: Place, kind: pa.StructType) -> int:
@@ -148,16 +150,6 @@ def _where(place: Place, kind: pa.StructType) -> int:
         return int(kind.get_field_index(place.name))
     ids = [int((item.metadata or {}).get(_FILE_ID, -1)) for item in kind]
     return ids.index(place.field_id) if place.field_id in ids else -1
-
-
-def _type_like(kind: SqlType, made: Sequence[pa.Array]) -> pa.DataType:
-    """The type of nested values whose parts are as they are in the file."""
-    fields = [pa.field(part.name, each.type) for part, each in zip(kind.members, made, strict=True)]
-    if kind.name is TypeName.ROW:
-        return pa.struct(fields)
-    if kind.name is TypeName.ARRAY:
-        return pa.list_(fields[0])
-    return pa.map_(fields[0].type, fields[1].type)
 
 
 def _fields(kind: Item) -> dict[str, Item]:
@@ -190,7 +182,3 @@ def _type_text(kind: object) -> str:
     if kind["type"] == "map":
         return f"map<{_type_text(kind['keyType'])}, {_type_text(kind['valueType'])}>"
     return str(kind["type"])
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, PostCommitHookProperties, TableFeatures
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, TableFeatures
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from joins.adapters.delta_entries import LogEntries, added_files, keeps_rules, transactions
@@ -28,6 +28,7 @@ INTERNAL_TABLE_PROPERTIES = {
     **OWN_TABLE_PROPERTIES,
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
+CREATOR = "sluice.creator"
 CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
 _MAPPED_COLUMNS_READER = 2  # of readers before table features
@@ -36,17 +37,34 @@ _T = TypeVar("_T")
 
 
 def create_table(
-    path: Path, schema: pa.Schema, *, properties: Mapping[str, str] = OWN_TABLE_PROPERTIES
+    path: Path,
+    schema: pa.Schema,
+    *,
+    properties: Mapping[str, str] = OWN_TABLE_PROPERTIES,
+    creator: str = "",
 ) -> None:
     """Create an empty table at `path` unless there is one.
+
+    Args:
+        path: of its root.
+        schema: of its rows.
+        properties: of a new table.
+        creator: the app id of the job that creates it, in whose commit it stands.
 
     Raises:
         SinkError: the place cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        table = DeltaTable.create(str(path), schema, mode="ignore", configuration=dict(properties))
-        _name_invariants(table)
+        told = CommitProperties(custom_metadata={CREATOR: creator})
+        table = DeltaTable.create(
+            str(path),
+            schema,
+            mode="ignore",
+            configuration=dict(properties),
+            commit_properties=told,
+        )
+        _name_invariants(table, told)
     except (DeltaError, OSError) as exc:
         raise SinkError(
             f'delta table "{path}" cannot be created: {exc}',
@@ -54,7 +72,7 @@ def create_table(
         ) from exc
 
 
-def _name_invariants(table: DeltaTable) -> None:
+def _name_invariants(table: DeltaTable, told: CommitProperties) -> None:
     """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
 
     Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
@@ -62,7 +80,11 @@ def _name_invariants(table: DeltaTable) -> None:
     named = table.protocol().writer_features
     strict = any(not column.nullable for column in table.schema().fields)
     if strict and named is not None and "invariants" not in named:
-        table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
+        table.alter.add_feature(
+            TableFeatures.Invariants,
+            allow_protocol_versions_increase=True,
+            commit_properties=told,
+        )
 
 
 @dataclass(frozen=True, slots=True)

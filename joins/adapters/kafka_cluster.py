@@ -1,6 +1,7 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,12 +10,17 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, OffsetSpec
+from kafka.protocol.consumer import IsolationLevel
 
+from joins.adapters.deadline import current_deadline
+from joins.adapters.kafka_transactions import OpenTransaction, describe_open
 from joins.errors import SourceError, SourceUnavailableError
-from joins.plan import KafkaOptions
+from joins.names import suggestion
+from joins.plan import ISOLATION_LEVEL, Isolation, KafkaOptions
 from watermark.gate import Retention
 
 _TIMEOUT_MS = 10_000
+_SHORT_TIMEOUT_MS = 5_000
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
@@ -29,6 +35,10 @@ _FETCH = {
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.receive.buffer.bytes": str(1 << 20),
     "kafka.fetch.max.wait.ms": "5",
+}
+_LEVELS = {
+    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
 }
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -49,6 +59,7 @@ def client_options(kafka: KafkaOptions) -> dict[str, Any]:
 def spark_options(kafka: KafkaOptions) -> dict[str, str]:
     """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
     properties = dict(kafka.properties)
+    properties.pop(ISOLATION_LEVEL, None)  # who writes has none
     username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
     options = {f"kafka.{name}": value for name, value in properties.items()}
     options["kafka.bootstrap.servers"] = kafka.bootstrap_servers
@@ -69,7 +80,8 @@ def reader_options(kafka: KafkaOptions) -> dict[str, str]:
     asks for the partition's offsets, and the broker answers only after the fetch that already waits
     for more: by default 500 ms, for each partition, where nothing more comes.
     """
-    return {**_FETCH, **spark_options(kafka)}
+    level = {f"kafka.{ISOLATION_LEVEL}": kafka.isolation.value}
+    return {**_FETCH, **spark_options(kafka), **level}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,30 @@ class TopicDescription:
     partitions: tuple[int, ...]
 
 
+class _Client(KafkaAdminClient):  # type: ignore[misc] # it has no types
+    """Leaves neither thread nor connection behind where it cannot reach the cluster."""
+
+    def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        self._ends = threading.Lock()  # two threads that end it would both drive its connections
+        try:
+            super().__init__(**configs)
+        except BaseException:
+            if hasattr(self, "_net"):
+                self._closed = False
+                self.close()
+            raise
+
+    def cut(self) -> None:
+        """End it from another thread; whoever waits for an answer gets an error."""
+        with self._ends:
+            self._net.stop()
+
+    def close(self) -> None:
+        """End it, once a `cut` that has begun is done."""
+        with self._ends:
+            super().close()
+
+
 class KafkaCluster:
     """One cluster, for one thread; every method raises `SourceUnavailableError` when none answers.
 
@@ -96,7 +132,7 @@ class KafkaCluster:
     def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
         self._kafka = kafka
         self._keep_open = keep_open
-        self._kept: KafkaAdminClient | None = None
+        self._kept: _Client | None = None
         self._answers = False
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
@@ -124,20 +160,29 @@ class KafkaCluster:
         if not self._answers:
             self.describe(_NO_TOPIC)
 
-    def _client(self) -> KafkaAdminClient:
+    def _client(self) -> "_Client":
+        deadline, timeout_ms, first_ms = current_deadline(), _TIMEOUT_MS, _SHORT_TIMEOUT_MS
+        if deadline is not None:
+            left_ms = int(1000 * deadline.left_s(self._kafka.bootstrap_servers))
+            timeout_ms, first_ms = _SHORT_TIMEOUT_MS, min(_SHORT_TIMEOUT_MS, left_ms + 1)
         try:
-            return KafkaAdminClient(
+            return _Client(
                 **client_options(self._kafka),
-                request_timeout_ms=_TIMEOUT_MS,
-                bootstrap_timeout_ms=5_000,
+                request_timeout_ms=timeout_ms,
+                bootstrap_timeout_ms=first_ms,
             )
         except (kafka_errors.KafkaError, OSError, ValueError) as exc:
             raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
 
     @contextmanager
-    def _admin(self) -> Iterator[KafkaAdminClient]:
+    def _admin(self) -> "Iterator[_Client]":
         servers = self._kafka.bootstrap_servers
+        deadline = current_deadline()
+        if deadline is not None:
+            deadline.left_s(servers)
         client = self._kept or self._client()
+        if deadline is not None:
+            deadline.on_end(client.cut)
         self._kept = client if self._keep_open else None
         try:
             yield client
@@ -187,9 +232,10 @@ class KafkaCluster:
         """
         found = self.describe(topic)
         if found is None:
+            otherwise = "Create the topic first, or correct the table's 'topic' option."
             raise SourceError(
                 f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
-                hint="Create the topic first, or correct the table's 'topic' option.",
+                hint=suggestion(topic, self._asked(_own_topics), otherwise),
             )
         return found
 
@@ -225,12 +271,16 @@ class KafkaCluster:
             except kafka_errors.UnknownTopicOrPartitionError:
                 return
 
-    def _offsets(self, topic: str, spec: OffsetSpec | int) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, spec: OffsetSpec | int, isolation: Isolation | None = None
+    ) -> dict[int, int]:
+        """As who reads with `isolation` sees them; with that of the options when it is missing."""
         partitions = self.require(topic).partitions
         with self._admin() as admin:
             try:
                 found = admin.list_partition_offsets(
-                    {TopicPartition(topic, p): spec for p in partitions}
+                    {TopicPartition(topic, p): spec for p in partitions},
+                    isolation_level=_LEVELS[isolation or self._kafka.isolation],
                 )
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
@@ -243,14 +293,30 @@ class KafkaCluster:
         return self._offsets(topic, OffsetSpec.EARLIEST)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Partition → offset of the next record."""
+        """Partition → offset behind the last record that may be read.
+
+        The last stable offset: of an open transaction, and of what came behind it, nothing may be
+        read yet. Not all offsets before it have a record.
+        """
         return self._offsets(topic, OffsetSpec.LATEST)
+
+    def high_watermarks(self, topic: str) -> dict[int, int]:
+        """Partition → offset behind all that is in it, open transactions included."""
+        return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
+
+    def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
+        """What keeps partitions from being read further than `ends`, their last stable offsets.
+
+        Raises:
+            SourceError: the cluster does not tell, or this user may not ask.
+        """
+        return self._asked(lambda admin: describe_open(admin, topic, ends))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
         """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""
+        ends = self.end_offsets(topic)  # first: what comes between is not before the time
         found = self._offsets(topic, timestamp_ms)
-        ends = self.end_offsets(topic)
-        return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
+        return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in found.items()}
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Trim the topic: records below `offsets` go."""
@@ -301,13 +367,19 @@ class KafkaCluster:
         """
         with self._admin() as admin:
             found = admin.list_partition_offsets(
-                {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
+                {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()},
+                isolation_level=_LEVELS[self._kafka.isolation],
             )
         return {
             tp.partition: (value.offset, value.timestamp)
             for tp, value in found.items()
             if value.offset >= 0
         }
+
+
+def _own_topics(admin: KafkaAdminClient) -> list[str]:
+    """The topics that this user may see."""
+    return [str(name) for name in admin.list_topics()]
 
 
 def _described(admin: KafkaAdminClient, topic: str) -> list[dict[str, Any]]:

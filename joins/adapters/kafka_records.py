@@ -107,6 +107,7 @@ class KafkaRecords:
             self._consumer = KafkaConsumer(
                 **client_options(self._kafka),
                 enable_auto_commit=False,
+                isolation_level=self._kafka.isolation.value,
                 auto_offset_reset="none",
                 max_poll_records=_POLL_RECORDS,
                 fetch_max_wait_ms=100,
@@ -140,17 +141,23 @@ class KafkaRecords:
 def _polled(
     consumer: KafkaConsumer, wanted: Mapping[TopicPartition, tuple[int, int]]
 ) -> Iterator[list[Any]]:
-    """Lists of records of one partition each; a partition that is through is read no further."""
+    """Lists of records of one partition each; a partition that is through is read no further.
+
+    A poll may find no record and come further all the same, through aborted transactions.
+    """
     unfinished = dict(wanted)
+    places: dict[TopicPartition, int] = {}
     heard_at = time.monotonic()
     while unfinished:
         for partition, records in consumer.poll(timeout_ms=_POLL_MS).items():
             end = wanted[partition][1]
             found = [record for record in records if record.offset < end]
-            heard_at = time.monotonic()
             if found:
                 yield found
-        for partition in [p for p, r in unfinished.items() if consumer.position(p) >= r[1]]:
+        reached = {partition: consumer.position(partition) for partition in unfinished}
+        if reached != places:
+            places, heard_at = reached, time.monotonic()
+        for partition in [p for p, r in unfinished.items() if reached[p] >= r[1]]:
             del unfinished[partition]
             consumer.pause(partition)
         if time.monotonic() - heard_at > _SILENCE_S:

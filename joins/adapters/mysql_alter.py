@@ -1,117 +1,171 @@
 """What an `ALTER TABLE` may have done to the rows that we hold: the binlog has no rows of it."""
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable
 
-_HEAD = re.compile(
-    r"^ALTER\s+(?P<mode>(?:ONLINE\s+|IGNORE\s+)*)TABLE\s+(?:IF\s+EXISTS\s+)?"
-    r"(?:`(?:[^`]|``)*`|\"[^\"]*\"|[^\s.`\"]+)(?:\s*\.\s*(?:`(?:[^`]|``)*`|\"[^\"]*\"|[^\s.`\"]+))?",
-    re.IGNORECASE,
+from joins.adapters.mysql_parser import Effect, Parser, Target
+from joins.adapters.mysql_tokens import Kind, Reading, folded
+
+_KEYS = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT")
+_VERBS = ("ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER")
+# Forms that leave every value as it is; what they forbid, the check of the table finds.
+_KEEPS_VALUES = (
+    ("ADD", "PARTITION"),
+    *((verb, "PARTITION") for verb in ("REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK")),
+    ("COALESCE", "PARTITION"),
+    ("PARTITION", "BY"),
+    ("REMOVE", "PARTITIONING"),
+    ("ORDER", "BY"),
 )
-_NAME = re.compile(r"\s*(?:`((?:[^`]|``)*)`|\"([^\"]*)\"|([^\s`\"(),]+))")
-_OF_A_COLUMN = re.compile(
-    r"^(?P<verb>ADD|DROP|MODIFY|CHANGE|RENAME)\s+(?:(?P<word>COLUMN)\s+)?"
-    r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<rest>.*)$",
-    re.IGNORECASE | re.DOTALL,
+_WHOLE = (("FORCE",), ("ENABLE", "KEYS"), ("DISABLE", "KEYS"), ("NOWAIT",))
+_OPTIONS = frozenset(
+    [
+        "ALGORITHM",
+        "LOCK",
+        "WAIT",
+        "AUTO_INCREMENT",
+        "COMMENT",
+        "ROW_FORMAT",
+        "KEY_BLOCK_SIZE",
+        "AVG_ROW_LENGTH",
+        "MAX_ROWS",
+        "MIN_ROWS",
+        "CHECKSUM",
+        "TABLE_CHECKSUM",
+        "DELAY_KEY_WRITE",
+        "PACK_KEYS",
+        "STATS_PERSISTENT",
+        "STATS_AUTO_RECALC",
+        "STATS_SAMPLE_PAGES",
+        "CHARSET",
+        "COLLATE",
+    ]
 )
-# Parts that leave every value as it is; what they forbid, the check of the table finds.
-_KEEPS_VALUES = re.compile(
-    r"^(?:(?:ADD|DROP|RENAME|ALTER)\s+(?:UNIQUE|FULLTEXT|SPATIAL|INDEX|KEY|PRIMARY\s+KEY"
-    r"|FOREIGN\s+KEY|CONSTRAINT|CHECK)\b"
-    r"|ADD\s+PARTITION\b|ALTER\s+.*\b(?:SET|DROP)\s+DEFAULT\b"
-    r"|(?:REORGANIZE|REBUILD|OPTIMIZE|ANALYZE|CHECK|COALESCE)\s+PARTITION\b"
-    r"|PARTITION\s+BY\b|REMOVE\s+PARTITIONING\b|ORDER\s+BY\b|FORCE\b|(?:ENABLE|DISABLE)\s+KEYS\b"
-    r"|(?:NOWAIT|WAIT|ALGORITHM|LOCK|AUTO_INCREMENT|COMMENT|ROW_FORMAT|KEY_BLOCK_SIZE)\b"
-    r"|(?:STATS_\w+|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS|CHECKSUM|DELAY_KEY_WRITE|PACK_KEYS)\b"
-    r"|ENGINE\s*=?\s*InnoDB\b|(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE)\b)",
-    re.IGNORECASE | re.DOTALL,
+_REMOVES_ROWS = (
+    *((verb, "PARTITION") for verb in ("DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT")),
+    ("CONVERT", "PARTITION"),
+    ("CONVERT", "TABLE"),
+    ("DISCARD", "TABLESPACE"),
+    ("IMPORT", "TABLESPACE"),
 )
 # In a strict session these conversions keep every value or fail.
-_EXACT_OR_FAILS = re.compile(
-    r"^\s*(?:(?:TINY|SMALL|MEDIUM|BIG)?INT|INTEGER|VARCHAR|VARBINARY|(?:TINY|MEDIUM|LONG)?(?:TEXT|BLOB))\b",
-    re.IGNORECASE,
+_EXACT_OR_FAILS = frozenset(
+    [
+        "TINYINT",
+        "SMALLINT",
+        "MEDIUMINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "VARCHAR",
+        "VARBINARY",
+        "TINYTEXT",
+        "TEXT",
+        "MEDIUMTEXT",
+        "LONGTEXT",
+        "TINYBLOB",
+        "BLOB",
+        "MEDIUMBLOB",
+        "LONGBLOB",
+    ]
 )
-_GENERATED = re.compile(r"\bAS\s*\(", re.IGNORECASE)
-_QUOTES = "'\"`"
+# They number rows anew, pad numbers, or compute the values.
+_INEXACT = frozenset({"AUTO_INCREMENT", "ZEROFILL", "AS", "GENERATED"})
 
 
-def keeps_values(statement: str, captured: Collection[str], *, strict: bool) -> bool:
-    """Whether every value of the captured columns is surely what it was before `statement`.
+def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignore: bool) -> Effect:
+    """What an ALTER TABLE of our table did to it.
 
     Args:
-        statement: an ALTER TABLE without comments.
-        captured: names of the captured columns.
+        parts: what follows the table's name, cut at its commas.
+        target: our table.
         strict: whether its session refuses values that do not fit, instead of changing them.
+        ignore: whether it removes rows that a new unique key forbids.
     """
-    head = _HEAD.match(statement)
-    if head is None or "IGNORE" in head["mode"].upper():
-        return False  # IGNORE removes rows that a new unique key forbids
-    if "\\" in statement or any(statement.count(quote) % 2 for quote in _QUOTES):
-        return False  # where texts end depends on the session's modes
-    names = {name.casefold() for name in captured}
-    return all(_part_keeps(part, names, strict) for part in _parts(statement[head.end() :]))
+    order = list(Effect)
+    effects = [_effect_of_part(part, target, strict) for part in parts]
+    return max([*effects, Effect.CONVERTED if ignore else Effect.ALTERED], key=order.index)
 
 
-def _part_keeps(part: str, captured: set[str], strict: bool) -> bool:
-    if not part or _KEEPS_VALUES.match(part):
-        return True
-    match = _OF_A_COLUMN.match(part)
-    if match is None:
-        return False
-    verb, rest = match["verb"].upper(), match["rest"]
-    if verb in ("CHANGE", "MODIFY"):
-        return _conversion_keeps(rest, captured, strict, renames=verb == "CHANGE")
-    if verb == "ADD" and rest.startswith("("):
-        return not any(_named(one) in captured for one in _parts(rest.strip()[1:-1]))
+def moves_other_tables(part: Reading) -> bool:
+    """Whether a part of an ALTER TABLE may do something to a table that it names beside its own."""
+    parser = Parser(part)
+    verb = parser.accept_any(*_VERBS)
     if verb == "RENAME":
-        return match["word"] is not None and not captured & set(_renamed(rest))
-    word = rest.split(None, 1)[0].upper() if rest.split() else ""
-    if match["word"] is None and word in ("SYSTEM", "PARTITION", "PERIOD"):
+        return not parser.accept_any("COLUMN", "INDEX", "KEY")
+    return not verb
+
+
+def _effect_of_part(part: Reading, target: Target, strict: bool) -> Effect:
+    words = _words(part)
+    if words[:2] in _REMOVES_ROWS:
+        return Effect.REPLACED
+    if words[:2] in _KEEPS_VALUES or words in _WHOLE or _are_options(part):
+        return Effect.ALTERED
+    parser = Parser(part)
+    verb = parser.accept_any(*_VERBS)
+    if verb == "RENAME" and words[1:2] not in (("COLUMN",), ("INDEX",), ("KEY",)):
+        return Effect.REPLACED
+    if verb in ("ADD", "DROP", "RENAME", "ALTER") and parser.accept_any(*_KEYS, "CHECK"):
+        return Effect.ALTERED
+    kept = bool(verb) and _column_keeps(verb, parser, target, strict)
+    return Effect.ALTERED if kept else Effect.CONVERTED
+
+
+def _words(part: Reading) -> tuple[str, ...]:
+    return tuple(token.word for token in part)
+
+
+def _are_options(part: Reading) -> bool:
+    """Whether they are options of the table, however many, that no value depends on."""
+    parser = Parser(part)
+    while not parser.has_ended:
+        parser.accept("DEFAULT")
+        is_engine = parser.accept("ENGINE")
+        if not (is_engine or parser.accept("CHARACTER", "SET") or parser.accept_any(*_OPTIONS)):
+            return False
+        parser.symbol("=")
+        if parser.ahead.kind is Kind.SYMBOL:
+            return False
+        value = parser.next()
+        if is_engine and folded(value.text.strip("'\"")) != "innodb":
+            return False
+    return True
+
+
+def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
+    """Whether a change of a column surely leaves all values of the captured ones."""
+    captured = _all_folded(target.columns)
+    if not parser.accept("COLUMN") and parser.accept_any("SYSTEM", "PERIOD"):
         return False
-    return _named(rest) not in captured
+    if parser.accept("IF"):
+        parser.accept("NOT")
+        Parser.require(parser.accept("EXISTS"))
+    if verb in ("MODIFY", "CHANGE"):
+        return _conversion_keeps(verb, parser, target, strict)
+    if verb == "ADD" and parser.symbol("("):
+        return not any(part and folded(part[0].text) in captured for part in parser.parts())
+    name = folded(parser.name())
+    if verb == "ALTER":
+        return parser.accept_any("SET", "DROP") != "" and parser.accept("DEFAULT")
+    if verb == "RENAME":
+        Parser.require(parser.accept("TO"))
+        return name not in captured and folded(parser.name()) not in captured
+    return name not in captured
 
 
-def _conversion_keeps(rest: str, captured: set[str], strict: bool, *, renames: bool) -> bool:
-    name, definition = _split_name(rest)
-    new_name = name
-    if renames:
-        new_name, definition = _split_name(definition)
+def _conversion_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
+    captured = _all_folded(target.columns)
+    name = new_name = folded(parser.name())
+    if verb == "CHANGE":
+        new_name = folded(parser.name())
+    if name in _all_folded(target.computed_from):
+        return False
     if name not in captured:
         return new_name not in captured
-    exact = bool(_EXACT_OR_FAILS.match(definition)) and not _GENERATED.search(definition)
-    return name == new_name and strict and exact
+    words = _words(parser.rest)
+    is_exact = bool(words) and words[0] in _EXACT_OR_FAILS and not _INEXACT.intersection(words)
+    return name == new_name and strict and is_exact
 
 
-def _renamed(rest: str) -> Iterator[str]:
-    old, rest = _split_name(rest)
-    yield old
-    yield _named(re.sub(r"^\s*TO\b", "", rest, flags=re.IGNORECASE))
-
-
-def _named(text: str) -> str:
-    return _split_name(text)[0]
-
-
-def _split_name(text: str) -> tuple[str, str]:
-    """The column's name at the beginning of `text`, folded, and what follows."""
-    match = _NAME.match(text)
-    if match is None:
-        return "", text
-    name = next(group for group in match.groups() if group is not None)
-    return name.replace("``", "`").casefold(), text[match.end() :]
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts between commas that are in no parentheses and no quotes."""
-    depth, quote, start = 0, "", 0
-    for at, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        elif character in "()":
-            depth += 1 if character == "(" else -1
-        elif character == "," and depth == 0:
-            yield text[start:at].strip()
-            start = at + 1
-    yield text[start:].strip()
+def _all_folded(names: Iterable[str]) -> set[str]:
+    return set(map(folded, names))

@@ -21,10 +21,11 @@ from joins.adapters.mysql_cdc_config import (
     read_boundary,
     write_boundary,
 )
-from joins.adapters.mysql_position import require_server
+from joins.adapters.mysql_parser import Effect, Target
+from joins.adapters.mysql_query import Statement
 from joins.adapters.mysql_sender import ChangelogSender
 from joins.adapters.mysql_source import check_source
-from joins.adapters.mysql_statements import Effect, Target, effect_of
+from joins.adapters.mysql_statements import effect_of
 from joins.adapters.mysql_stream import (
     Begin,
     BinlogStream,
@@ -32,7 +33,6 @@ from joins.adapters.mysql_stream import (
     Event,
     FileOpened,
     RowImages,
-    Statement,
     StreamStart,
 )
 from joins.adapters.mysql_table import fits
@@ -40,6 +40,7 @@ from joins.adapters.source_protocol import SourceProtocol, bind_to_parent
 from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.kernels.envelope import BinlogPosition
 from joins.plan import Field
+from joins.redacted_output import redact_standard_error
 from watermark.errors import SluiceError
 
 _QUEUED_EVENTS = 200
@@ -262,16 +263,16 @@ class Session:
                 hint="The binlog was reset or the server restored; the table is copied again.",
             )
         self._created[opened.file] = opened.created_at_s
-        if not self._is_verified:  # the server behind this connection, before it says anything
-            require_server(self._config.connection, self._config.server)
+        if not self._is_verified:
             self._is_verified = True
             self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
 
     def _require_harmless(self, statement: Statement) -> None:
         table = self._config.table
         columns = tuple(column.server.name for column in table.columns)
-        target = Target(table.database, table.table, columns)
-        effect = effect_of(statement.schema, statement.text, target, strict=statement.strict)
+        sources = tuple(one for column in table.columns for one in column.server.computed_from)
+        target = Target(table.database, table.table, columns, sources)
+        effect = effect_of(statement.schema, statement.text, target, statement.modes)
         if effect is Effect.NONE or (effect is Effect.ALTERED and self._still_fits()):
             return
         raise SnapshotNeededError(
@@ -304,6 +305,8 @@ _HINTS = {
     "instead of TRUNCATE to avoid it.",
     Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
     "avoid it.",
+    Effect.UNKNOWN: "The table is copied again by itself, since the statement is not one that is "
+    "known to leave it as it is.",
 }
 
 
@@ -340,6 +343,7 @@ def run(config: CdcConfig, protocol: Protocol) -> int:
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
     bind_to_parent()
+    redact_standard_error()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     for library in ("kafka.net.selector", "pymysqlreplication"):
         logging.getLogger(library).setLevel(logging.ERROR)  # warn of what we handle or measure

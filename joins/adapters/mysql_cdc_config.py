@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import BinlogMark, ServerIdentity
+from joins.adapters.mysql_position import BinlogMark
 from joins.adapters.mysql_table import CapturedTable
 from joins.checkpoint import read_json, write_json_atomically
 from joins.kernels.envelope import BinlogPosition
@@ -18,7 +18,7 @@ class CdcConfig:
     """Everything that a CDC process needs.
 
     Attributes:
-        server: the one that LOW was taken from.
+        connection: to the server that LOW was taken from, and to no other one.
         server_id: of the binlog client, used by nobody else.
         low: where to begin, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
@@ -28,7 +28,6 @@ class CdcConfig:
 
     connection: MysqlConnectionConfig
     table: CapturedTable
-    server: ServerIdentity
     server_id: int
     low: BinlogMark
     generation: int
@@ -39,9 +38,8 @@ class CdcConfig:
     def as_json(self) -> dict[str, Any]:
         """The value of `config` in the first line on standard input; it holds the password."""
         return {
-            "connection": asdict(self.connection),
+            "connection": self.connection.as_json(),
             "table": self.table.as_json(),
-            "server": self.server.as_json(),
             "server_id": self.server_id,
             "low": self.low.as_json(),
             "generation": self.generation,
@@ -56,9 +54,8 @@ class CdcConfig:
         kafka = value["kafka"]
         properties = tuple((str(k), str(v)) for k, v in kafka["properties"])
         return cls(
-            connection=MysqlConnectionConfig(**value["connection"]),
+            connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
-            server=ServerIdentity.from_json(value["server"]),
             server_id=value["server_id"],
             low=BinlogMark.from_json(value["low"]),
             generation=value["generation"],

@@ -11,13 +11,12 @@ from pymysql.cursors import SSCursor
 from joins.adapters.mysql_connection import (
     MysqlConnectionConfig,
     connected,
-    quoted,
     rows,
 )
-from joins.adapters.mysql_position import ServerIdentity, identity_of, require_identity
 from joins.adapters.mysql_table import CapturedTable, MysqlColumn
 from joins.adapters.mysql_text import select_expression, wire_column
 from joins.kernels.envelope import BinlogPosition, encode_snapshot
+from joins.types import quoted
 
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 16 << 20
@@ -48,12 +47,11 @@ class SnapshotTask:
     """What a worker needs to read chunks of one snapshot; picklable.
 
     Attributes:
-        server: the one that LOW was taken from; rows of another one do not belong to it.
+        config: of the server that LOW was taken from; rows of another one do not belong to it.
     """
 
     config: MysqlConnectionConfig
     table: CapturedTable
-    server: ServerIdentity
     low: BinlogPosition
     generation: int
     partitions: int
@@ -94,7 +92,7 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
         SnapshotNeededError: another server answers.
         SourceError: the server refused us or the statement.
     """
-    for wire in read_chunk(task.config, task.table, chunk, server=task.server):
+    for wire in read_chunk(task.config, task.table, chunk):
         yield encode_snapshot(
             wire,
             task.table.primary_key,
@@ -105,11 +103,7 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
 
 
 def read_chunk(
-    config: MysqlConnectionConfig,
-    table: CapturedTable,
-    chunk: Chunk,
-    *,
-    server: ServerIdentity | None = None,
+    config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one chunk as wire columns, through a server-side cursor.
 
@@ -117,7 +111,6 @@ def read_chunk(
         config: how to reach the table.
         table: its columns and key.
         chunk: which rows.
-        server: who must answer, None for anybody.
 
     Raises:
         SourceUnavailableError: the server cannot be reached.
@@ -132,8 +125,6 @@ def read_chunk(
     where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
     with connected(config, SSCursor) as connection:
-        if server is not None:
-            require_identity(config, identity_of(connection), server)
         connection.use_unicode = False
         connection.decoders = {}
         with connection.cursor() as cursor:

@@ -11,44 +11,15 @@ from pymysql.constants import ER
 
 from joins.adapters.mysql_connection import (
     MysqlConnectionConfig,
+    ServerIdentity,
     connected,
+    identity_of,
     is_mariadb,
-    quoted,
     rows,
-    variables,
 )
-from joins.errors import SnapshotNeededError, SourceError
+from joins.errors import SourceError
 from joins.kernels.envelope import BinlogPosition
-
-
-@dataclass(frozen=True, slots=True)
-class ServerIdentity:
-    """Which server answers; positions of different servers do not compare.
-
-    Attributes:
-        server_uid: the UUID that the server gave itself, empty if it has none.
-        gtid_domain_id: of a MariaDB, else 0.
-    """
-
-    server_uid: str
-    server_id: int
-    gtid_domain_id: int
-    version: str
-    is_mariadb: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """A form that `json.dumps` takes and `from_json` reads."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The identity that `as_json` described."""
-        return cls(**value)
-
-    def same_server(self, other: "ServerIdentity") -> bool:
-        """Whether `other` is this server, perhaps in another version."""
-        mine = (self.server_uid, self.server_id, self.gtid_domain_id, self.is_mariadb)
-        return mine == (other.server_uid, other.server_id, other.gtid_domain_id, other.is_mariadb)
+from joins.types import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,48 +64,6 @@ def server_identity(config: MysqlConnectionConfig) -> ServerIdentity:
     """
     with connected(config) as connection:
         return identity_of(connection)
-
-
-def identity_of(connection: "Connection[Any]") -> ServerIdentity:
-    """Who the server behind `connection` is; PyMySQL's own errors."""
-    names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
-    found = variables(connection, *names)
-    return ServerIdentity(
-        server_uid=found.get("server_uuid") or found.get("server_uid", ""),
-        server_id=int(found["server_id"]),
-        gtid_domain_id=int(found.get("gtid_domain_id", 0)),
-        version=found["version"],
-        is_mariadb=is_mariadb(connection),
-    )
-
-
-def require_server(config: MysqlConnectionConfig, expected: ServerIdentity) -> None:
-    """Make sure that the server is still `expected`.
-
-    Raises:
-        SnapshotNeededError: another server answers.
-        SourceError: it cannot be reached or refuses us.
-    """
-    with connected(config) as connection:
-        require_identity(config, identity_of(connection), expected)
-
-
-def require_identity(
-    config: MysqlConnectionConfig, found: ServerIdentity, expected: ServerIdentity
-) -> None:
-    """Make sure that `found` is `expected`.
-
-    Raises:
-        SnapshotNeededError: it is another server.
-    """
-    if not found.same_server(expected):
-        raise SnapshotNeededError(
-            f'database server "{config.server}" is another one (server id {found.server_id}, '
-            f"{found.server_uid}) than the one that we read (server id {expected.server_id}, "
-            f"{expected.server_uid})",
-            hint="Nothing is to be done after a failover: positions of two servers do not compare, "
-            "so the table is copied again by itself.",
-        )
 
 
 def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:

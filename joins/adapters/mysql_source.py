@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,15 +14,17 @@ from joins.adapters.mysql_connection import (
     MysqlConnectionConfig,
     connected,
     is_mariadb,
-    quoted,
     rows,
     variables,
 )
 from joins.adapters.mysql_position import binlog_status
 from joins.adapters.mysql_replication import require_replication
 from joins.adapters.mysql_table import CapturedTable, MysqlColumn, ServerColumn, capture
-from joins.errors import SourceError
+from joins.adapters.mysql_tokens import Modes, folded, readings
+from joins.errors import DefinitionError, SourceError
+from joins.names import suggestion
 from joins.plan import Field
+from joins.types import quoted
 
 _REQUIRED = (
     ("binlog_format", "ROW"),
@@ -46,7 +48,7 @@ _NOT_PERMITTED = frozenset(
 )
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE,"
-    " CHARACTER_SET_NAME FROM information_schema.COLUMNS"
+    " CHARACTER_SET_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
 )
 _KEY = (
@@ -147,15 +149,24 @@ def _check_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -
         config.database,
     )
     if not databases:
+        seen = rows(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
+        otherwise = "Check the database-name option and the user's grants."
         raise SourceError(
             f'database "{config.database}" is not on server "{config.server}", '
             f'or user "{config.username}" may not see it',
-            hint="Check the database-name option and the user's grants.",
+            hint=suggestion(config.database, (name for (name,) in seen), otherwise),
         )
     what = "is not there, or is hidden from us" if not tables else f"is a {tables[0][0].lower()}"
+    seen = rows(
+        connection,
+        "SELECT TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE'",
+        config.database,
+    )
+    otherwise = "Check the table-name option and the user's grants."
     raise SourceError(
         f'{_table_name(config)} {what}, expected a table that user "{config.username}" may read',
-        hint="Check the table-name option and the user's grants.",
+        hint=suggestion(config.table, (name for (name,) in seen), otherwise),
     )
 
 
@@ -163,6 +174,7 @@ def _server_columns(
     connection: "Connection[Any]", config: MysqlConnectionConfig
 ) -> list[ServerColumn]:
     found = rows(connection, _COLUMNS, config.database, config.table)
+    sources = computed_from({str(row[0]): str(row[6] or "") for row in found})
     return [
         ServerColumn(
             name=str(name),
@@ -171,9 +183,29 @@ def _server_columns(
             precision=int(precision or 0),
             scale=int(scale or 0),
             charset=None if charset is None else str(charset),
+            computed_from=sources[str(name)],
         )
-        for name, data_type, column_type, precision, scale, charset in found
+        for name, data_type, column_type, precision, scale, charset, _ in found
     ]
+
+
+def computed_from(expressions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The columns that each column is computed from, by way of others, too.
+
+    Args:
+        expressions: by column, empty for one that is not computed.
+    """
+    found = {name: _named(text, expressions) for name, text in expressions.items()}
+    for _ in found:  # a longest way has so many steps
+        found = {name: own.union(*(found[one] for one in own)) for name, own in found.items()}
+    return {name: tuple(sorted(own)) for name, own in found.items()}
+
+
+def _named(expression: str, columns: Iterable[str]) -> set[str]:
+    if not expression:
+        return set()
+    words = {folded(t.text) for tokens in readings(expression, Modes()) for t in tokens}
+    return {name for name in columns if not words or folded(name) in words}
 
 
 def _check_storage(config: MysqlConnectionConfig, found: list[ServerColumn]) -> None:
@@ -222,7 +254,7 @@ def _check_key(
             hint="Use whole columns in the primary key.",
         )
     if {names.get(name, "") for name in key} != set(declared):
-        raise SourceError(
+        raise DefinitionError(
             f"{_table_name(config)} has primary key ({', '.join(key)}), "
             f"declared ({', '.join(declared)})",
             hint=f"Declare PRIMARY KEY ({', '.join(key)}) NOT ENFORCED, with these columns.",

@@ -6,7 +6,6 @@ are never used.
 """
 
 import contextlib
-import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,9 +23,12 @@ from joins.adapters.mysql_connection import (
     open_connection,
     rows,
 )
+from joins.adapters.mysql_events import GTIDS, require_known
+from joins.adapters.mysql_query import QueryEvent, Statement, load_statement, query_statement
 from joins.adapters.mysql_replication import lost, stream_error
 from joins.adapters.mysql_rows import BinlogColumn, RowDecoder
 from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.mysql_tokens import UNDECODED
 from joins.errors import SnapshotNeededError
 
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's insides, which have no types
@@ -35,28 +37,14 @@ HEARTBEAT_S = 0.5
 _READ_TIMEOUT_S = 30
 _STANDALONE = 1
 _PREPARED_XA = 64
-_ANONYMOUS_GTID = 34
 _COPIED_AGAIN = "; the table is copied again by itself"
-_UNREADABLE = {
-    26: ("an incident: changes were lost", "Nothing is to be done" + _COPIED_AGAIN + "."),
-    39: ("partial JSON updates", "Set binlog_row_value_options to nothing" + _COPIED_AGAIN + "."),
-    40: (
-        "compressed transactions",
-        "Set binlog_transaction_compression=OFF" + _COPIED_AGAIN + ".",
-    ),
-    **dict.fromkeys(
-        range(165, 172),
-        ("compressed events", "Set log_bin_compress=OFF" + _COPIED_AGAIN + "."),
-    ),
-}
-_STRICT_MODES = 3 << 21  # STRICT_TRANS_TABLES and STRICT_ALL_TABLES
 _OPS = {
     row_event.WriteRowsEvent: "c",
     row_event.UpdateRowsEvent: "u",
     row_event.DeleteRowsEvent: "d",
 }
-_EVENTS = [
-    binlog_event.QueryEvent,
+EVENTS = [
+    QueryEvent,
     binlog_event.RotateEvent,
     binlog_event.FormatDescriptionEvent,
     binlog_event.XidEvent,
@@ -67,7 +55,6 @@ _EVENTS = [
     binlog_event.MariadbGtidEvent,
     binlog_event.MariadbGtidListEvent,
     binlog_event.MariadbBinLogCheckPointEvent,
-    binlog_event.PreviousGtidsEvent,
     binlog_event.ExecuteLoadQueryEvent,
     binlog_event.NotImplementedEvent,
     row_event.TableMapEvent,
@@ -127,19 +114,6 @@ class RowImages:
             yield row
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement that the binlog has as text: DDL, or a change that was not logged as rows.
-
-    Attributes:
-        strict: whether its session refused values that do not fit, instead of changing them.
-    """
-
-    schema: str
-    text: str
-    strict: bool
-
-
 Event = Boundary | FileOpened | Begin | RowImages | Statement
 
 
@@ -165,8 +139,7 @@ class BinlogStream:
         self._decoders: dict[int, RowDecoder] = {}
         self._in_transaction = False
         self._standalone = False
-        self._xa = False
-        self._xa_is_ours = False
+        self._is_ours = self._xa = self._xa_is_ours = False
         self._prepared: dict[str, bool] = {}
         self._connections: list[_Foreign] = []
         self._reader = BinLogStreamReader(
@@ -176,7 +149,7 @@ class BinlogStream:
             resume_stream=True,
             log_file=start.file_name,
             log_pos=start.pos,
-            only_events=_EVENTS,
+            only_events=EVENTS,
             filter_non_implemented_events=False,
             only_tables=[table.table],
             only_schemas=[table.database],
@@ -212,7 +185,7 @@ class BinlogStream:
         """Close the connection; another thread may call this to end a blocked `events`."""
         for connection in self._connections:
             with contextlib.suppress(pymysql.err.MySQLError, OSError, AttributeError):
-                connection._sock.shutdown(socket.SHUT_RDWR)  # close() would wait for the reader
+                connection.cut()
                 connection._force_close()
 
     def _connect(self, **settings: object) -> _Foreign:
@@ -226,9 +199,7 @@ class BinlogStream:
 
     def _events_of(self, found: _Foreign) -> Iterator[Event]:
         packet = found.packet
-        if packet.event_type in _UNREADABLE:
-            what, hint = _UNREADABLE[packet.event_type]
-            raise SnapshotNeededError(f"the binlog has {what}, which cannot be read", hint=hint)
+        require_known(packet.event_type)
         if isinstance(found, binlog_event.RotateEvent):
             yield self._rotated(found.next_binlog, found.position)
         elif isinstance(found, binlog_event.FormatDescriptionEvent):
@@ -248,17 +219,16 @@ class BinlogStream:
         return Boundary(self._file, position)
 
     def _control(self, found: _Foreign, packet: _Foreign) -> Iterator[Event]:
-        is_gtid = isinstance(found, binlog_event.GtidEvent | binlog_event.MariadbGtidEvent)
-        if is_gtid or packet.event_type == _ANONYMOUS_GTID:
+        if packet.event_type in GTIDS:
             flags = found.flags if isinstance(found, binlog_event.MariadbGtidEvent) else 0
             self._in_transaction, self._xa = True, bool(flags & _PREPARED_XA)
-            self._xa_is_ours = False
+            self._is_ours = self._xa_is_ours = False
             self._standalone = bool(flags & _STANDALONE) or not self._mariadb(found)
             yield Begin(self._file, packet.log_pos - packet.event_size)
-        elif isinstance(found, binlog_event.QueryEvent):
+        elif isinstance(found, QueryEvent):
             yield from self._query(found, packet)
         elif isinstance(found, binlog_event.ExecuteLoadQueryEvent):
-            yield _load_statement(found, packet)
+            yield load_statement(found)
         elif isinstance(found, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
             if getattr(found, "one_phase", False) and self._xa_is_ours:
                 raise self._changed_by_xa("one phase")
@@ -271,19 +241,33 @@ class BinlogStream:
         return isinstance(found, binlog_event.MariadbGtidEvent)
 
     def _query(self, found: _Foreign, packet: _Foreign) -> Iterator[Event]:
-        text = found.query.strip()
+        statement = query_statement(found, self._charsets)
+        text = statement.text.removeprefix(UNDECODED).lstrip()
         word = text[:16].upper()
         if word == "BEGIN":
             self._standalone = False
         elif word.startswith("XA "):
             yield from self._distributed(text, packet)
-        elif word in ("COMMIT", "ROLLBACK"):
+        elif word.startswith("ROLLBACK"):
+            self._require_none_undone(text)
+            if not word.startswith("ROLLBACK TO"):
+                yield from self._ended(packet)
+        elif word == "COMMIT":
             yield from self._ended(packet)
-        elif not word.startswith(("SAVEPOINT", "ROLLBACK TO")):
-            strict = bool(getattr(found, "sql_mode", 0) & _STRICT_MODES)
-            yield Statement(found.schema.decode("utf-8", "replace"), text, strict)
+        elif not word.startswith("SAVEPOINT"):
+            yield statement
             if self._standalone:
                 yield from self._ended(packet)
+
+    def _require_none_undone(self, text: str) -> None:
+        """A transaction that also wrote to tables without them is logged before it is undone."""
+        if self._is_ours:
+            raise SnapshotNeededError(
+                f'rows of table "{self._table.database}.{self._table.table}" were undone by '
+                f'"{text[:120]}" when they were in the binlog already',
+                hint="The table is copied again by itself; change no tables without transactions, "
+                "such as those of MyISAM, in one transaction with it to avoid it.",
+            )
 
     def _distributed(self, text: str, packet: _Foreign) -> Iterator[Event]:
         """XA: rows are in the binlog when they are prepared, and count when they are committed."""
@@ -321,6 +305,7 @@ class BinlogStream:
         if self._xa:
             self._xa_is_ours = True
             return
+        self._is_ours = True
         packet = found.packet
         images = packet.read(found.event_size - packet.read_bytes)
         decoder = self._decoders[found.table_id]
@@ -332,13 +317,6 @@ class BinlogStream:
                 hint=f"Set binlog_row_image=FULL for all sessions{_COPIED_AGAIN}.",
             )
         yield RowImages(_OPS[type(found)], decoder, images, found.timestamp)
-
-
-def _load_statement(found: _Foreign, packet: _Foreign) -> Statement:
-    """The text of a LOAD DATA that was not logged as rows."""
-    rest = packet.read(found.event_size - packet.read_bytes)[found.status_vars_length :]
-    schema, text = rest[: found.schema_length], rest[found.schema_length + 1 :]
-    return Statement(schema.decode("utf-8", "replace"), text.decode("utf-8", "replace"), True)
 
 
 def binlog_columns(table_map: _Foreign, charsets: dict[int, str]) -> list[BinlogColumn]:

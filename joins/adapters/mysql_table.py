@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from joins.errors import SourceError
+from joins.errors import DefinitionError
 from joins.kernels.envelope import CapturedColumn
 from joins.kernels.wire import Encoding
+from joins.names import of_columns
 from joins.plan import Field
 from joins.types import SqlType, TypeName
 
@@ -90,6 +91,7 @@ class ServerColumn:
         precision: digits of numbers, 0 if none.
         scale: digits after the point, 0 if none.
         charset: of texts, else None.
+        computed_from: names of the columns that the server computes it from.
     """
 
     name: str
@@ -98,6 +100,7 @@ class ServerColumn:
     precision: int
     scale: int
     charset: str | None
+    computed_from: tuple[str, ...] = ()
 
     @property
     def unsigned(self) -> bool:
@@ -204,7 +207,8 @@ def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
     kind = captured["sql_type"]
     sql_type = SqlType(TypeName(kind["name"]), kind["precision"], kind["scale"])
     column = CapturedColumn(captured["name"], sql_type, Encoding(captured["encoding"]))
-    return MysqlColumn(column, ServerColumn(**value["server"]))
+    server = {**value["server"], "computed_from": tuple(value["server"].get("computed_from", ()))}
+    return MysqlColumn(column, ServerColumn(**server))
 
 
 def capture(
@@ -213,21 +217,21 @@ def capture(
     """The declared `fields` matched with the server's columns; `where` names the table in messages.
 
     Raises:
-        SourceError: columns are missing, or their types cannot be declared like that.
+        DefinitionError: columns are missing, or their types cannot be declared like that.
     """
     exact = {column.name: column for column in found}
     folded = {column.name.casefold(): column for column in found}
     matches = {f.name: exact.get(f.name) or folded.get(f.name.casefold()) for f in fields}
     missing = [name for name, column in matches.items() if column is None]
     if missing:
-        raise SourceError(
+        raise DefinitionError(
             f"{where} has no column {_listed(missing)}",
-            hint=f"Declare columns that it has: {_listed([c.name for c in found])}.",
+            hint=of_columns(missing[0], [c.name for c in found]),
         )
     pairs = [(f, column) for f in fields if (column := matches[f.name]) is not None]
     complaints = [text for f, column in pairs for text in _complaints(f, column)]
     if complaints:
-        raise SourceError(
+        raise DefinitionError(
             f"{where} does not fit its declaration: {'; '.join(complaints)}",
             hint="Change the declared types to the ones named here.",
         )

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.mysql_connection import quoted
 from joins.adapters.mysql_table import MysqlColumn
 from joins.kernels.casts import mask_of, try_each
 from joins.kernels.wire import WIRE_TYPES, Encoding
+from joins.types import quoted
 
 _YEAR_ZERO = r"^0000-"
 _TIME = re.compile(
@@ -43,10 +43,8 @@ def wire_column(values: Sequence[bytes | None], column: MysqlColumn) -> pa.Array
 
 
 def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:
-    if encoding in (Encoding.INTEGER, Encoding.UNSIGNED, Encoding.DOUBLE):
+    if encoding in (Encoding.INTEGER, Encoding.UNSIGNED, Encoding.FLOAT, Encoding.DOUBLE):
         return text.cast(WIRE_TYPES[encoding])
-    if encoding is Encoding.FLOAT:
-        return text.cast(pa.float64()).cast(pa.float32())
     if encoding is Encoding.TIME:
         return _time_us(text)
     if encoding is Encoding.DATE:

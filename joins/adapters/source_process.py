@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from joins.errors import SourceError
 from joins.plan import KafkaOptions
+from watermark.redaction import secrets_in
 
 _STOP_TIMEOUT_S = 10.0
 
@@ -45,7 +46,8 @@ class SourceProcess:
             target=self._read, name=f"source {self._topic}", daemon=True
         )
         self._reader.start()
-        self.send({"config": config.as_json()})
+        told = config.as_json()
+        self.send({"config": told, "secrets": secrets_in(told)})
 
     @property
     def pid(self) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from watermark.errors import SluiceError
+from watermark.redaction import keep
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0
@@ -27,9 +28,11 @@ class SourceProtocol:
         self.stopped = threading.Event()
 
     def first_line(self) -> dict[str, Any] | None:
-        """The first line, None if standard input ended before it."""
+        """The first line, None if standard input ended before it; its secrets are known then."""
         line = sys.stdin.readline()
-        return dict(json.loads(line)) if line.strip() else None
+        value = dict(json.loads(line)) if line.strip() else None
+        keep({} if value is None else value.get("secrets", {}))
+        return value
 
     def listen(self) -> None:
         """Read commands until `stop` or the end of input; then see to it that the process ends."""

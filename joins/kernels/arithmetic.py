@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import Checked, mask_of
 from joins.kernels.conversion import FLOATS, INTEGERS, checked_decimal, rowwise, to_decimal
 from joins.kernels.operation import Function, Operation, Value, broadcast, plain
@@ -20,8 +21,9 @@ from joins.types import TypeName, arrow_type
 
 _DIVISION = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _EXACT = Context(prec=120, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
-_ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
+_ROUNDING = Context(prec=800, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _WIDEST = 76
+_MOST_DIGITS = 400
 
 
 def _arithmetic(function: Callable[..., Value], exact: Callable[..., Decimal]) -> Function:
@@ -31,7 +33,7 @@ def _arithmetic(function: Callable[..., Value], exact: Callable[..., Decimal]) -
         digits = sum(item.precision for item in op.types) + 1
         if digits <= _WIDEST and all(item.name is TypeName.DECIMAL for item in op.types):
             wide = [
-                item.cast(pa.decimal256(t.precision, t.scale))
+                cast(item, pa.decimal256(t.precision, t.scale))
                 for item, t in zip(op.arguments, op.types, strict=True)
             ]
             return to_decimal(broadcast(function(*wide), op.num_rows), op.result)
@@ -87,11 +89,20 @@ def _whole(function: Callable[..., Value]) -> Function:
         if op.types[0].name in INTEGERS:
             return op.arguments[0]
         if op.types[0].name is TypeName.DECIMAL:
-            wide = op.array(0).cast(pa.decimal256(_WIDEST, op.types[0].scale))
+            wide = cast(op.array(0), pa.decimal256(_WIDEST, op.types[0].scale))
             return to_decimal(function(wide), op.result)
         return function(op.arguments[0])
 
     return apply
+
+
+def _sign(op: Operation) -> Value | Checked:
+    if op.types[0].name is not TypeName.DECIMAL:
+        return pc.sign(op.arguments[0])
+    numbers = op.array(0)
+    zero = pa.scalar(Decimal(0), numbers.type)
+    signs = pc.if_else(pc.greater(numbers, zero), 1, pc.if_else(pc.less(numbers, zero), -1, 0))
+    return to_decimal(cast(signs, pa.int64()), op.result)
 
 
 def _round(op: Operation) -> Value | Checked:
@@ -102,17 +113,25 @@ def _round(op: Operation) -> Value | Checked:
         exact = Decimal(repr(number)) if kind in FLOATS else Decimal(number)
         if not exact.is_finite() or places > 40:
             return number
-        rounded = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _ROUNDING)
+        unit = Decimal(1).scaleb(-max(places, -_MOST_DIGITS))
+        rounded = exact.quantize(unit, ROUND_HALF_UP, _ROUNDING)
         if kind in FLOATS:
             return float(rounded)
         return int(rounded) if kind in INTEGERS else checked_decimal(rounded, op.result)
 
-    try:
-        return rowwise(of_row, [op.array(0), digits], arrow_type(op.result))
-    except (pa.ArrowInvalid, OverflowError):
-        return Checked(
-            pa.nulls(op.num_rows, arrow_type(op.result)), np.ones(op.num_rows, dtype=np.bool_)
-        )
+    if kind in INTEGERS:
+        return rowwise(_rounded_integer, [op.array(0), digits], pa.int64()).values
+    return rowwise(of_row, [op.array(0), digits], arrow_type(op.result))
+
+
+def _rounded_integer(number: int, places: int) -> int:
+    """To tens, hundreds, …; a result beyond 64 bits wraps, as in Java."""
+    if places >= 0:
+        return number
+    step: int = 10 ** min(-places, 20)  # more than twice of any
+    whole, rest = divmod(abs(number), step)
+    rounded = (whole + (2 * rest >= step)) * step * (1 if number >= 0 else -1)
+    return (rounded + 2**63) % 2**64 - 2**63
 
 
 def _moved_or(plain_sum: Function, sign: int) -> Function:
@@ -126,7 +145,7 @@ def _moved_or(plain_sum: Function, sign: int) -> Function:
 
 
 def _double(function: Callable[..., Value]) -> Function:
-    return lambda op: function(*(item.cast(pa.float64()) for item in op.arguments))
+    return lambda op: function(*(cast(item, pa.float64()) for item in op.arguments))
 
 
 ARITHMETIC: Mapping[str, Function] = {
@@ -141,7 +160,7 @@ ARITHMETIC: Mapping[str, Function] = {
     "CEIL": _whole(pc.ceil),
     "FLOOR": _whole(pc.floor),
     "ROUND": _round,
-    "SIGN": plain(pc.sign),
+    "SIGN": _sign,
     "SQRT": _double(pc.sqrt),
     "POWER": _double(pc.power),
 }

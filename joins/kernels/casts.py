@@ -16,7 +16,7 @@ DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 TIMESTAMP_PATTERN = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?$"
 INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$"
 TIME_PATTERN = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
-INTEGER_PATTERN = r"^[+-]?\d{1,40}$"
+INTEGER_PATTERN = r"^[+-]?\d+$"
 NUMBER_PATTERN = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$"
 
 

@@ -166,9 +166,8 @@ def newest_rows(
 ) -> pa.Table:
     """The rows of `table` that are the newest of their `identity`, in the order of `table`.
 
-    The newest has the greatest position. With `versioned`, a deletion is newer than all other
-    records of its generation, as in `watermark.temporal`; and a later copy of the table is newer
-    than an earlier one, deletions included.
+    The newest has the greatest position, deletion or not, as in `watermark.temporal`. With
+    `versioned`, a later copy of the table is newer than all of an earlier one.
     """
     if table.num_rows < 2:
         return table
@@ -192,7 +191,7 @@ def place_of(table: pa.Table, *, versioned: str | None) -> list[Rows]:
     position = [numbers(table, part) for part in POSITION]
     if versioned is None:
         return position
-    return [numbers(table, GENERATION), deletions(table).astype(np.int64), *position]
+    return [numbers(table, GENERATION), *position]
 
 
 def deletions(table: pa.Table) -> Mask:

@@ -10,7 +10,7 @@ Of a dimension with event time each version of a key stays that somebody may sti
 deletions too, beside the key's newest record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from joins.kernels.asof import without_ended
 from joins.kernels.casts import Mask, mask_of
 from joins.kernels.changes import GENERATION, Progress, newest_rows, numbers, with_rowtime
-from joins.kernels.digest import POSITION_COLUMNS
+from joins.kernels.digest import POSITION_COLUMNS, reads_of
 from joins.kernels.hash_table import Rows
 
 _AT = "__at"
@@ -50,17 +50,16 @@ class CompactionTask:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is left, watermark records last, and how many `r` records are not."""
+    """What is left, watermark records last, and how many `r` records of each generation are not."""
 
     rows: pa.Table
-    dropped_reads: int
+    dropped_reads: Mapping[int, int]
 
 
 def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
     """The rows of `rows`, in any order, that are still needed."""
     rows = rows.combine_chunks()
-    op = rows.column("_op")
-    marks = mask_of(pc.equal(op, "w"))
+    marks = mask_of(pc.equal(rows.column("_op"), "w"))
     milestones = _milestones(rows)
     keep = marks.copy()
     keep[milestones] = True
@@ -68,7 +67,9 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
     order = np.flatnonzero(keep)
     order = order[np.argsort(marks[order], kind="stable")]
     kept = rows.take(pa.array(order))
-    return Compacted(kept, _reads(op) - _reads(kept.column("_op")))
+    was, left = (reads_of(each.column("_op"), each.column("_generation")) for each in (rows, kept))
+    dropped = {generation: count - left.get(generation, 0) for generation, count in was.items()}
+    return Compacted(kept, {of: count for of, count in dropped.items() if count})
 
 
 def _newest(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
@@ -133,10 +134,6 @@ def _milestones(rows: pa.Table) -> Rows:
             found.add(int(changes[order[-1]]))
             found.add(int(changes[made[changes].argmax()]))  # clocks of two servers differ
     return np.array(sorted(found), dtype=np.int64)
-
-
-def _reads(op: pa.ChunkedArray) -> int:
-    return int(pc.sum(pc.equal(op, "r").cast(pa.int64())).as_py() or 0)
 
 
 def watermarks(rows: Sequence[pa.Table]) -> Progress:

@@ -7,15 +7,16 @@ Flink wraps, saturates or returns NULL because the value does not fit the target
 here, for it would match the wrong dimension row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import (
-    DATE_PATTERN,
+    NUMBER_PATTERN,
     Checked,
     from_text,
     mask_of,
@@ -24,6 +25,13 @@ from joins.kernels.casts import (
     try_each,
 )
 from joins.kernels.nested import mapped
+from joins.kernels.text_times import (
+    time_text,
+    trimmed_fraction,
+    usual_dates,
+    usual_times,
+    usual_timestamps,
+)
 from joins.types import SqlType, TypeName, arrow_type
 
 INTEGERS = frozenset({TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT})
@@ -31,6 +39,7 @@ FLOATS = frozenset({TypeName.FLOAT, TypeName.DOUBLE})
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 _INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
+_FLOAT_PATTERN = r"^[+-]?(NaN|Infinity|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?)$"
 _WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 
 
@@ -63,11 +72,11 @@ def _scalar(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
     if target.name in {TypeName.DATE, TypeName.TIME, *_INSTANTS}:
         return _to_time_type(values, source, target)
     if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
-        values = pc.trunc(values)
+        values = pc.trunc(_wide(values) if source.name is TypeName.DECIMAL else values)
     to = arrow_type(target)
     if target.name in FLOATS and source.name in INTEGERS:
-        return sound(values.cast(to, safe=False))
-    return try_each(values, lambda part: part.cast(to), to)
+        return sound(cast(values, to, safe=False))
+    return try_each(values, lambda part: cast(part, to), to)
 
 
 def _to_time_type(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
@@ -76,7 +85,12 @@ def _to_time_type(values: pa.Array, source: SqlType, target: SqlType) -> Checked
     micros = values.cast(pa.timestamp("us"))
     if target.name is TypeName.DATE:
         return sound(_days(micros))
-    return sound(cut_fraction(micros, target).cast(arrow_type(target)))
+    return sound(cast(cut_fraction(micros, target), arrow_type(target)))
+
+
+def _wide(decimals: pa.Array) -> pa.Array:
+    """With room for a digit that rounding adds."""
+    return cast(decimals, pa.decimal256(76, decimals.type.scale))
 
 
 def sound(values: pa.Array) -> Checked:
@@ -92,7 +106,8 @@ def cut_fraction(values: pa.Array, target: SqlType) -> pa.Array:
     micros = values.cast(pa.int64())
     numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
     cut = pa.array(numbers - numbers % unit)
-    return pc.if_else(pc.is_valid(values), cut, pa.scalar(None, pa.int64())).cast(values.type)
+    kept = pc.if_else(pc.is_valid(values), cut, pa.scalar(None, pa.int64()))
+    return cast(kept, values.type)
 
 
 def to_decimal(values: pa.Array, target: SqlType) -> Checked:
@@ -107,8 +122,8 @@ def to_decimal(values: pa.Array, target: SqlType) -> Checked:
     wide = pa.decimal256(76, max(values.type.scale, target.scale))
 
     def rescale(part: pa.Array) -> pa.Array:
-        exact = part.cast(wide)
-        return pc.round(exact, target.scale, "half_towards_infinity").cast(to)
+        exact = cast(part, wide)
+        return cast(pc.round(exact, target.scale, "half_towards_infinity"), to)
 
     return try_each(values, rescale, to)
 
@@ -140,30 +155,56 @@ def constant(text: str | None, target: SqlType) -> Checked:
 
 
 def _from_string(text: pa.Array, raw: pa.Array, target: SqlType) -> Checked:
-    to = arrow_type(target)
     if target.name is TypeName.STRING:
         return sound(raw)
     if target.name is TypeName.BYTES:
         return sound(raw.cast(pa.binary()))
-    if target.name in INTEGERS:
-        return from_text(pc.replace_substring_regex(text, r"^([+-]?\d+)\.\d*$", r"\1"), to)
-    if target.name is TypeName.DECIMAL:
-        wide = from_text(text, pa.decimal256(76, 38))
-        fitting = to_decimal(wide.values, target)
+    return _READERS.get(target.name, _as_it_is)(text, target)
+
+
+def _as_it_is(text: pa.Array, target: SqlType) -> Checked:
+    return from_text(text, arrow_type(target))
+
+
+def _integer_from_string(text: pa.Array, target: SqlType) -> Checked:
+    whole = pc.replace_substring_regex(text, r"^([+-]?)(\d*)\.\d*$", r"\10\2")
+    return from_text(whole, arrow_type(target))
+
+
+def _date_from_string(text: pa.Array, target: SqlType) -> Checked:
+    return from_text(usual_dates(text), arrow_type(target))
+
+
+def _time_from_string(text: pa.Array, target: SqlType) -> Checked:
+    read = time_from_text(usual_times(text))
+    return Checked(cut_fraction(read.values, target), read.failed)
+
+
+def _float_from_string(text: pa.Array, target: SqlType) -> Checked:
+    """As `Double.parseDouble`, without hexadecimal digits."""
+    to = arrow_type(target)
+    read = from_text(text, to)
+    other = read.failed & mask_of(pc.match_substring_regex(text, _FLOAT_PATTERN))
+    if not other.any():
+        return read
+    plain = pc.replace_substring_regex(null_where(text, ~other), r"^\+?(.*?)[fFdD]?$", r"\1")
+    return Checked(pc.coalesce(read.values, cast(plain, to)), read.failed & ~other)
+
+
+def _decimal_from_string(text: pa.Array, target: SqlType) -> Checked:
+    """Rounded half up; texts with more digits than Arrow takes are read one by one."""
+    wide = from_text(text, pa.decimal256(76, 38))
+    fitting = to_decimal(wide.values, target)
+    long = wide.failed & mask_of(pc.match_substring_regex(text, NUMBER_PATTERN))
+    if not long.any():
         return Checked(fitting.values, fitting.failed | wide.failed)
-    if target.name is TypeName.TIME:
-        read = time_from_text(text)
-        return Checked(cut_fraction(read.values, target), read.failed)
-    if target.name in _INSTANTS:
-        return _instant_from_string(text, target)
-    if target.name is TypeName.DATE:
-        dates = mask_of(pc.match_substring_regex(text, DATE_PATTERN))
-        midnight = from_text(null_where(text, dates), pa.timestamp("us"))
-        read = from_text(null_where(text, ~dates), to)
-        return Checked(
-            pc.coalesce(read.values, _days(midnight.values)), midnight.failed | read.failed
-        )
-    return from_text(text, to)
+    read = rowwise(
+        lambda digits: checked_decimal(Decimal(digits), target),
+        [null_where(text, ~long)],
+        arrow_type(target),
+    )
+    failed = (fitting.failed | wide.failed) & ~long | read.failed
+    return Checked(pc.coalesce(fitting.values, read.values), failed)
 
 
 def _days(values: pa.Array) -> pa.Array:
@@ -172,14 +213,24 @@ def _days(values: pa.Array) -> pa.Array:
 
 def _instant_from_string(text: pa.Array, target: SqlType) -> Checked:
     if target.name is TypeName.TIMESTAMP:
-        read = from_text(text, pa.timestamp("us"))
+        read = from_text(usual_timestamps(text), pa.timestamp("us"))
         return Checked(cut_fraction(read.values, target), read.failed)
     to = arrow_type(target)
     offset = mask_of(pc.match_substring_regex(text, r":\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})$"))
     instant = from_text(null_where(text, ~offset), to)
-    local = from_text(null_where(text, offset), pa.timestamp("us"))
-    values = pc.coalesce(instant.values, local.values.cast(to))
+    local = from_text(usual_timestamps(null_where(text, offset)), pa.timestamp("us"))
+    values = pc.coalesce(instant.values, cast(local.values, to))
     return Checked(cut_fraction(values, target), instant.failed | local.failed)
+
+
+_READERS: Mapping[TypeName, Callable[[pa.Array, SqlType], Checked]] = {
+    **dict.fromkeys(INTEGERS, _integer_from_string),
+    **dict.fromkeys(FLOATS, _float_from_string),
+    **dict.fromkeys(_INSTANTS, _instant_from_string),
+    TypeName.DECIMAL: _decimal_from_string,
+    TypeName.DATE: _date_from_string,
+    TypeName.TIME: _time_from_string,
+}
 
 
 def _to_time(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
@@ -202,18 +253,11 @@ def _to_string(values: pa.Array, source: SqlType) -> Checked:
     if source.name is TypeName.DECIMAL:
         return rowwise(lambda number: format(number, "f"), [values], pa.string())
     if source.name in _INSTANTS:
-        return sound(_trimmed_fraction(values.cast(pa.timestamp("us")).cast(pa.string()), source))
+        text = values.cast(pa.timestamp("us")).cast(pa.string())
+        return sound(trimmed_fraction(text, source.precision))
     if source.name is TypeName.TIME:
-        text = pc.utf8_slice_codeunits(values.cast(pa.timestamp("us")).cast(pa.string()), 11)
-        return sound(_trimmed_fraction(text, source))
+        return sound(time_text(values, source.precision))
     return try_each(values, lambda part: part.cast(pa.string()), pa.string())
-
-
-def _trimmed_fraction(text: pa.Array, source: SqlType) -> pa.Array:
-    """As many digits after the seconds as the type has at least, more only if they are not zero."""
-    if source.precision == 0:
-        text = pc.replace_substring_regex(text, r"\.0+$", "")
-    return pc.replace_substring_regex(text, rf"(\.\d{{{source.precision}}}\d*?)0*$", r"\1")
 
 
 def checked_decimal(number: Decimal, target: SqlType) -> Decimal:

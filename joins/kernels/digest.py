@@ -16,7 +16,7 @@ from joins.kernels.event_marks import EventDigest, EventState
 Position = tuple[int, int, int, int]
 POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
 DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
-COMPACTED_READS = "compacted-reads"  # counter of a changelog: `r` records that compaction dropped
+_COMPACTED_READS = "compacted-reads"
 _STREAMED = pa.array(["c", "u", "d"])
 
 
@@ -28,7 +28,8 @@ class ChangelogState:
         marks: partition → (generation, offset) of its newest watermark record.
         high_water: partition → position of its newest streamed change.
         next_offsets: partition → offset behind its newest record.
-        snapshot_rows: `r` records.
+        snapshot_rows: `r` records of the newest generation; those of a copy before it are no rows
+            of this one.
         generation: the newest that any record has, 0 before the first.
         source_ts_ms: newest source time of a streamed change, 0 before the first.
         events: of a dimension with event time; rows alone do not tell it.
@@ -46,6 +47,17 @@ class ChangelogState:
         """Whether the partition has the watermark record of the newest generation."""
         mark = self.marks.get(partition)
         return mark is not None and mark[0] >= self.generation
+
+
+def compacted_reads(generation: int) -> str:
+    """The counter of a changelog for the `r` records of a generation that compaction dropped."""
+    return _COMPACTED_READS if generation <= 1 else f"{_COMPACTED_READS}-{generation}"
+
+
+def reads_of(op: pa.Array, generation: pa.Array) -> dict[int, int]:
+    """Generation → `r` records."""
+    read = pc.filter(generation, pc.equal(op, "r"))
+    return {found["values"]: found["counts"] for found in pc.value_counts(read).to_pylist()}
 
 
 def _positions(batch: pa.RecordBatch) -> np.ndarray:
@@ -74,8 +86,8 @@ class ChangelogDigest:
         self._high_water = dict(high_water)
         self.marks: dict[int, tuple[int, int]] = {}
         self._next_offsets: dict[int, int] = {}
-        self._snapshot_rows = 0
-        self._generation = 0
+        self._reads: dict[int, int] = {}
+        self.generation = 0
         self.records = 0
         self.streamed = 0
         self.source_ts_ms = 0
@@ -106,14 +118,18 @@ class ChangelogDigest:
         self.records += batch.num_rows
         op = batch.column("_op")
         newest_generation = pc.max(batch.column("_generation")).as_py() or 0
-        self._generation = max(self._generation, newest_generation)
-        self._snapshot_rows += pc.sum(pc.equal(op, "r").cast(pa.int64())).as_py() or 0
+        self.generation = max(self.generation, newest_generation)
+        self._add_reads(reads_of(op, batch.column("_generation")))
         self._count_marks(batch.filter(pc.equal(op, "w")))
         self._count_streamed(batch.filter(pc.is_in(op, _STREAMED)))
         newest = pa.table([batch.column("_partition"), batch.column("_offset")], names=["p", "o"])
         for entry in newest.group_by("p").aggregate([("o", "max")]).to_pylist():
             known = self._next_offsets.get(entry["p"], 0)
             self._next_offsets[entry["p"]] = max(known, entry["o_max"] + 1)
+
+    def _add_reads(self, reads: Mapping[int, int]) -> None:
+        for generation, rows in reads.items():
+            self._reads[generation] = self._reads.get(generation, 0) + rows
 
     def _count_marks(self, marks: pa.RecordBatch) -> None:
         rows = marks.select(["_partition", "_generation", "_offset"]).to_pylist()
@@ -146,8 +162,8 @@ class ChangelogDigest:
             "marks": [[p, *mark] for p, mark in self.marks.items()],
             "high_water": [[p, *position] for p, position in self._high_water.items()],
             "next_offsets": [[p, o] for p, o in self._next_offsets.items()],
-            "snapshot_rows": self._snapshot_rows,
-            "generation": self._generation,
+            "reads": [[generation, rows] for generation, rows in self._reads.items()],
+            "generation": self.generation,
             "records": self.records,
             "streamed": self.streamed,
             "source_ts_ms": self.source_ts_ms,
@@ -162,8 +178,8 @@ class ChangelogDigest:
             self._raise(partition, (position[0], position[1], position[2], position[3]))
         for partition, offset in value["next_offsets"]:
             self._next_offsets[partition] = max(offset, self._next_offsets.get(partition, 0))
-        self._snapshot_rows += value["snapshot_rows"]
-        self._generation = max(self._generation, value["generation"])
+        self._add_reads(dict(value["reads"]))
+        self.generation = max(self.generation, value["generation"])
         self.records += value["records"]
         self.streamed += value["streamed"]
         self.source_ts_ms = max(self.source_ts_ms, value["source_ts_ms"])
@@ -175,12 +191,14 @@ class ChangelogDigest:
         for partition, mark in self.marks.items():
             if partition not in marks or mark[0] > marks[partition][0]:
                 marks[partition] = mark
+        newest = max(before.generation, self.generation)
+        read = before.snapshot_rows if before.generation == newest else 0
         return ChangelogState(
             marks=marks,
             high_water={**before.high_water, **self._high_water},
             next_offsets={**before.next_offsets, **self._next_offsets},
-            snapshot_rows=before.snapshot_rows + self._snapshot_rows,
-            generation=max(before.generation, self._generation),
+            snapshot_rows=read + self._reads.get(newest, 0),
+            generation=newest,
             source_ts_ms=max(before.source_ts_ms, self.source_ts_ms),
             events=before.events.after(self.events, marks),
         )

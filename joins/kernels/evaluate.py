@@ -15,10 +15,13 @@ import pyarrow.compute as pc
 
 from joins.errors import ExpressionError
 from joins.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import Checked, Mask, mask_of, null_where
-from joins.kernels.conversion import constant, convert, cut_fraction
+from joins.kernels.conversion import constant, convert, cut_fraction, sound
 from joins.kernels.functions import FUNCTIONS as _EAGER
-from joins.kernels.operation import Operation, Value, broadcast
+from joins.kernels.isolation import Isolated, isolated
+from joins.kernels.operation import Function, Operation, Value, broadcast
+from joins.kernels.result_limits import MAX_COLUMN_BYTES, MAX_VALUE_BYTES
 from joins.types import SqlType, arrow_type
 
 _SHOWN_CHARACTERS = 60
@@ -106,7 +109,7 @@ class _Run:
 
     def _proctime(self, kind: SqlType) -> Value:
         micros = pa.array([self.scope.proctime_ms * 1000], pa.timestamp("us"))
-        return cut_fraction(micros, kind).cast(arrow_type(kind))[0]
+        return cast(cut_fraction(micros, kind), arrow_type(kind))[0]
 
     def _cast(self, node: Cast, active: Mask) -> Value:
         operand = self.value(node.operand, active)
@@ -114,17 +117,23 @@ class _Run:
         if source == node.type:
             return operand
         single = isinstance(operand, pa.Scalar)
-        column = pa.array([operand.as_py()], operand.type) if single else operand
-        checked = convert(column, source, node.type)
+        column = broadcast(operand, 1)
+        checked = isolated(
+            lambda first, stop: convert(column.slice(first, stop - first), source, node.type),
+            len(column),
+            arrow_type(node.type),
+        )
         if not node.safe and checked.failed.any():
-            self._fail_casts(node, column, checked.failed, active)
+            self._fail_casts(node, column, checked, active)
         return checked.values[0] if single else checked.values
 
-    def _fail_casts(self, node: Cast, column: pa.Array, failed: Mask, active: Mask) -> None:
-        for row in np.flatnonzero(failed & active):
+    def _fail_casts(self, node: Cast, column: pa.Array, result: Isolated, active: Mask) -> None:
+        for row in np.flatnonzero(result.failed & active):
             at = int(row) if len(column) == len(active) else 0
-            shown = str(column[at].as_py())[:_SHOWN_CHARACTERS]
-            self.errors.setdefault(int(row), f'cannot cast "{shown}" to {node.type}')
+            shown = _shown(column[at])[:_SHOWN_CHARACTERS]
+            raised = result.reasons.get(at)
+            reason = f'cannot cast "{shown}" to {node.type}' + (f": {raised}" if raised else "")
+            self.errors.setdefault(int(row), reason)
 
     def _case(self, node: Case, active: Mask) -> Value:
         remaining = active
@@ -151,19 +160,28 @@ class _Run:
         types = tuple(argument.type for argument in node.arguments)
         single = all(isinstance(argument, pa.Scalar) for argument in arguments)
         if single:
-            arguments = tuple(pa.array([item.as_py()], item.type) for item in arguments)
+            arguments = tuple(broadcast(item, 1) for item in arguments)
         count = 1 if single else self.scope.num_rows
-        result = function(Operation(arguments, types, node.type, count))
-        if isinstance(result, Checked):
-            for row in np.flatnonzero(result.failed & active):
-                self.errors.setdefault(int(row), _failure(node))
-            result = result.values
-        typed = self._typed(result, node.type)
-        return typed[0] if single and not isinstance(typed, pa.Scalar) else typed
+        operation = Operation(arguments, types, node.type, count)
+        result = isolated(
+            lambda first, stop: self._computed(function, operation.part(first, stop)),
+            count,
+            arrow_type(node.type),
+        )
+        for row in np.flatnonzero(result.failed & active):
+            reason = result.reasons.get(int(row) if count > 1 else 0)
+            self.errors.setdefault(int(row), _failure(node, reason))
+        return result.values[0] if single else result.values
+
+    def _computed(self, function: Function, operation: Operation) -> Checked:
+        result = function(operation)
+        if not isinstance(result, Checked):
+            result = sound(broadcast(result, operation.num_rows))
+        return Checked(self._typed(result.values, operation.result), result.failed)
 
     def _typed(self, value: Value, kind: SqlType) -> Value:
         to = arrow_type(kind)
-        return value if value.type.equals(to) else value.cast(to, safe=False)
+        return value if value.type.equals(to) else cast(value, to, safe=False)
 
     def connective(self, node: Call, active: Mask) -> Value:
         """AND and OR: the right side counts where the left one leaves the answer open."""
@@ -194,14 +212,31 @@ def _constant(node: Constant) -> pa.Scalar:
     return checked.values[0]
 
 
-def _failure(node: Call) -> str:
+def _shown(value: pa.Scalar) -> str:
+    """A value in a reason; of what has a time beyond the year 9999 only its type."""
+    try:
+        return str(value.as_py())
+    except (ValueError, OverflowError):
+        return str(value.type)
+
+
+def _failure(node: Call, reason: str | None) -> str:
+    if reason is not None:
+        return f'"{node.function}": {reason}'
+    if node.function in _LIMITED:
+        other = "a key is NULL, or " if node.function == "MAP" else ""
+        return (
+            f'"{node.function}": {other}the result has more than {MAX_VALUE_BYTES >> 20} MiB, '
+            f"or those of its batch more than {MAX_COLUMN_BYTES >> 20} MiB"
+        )
     if node.function in {"/", "%", "MOD"}:
         return f'"{node.function}": division by zero or a result that does not fit {node.type}'
-    if node.function == "MAP":
-        return '"MAP": a key is NULL'
     return f'"{node.function}": the result does not fit {node.type}, or an argument is unfit'
 
 
+_LIMITED = frozenset(
+    ("||", "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "ARRAY_JOIN", "ROW", "ARRAY", "MAP")
+)
 _LAZY: Mapping[str, Callable[[_Run, Call, Mask], Value]] = {
     "AND": _Run.connective,
     "OR": _Run.connective,

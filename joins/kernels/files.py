@@ -4,11 +4,12 @@ A staged file is invisible until a commit names it; what no commit names is an o
 duplicate.
 """
 
+import hashlib
 import json
 import os
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_FILE_NAME = re.compile(r"part-(\d{5,})-(\d{10,})-(\d{5,})-(\d+)-[0-9a-f]{32}\.parquet")
+_FILE_NAME = re.compile(
+    r"part-(\d{5,})-(\d{10,})-(\d{5,})-(\d+)-[0-9a-f]{32}(?:-([0-9a-f]{16}))?\.parquet"
+)
+
+
+def writer_tag(app_id: str) -> str:
+    """What tells the files of one writer from those of all others, for their names."""
+    return hashlib.sha256(app_id.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +38,31 @@ class FileOrigin:
         batch: number of the micro-batch.
         task: Spark partition of the task.
         attempt: Spark's task attempt id.
+        writer: `writer_tag` of whoever commits the file, in tables that others may write to.
     """
 
     epoch: int
     batch: int
     task: int
     attempt: int
+    writer: str = ""
 
     def file_name(self) -> str:
         """A fresh name for one file of this attempt."""
+        tag = f"-{self.writer}" if self.writer else ""
         return (
             f"part-{self.epoch:05d}-{self.batch:010d}-{self.task:05d}-{self.attempt}"
-            f"-{uuid.uuid4().hex}.parquet"
+            f"-{uuid.uuid4().hex}{tag}.parquet"
         )
 
     @classmethod
     def of_name(cls, name: str) -> Self | None:
         """Who wrote the file of this name, None if it is none of ours."""
         match = _FILE_NAME.fullmatch(name)
-        return cls(*map(int, match.groups())) if match else None
+        if match is None:
+            return None
+        epoch, batch, task, attempt = map(int, match.groups()[:4])
+        return cls(epoch, batch, task, attempt, match.group(5) or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +211,20 @@ class ParquetStage:
             "nullCount": {n: s.nulls for n, s in zip(names, self._stats, strict=True) if s.counted},
         }
         return StagedFile(self._name, path.stat().st_size, self._rows, json.dumps(stats))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """A table that others may write to as well.
+
+    Attributes:
+        root: of the table.
+        writer: the tag of our files.
+    """
+
+    root: Path
+    writer: str = ""
+
+    def stage(self, schema: pa.Schema, origin: FileOrigin) -> ParquetStage:
+        """As `ParquetStage`, with the tag in the file's name."""
+        return ParquetStage(self.root, schema, replace(origin, writer=self.writer))

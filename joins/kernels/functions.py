@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.arithmetic import ARITHMETIC
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import Checked
 from joins.kernels.date_format import date_format
 from joins.kernels.nested_access import (
     array_contains,
     array_join,
+    array_join_bytes,
     array_of,
     cardinality,
     element_of,
@@ -23,7 +25,8 @@ from joins.kernels.nested_access import (
     map_of,
     row_of,
 )
-from joins.kernels.operation import Function, Operation, Value, plain
+from joins.kernels.operation import Function, Operation, Value, broadcast, plain
+from joins.kernels.result_limits import bounded, together
 from joins.kernels.text_functions import TEXT
 from joins.kernels.time_shift import add_months, from_epoch
 from joins.types import TypeName
@@ -67,8 +70,8 @@ def _in(op: Operation) -> Value:
     equal = (pc.equal(value, candidate) for candidate in candidates)
     if len(candidates) <= 8 or any(isinstance(item, pa.Array) for item in candidates):
         return reduce(pc.or_kleene, equal)
-    known = [item.as_py() for item in candidates if item.is_valid]
-    found = pc.is_in(value, pa.array(known, candidates[0].type))
+    known = pa.concat_arrays([broadcast(item, 1) for item in candidates]).drop_null()
+    found = pc.is_in(value, known)
     if len(known) < len(candidates):
         found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
     return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
@@ -81,7 +84,12 @@ def _null_if(op: Operation) -> Value:
 
 
 def _extreme(function: Callable[..., Value]) -> Function:
-    return lambda op: function(*op.arrays(), skip_nulls=False)
+    def apply(op: Operation) -> Value:
+        kind = _COMPARED_AS.get(op.types[0].name)
+        arrays = op.arrays() if kind is None else [cast(item, kind) for item in op.arrays()]
+        return function(*arrays, skip_nulls=False)
+
+    return apply
 
 
 def _date_part(function: Callable[[Value], Value]) -> Function:
@@ -94,19 +102,22 @@ def _date_part(function: Callable[[Value], Value]) -> Function:
     return apply
 
 
+# Types whose extremes Arrow does not look for, and those in which it does.
+_COMPARED_AS = {TypeName.BOOLEAN: pa.int8(), TypeName.TIMESTAMP_LTZ: pa.timestamp("us")}
+
 FUNCTIONS: Mapping[str, Function] = {
     **ARITHMETIC,
     **TEXT,
     ".": field_of,
     "[]": element_of,
     "CARDINALITY": cardinality,
-    "ROW": row_of,
-    "ARRAY": array_of,
-    "MAP": map_of,
+    "ROW": bounded(row_of, together),
+    "ARRAY": bounded(array_of, together),
+    "MAP": bounded(map_of, together),
     "MAP_KEYS": entries_of(0),
     "MAP_VALUES": entries_of(1),
     "ARRAY_CONTAINS": array_contains,
-    "ARRAY_JOIN": array_join,
+    "ARRAY_JOIN": bounded(array_join, array_join_bytes),
     "=": plain(pc.equal),
     "<>": plain(pc.not_equal),
     "<": _comparison(pc.less),

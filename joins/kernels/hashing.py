@@ -8,6 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrow_cast import cast
+
 Hashes = npt.NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -65,7 +67,7 @@ def _hash_column(column: pa.Array) -> Hashes:
 def _words(column: pa.Array) -> Hashes:
     kind = column.type
     if pa.types.is_floating(kind):
-        numbers = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        numbers = pc.fill_null(cast(column, pa.float64()), 0.0).to_numpy(zero_copy_only=False)
         bits: Hashes = (numbers + 0.0).view(np.uint64)
         return bits
     if pa.types.is_date32(kind):

@@ -336,8 +336,7 @@ def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
     position = segment.positions(rows)
     if spec.versioned is None:
         return position
-    deleted = segment.deleted_at(rows).astype(np.int64)
-    return [segment.packed["_generation"].at(rows), deleted, *position]
+    return [segment.packed["_generation"].at(rows), *position]
 
 
 def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:

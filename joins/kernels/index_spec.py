@@ -51,7 +51,7 @@ class IndexSpec:
         if self.null_safe or self.versioned is not None:
             told.append(self.null_safe)
         if self.versioned is not None:
-            told.append(self.versioned)
+            told.append((self.versioned, "in order of position"))
         text = json.dumps(told)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

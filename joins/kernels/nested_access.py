@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from joins.kernels.casts import Checked, Mask, mask_of
 from joins.kernels.nested import Parts, Rows, assembled, parts_of
 from joins.kernels.operation import Function, Operation
+from joins.kernels.result_limits import Sizes, bytes_of
 from joins.types import TypeName, arrow_type
 
 
@@ -96,9 +97,8 @@ def array_contains(op: Operation) -> pa.Array:
     parts = parts_of(column)
     (elements,), owners = parts.children, parts.owners
     assert owners is not None, "an array has elements"
-    wanted = op.array(1).take(pa.array(owners))
-    same = mask_of(pc.equal(elements, wanted))
-    same |= mask_of(pc.and_(elements.is_null(), wanted.is_null()))
+    same = _same(elements, op.array(1), owners)
+    same |= mask_of(elements.is_null()) & mask_of(op.array(1).is_null())[owners]
     found = parts.of_rows(same, op.num_rows)
     return pa.array(found, mask=mask_of(column.is_null()))
 
@@ -111,12 +111,43 @@ def array_join(op: Operation) -> pa.Array:
     assert owners is not None, "an array has elements"
     missing = mask_of(column.is_null()) | mask_of(delimiter.is_null())
     for replacement in further:
-        texts = pc.coalesce(texts, replacement.take(pa.array(owners)))
+        nulls = texts.is_null()
+        values = replacement.to_pylist()
+        shown = [values[row] for row in owners[mask_of(nulls)]]
+        texts = pc.replace_with_mask(texts, nulls, pa.array(shown, pa.string()))
         missing |= mask_of(replacement.is_null())
-    there = mask_of(texts.is_valid())
-    lengths = np.bincount(owners[there], minlength=op.num_rows)
+    return joined(Parts([texts], parts.lengths), delimiter, missing)
+
+
+def array_join_bytes(op: Operation) -> Sizes:
+    """How long the texts of `array_join` become, at the most."""
+    column, delimiter, *further = (op.array(at) for at in range(len(op.arguments)))
+    parts = parts_of(column)
+    lengths, owners = parts.lengths, parts.owners
+    assert lengths is not None, "an array has elements"
+    assert owners is not None, "an array has elements"
+    nulls = mask_of(parts.children[0].is_null())
+    replaced = np.bincount(owners[nulls], minlength=op.num_rows)
+    shown: Sizes = sum((bytes_of(item) for item in further), np.zeros(1, dtype=np.int64))
+    return np.asarray(bytes_of(column) + lengths * bytes_of(delimiter) + replaced * shown)
+
+
+def joined(parts: Parts, delimiter: pa.Array, missing: Mask) -> pa.Array:
+    """The texts of each list that are not NULL, with `delimiter` between them."""
+    (texts,), owners = parts.children, parts.owners
+    assert owners is not None, "a list has elements"
+    lengths = np.bincount(owners[mask_of(texts.is_valid())], minlength=len(missing))
     lists = assembled(Parts([texts.drop_null()], lengths), pa.list_(pa.string()), missing)
     return pc.binary_join(lists, delimiter)
+
+
+def concat_ws(op: Operation) -> pa.Array:
+    """`CONCAT_WS(delimiter, texts…)`: NULL texts are left out."""
+    delimiter, *columns = op.arrays()
+    places = np.arange(op.num_rows)[:, None] + np.arange(len(columns))[None, :] * op.num_rows
+    texts = pa.concat_arrays(columns).take(pa.array(places.ravel()))
+    lengths = np.full(op.num_rows, len(columns), dtype=np.int64)
+    return joined(Parts([texts], lengths), delimiter, mask_of(delimiter.is_null()))
 
 
 def _array_element(op: Operation) -> pa.Array:
@@ -124,8 +155,7 @@ def _array_element(op: Operation) -> pa.Array:
     assert parts.lengths is not None, "an array has elements"
     index = pc.fill_null(op.array(1).cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     absent = (index < 1) | (index > parts.lengths)
-    places = np.where(absent, 0, parts.starts + index - 1)
-    return parts.children[0].take(pa.array(places, mask=absent))
+    return _picked(parts.children[0], np.where(absent, -1, parts.starts + index - 1))
 
 
 def _map_value(op: Operation) -> pa.Array:
@@ -134,8 +164,30 @@ def _map_value(op: Operation) -> pa.Array:
     assert owners is not None, "a map has entries"
     keys, values = parts.children
     wanted = op.constant(1)
-    same = pc.equal(keys, op.array(1).take(pa.array(owners)) if wanted is None else wanted)
+    same = _same(keys, op.array(1), owners) if wanted is None else mask_of(pc.equal(keys, wanted))
     places = np.full(op.num_rows, -1, dtype=np.int64)
-    hits = np.flatnonzero(mask_of(same))
+    hits = np.flatnonzero(same)
     places[owners[hits]] = hits
-    return values.take(pa.array(np.maximum(places, 0), mask=places < 0))
+    return _picked(values, places)
+
+
+def _picked(values: pa.Array, places: Rows) -> pa.Array:
+    """The values at `places`, NULL for -1.
+
+    For texts Arrow would reserve the mean length for each NULL, too: few long ones take gigabytes.
+    """
+    there = places >= 0
+    if not pa.types.is_string(values.type) and not pa.types.is_binary(values.type):
+        return values.take(pa.array(np.maximum(places, 0), mask=~there))
+    nothing = pa.nulls(len(places), values.type)
+    return pc.replace_with_mask(nothing, pa.array(there), values.take(pa.array(places[there])))
+
+
+def _same(elements: pa.Array, wanted: pa.Array, owners: Rows) -> Mask:
+    """Which elements equal what their row looks for; a long text is not copied for each."""
+    if not pa.types.is_string(elements.type) and not pa.types.is_binary(elements.type):
+        return mask_of(pc.equal(elements, wanted.take(pa.array(owners))))
+    coded = pa.concat_arrays([elements, wanted]).dictionary_encode().indices
+    codes = pc.fill_null(coded, -1).to_numpy(zero_copy_only=False)
+    found = codes[: len(elements)]
+    return np.asarray((found >= 0) & (found == codes[len(elements) :][owners]))

@@ -1,7 +1,7 @@
 """A call on columns, and the plain ways to answer it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -34,6 +34,16 @@ class Operation:
     def arrays(self) -> list[pa.Array]:
         """All arguments with one element a row."""
         return [self.array(at) for at in range(len(self.arguments))]
+
+    def part(self, first: int, stop: int) -> "Operation":
+        """The rows from `first` to `stop`."""
+        if stop - first == self.num_rows:
+            return self
+        cut = (
+            item if isinstance(item, pa.Scalar) else item.slice(first, stop - first)
+            for item in self.arguments
+        )
+        return replace(self, arguments=tuple(cut), num_rows=stop - first)
 
     def constant(self, at: int) -> pa.Scalar | None:
         """Argument `at` if it is the same in every row and not NULL."""

@@ -120,6 +120,11 @@ class ProbeKernelSpec:
     member: SetMember | None = None
 
     @property
+    def rows_tell_records(self) -> bool:
+        """Whether a row of a Delta output tells its record: one of a window counts many."""
+        return self.row_metadata and self.window_input is None
+
+    @property
     def output_schema(self) -> pa.Schema:
         """The schema of the sink's rows."""
         metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA

@@ -6,14 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.conversion import convert
 from joins.kernels.nested import parts_of
 from joins.kernels.row_kinds import signs
+from joins.kernels.text_times import shown_time
 from joins.plan import OutputColumn
-from joins.types import SqlType, TypeName
+from joins.types import TypeName
 
 _BREAKS = {"\n": r"\n", "\r": r"\r"}
-_STRING = SqlType(TypeName.STRING)
 
 
 def with_text_times(rows: pa.RecordBatch, output: Sequence[OutputColumn]) -> pa.RecordBatch:
@@ -21,7 +20,7 @@ def with_text_times(rows: pa.RecordBatch, output: Sequence[OutputColumn]) -> pa.
     columns = list(rows.columns)
     for place, item in enumerate(output):
         if item.expression.type.name is TypeName.TIME:
-            columns[place] = convert(columns[place], item.expression.type, _STRING).values
+            columns[place] = shown_time(columns[place], item.expression.type.precision)
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 

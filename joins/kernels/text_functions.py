@@ -1,53 +1,27 @@
 """Strings: operators and functions, a column at a time, counted in code points."""
 
-import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.casts import Checked
+from joins.kernels.casts import Checked, mask_of, null_where
 from joins.kernels.conversion import rowwise
+from joins.kernels.like import like
+from joins.kernels.nested_access import concat_ws
 from joins.kernels.operation import Function, Operation, Value, of_rows, plain
+from joins.kernels.result_limits import (
+    MAX_COLUMN_BYTES,
+    MAX_VALUE_BYTES,
+    Sizes,
+    bounded,
+    bytes_of,
+    together,
+)
 
-
-def _like(op: Operation) -> Value | Checked:
-    escape = op.constant(2) if len(op.arguments) > 2 else None
-    pattern = op.constant(1)
-    if pattern is not None and (escape is not None or len(op.arguments) == 2):
-        try:
-            regex = _like_regex(pattern.as_py(), escape.as_py() if escape else None)
-        except ValueError:
-            return Checked(pa.nulls(op.num_rows, pa.bool_()), np.ones(op.num_rows, dtype=np.bool_))
-        return pc.match_substring_regex(op.array(0), rf"(?s)\A{regex}\z")
-
-    def matches(value: str, pattern: str, escape: str | None = None) -> bool:
-        regex = _like_regex(pattern, escape)
-        return re.fullmatch(regex, value, re.DOTALL) is not None
-
-    return rowwise(matches, op.arrays(), pa.bool_())
-
-
-def _like_regex(pattern: str, escape: str | None) -> str:
-    """A regular expression that RE2 and Python read alike."""
-    if escape is not None and len(escape) != 1:
-        raise ValueError
-    regex = ""
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            escaped = next(characters, None)
-            if escaped not in {"%", "_", escape}:
-                raise ValueError
-            regex += _literal(escaped)
-        else:
-            regex += {"%": ".*", "_": "."}.get(character) or _literal(character)
-    return regex
-
-
-def _literal(character: str) -> str:
-    return character if character.isalnum() or ord(character) > 127 else f"\\x{ord(character):02x}"
+_MOST_BYTES_PER_CHARACTER = 4
+_SHORT = 64
 
 
 def _trim(function: Callable[..., Value], of_row: Callable[..., str]) -> Function:
@@ -56,10 +30,39 @@ def _trim(function: Callable[..., Value], of_row: Callable[..., str]) -> Functio
             return function(op.array(0), characters=" ")
         characters = op.constant(1)
         if characters is None:
-            return rowwise(
-                lambda text, cut: of_row(text, cut) if cut else text, op.arrays(), pa.string()
-            )
+            return rowwise(of_row, op.arrays(), pa.string())
         return function(op.array(0), characters=characters.as_py())
+
+    return apply
+
+
+def _stripped(left: bool, right: bool) -> Callable[[str, str], str]:
+    """The text without these characters at its ends; a step for each that is cut off."""
+
+    def of_row(text: str, characters: str) -> str:
+        cut = frozenset(characters)
+        first, stop = 0, len(text)
+        while left and first < stop and text[first] in cut:
+            first += 1
+        while right and first < stop and text[stop - 1] in cut:
+            stop -= 1
+        return text[first:stop]
+
+    return of_row
+
+
+def _cased(ascii_case: Callable[..., pa.Array], of_row: Callable[[str], str]) -> Function:
+    """UPPER or LOWER: as in Java, a character may become several, and a last sigma differs."""
+
+    def apply(op: Operation) -> pa.Array:
+        text = op.array(0)
+        others = pc.invert(pc.fill_null(pc.string_is_ascii(text), True))
+        if not pc.any(others, min_count=0).as_py():
+            return ascii_case(text)
+        rest = text.filter(others)
+        changed = pa.array([of_row(item) for item in rest.to_pylist()], pa.string())
+        plain = null_where(text, mask_of(others))
+        return pc.replace_with_mask(ascii_case(plain), others, changed)
 
     return apply
 
@@ -106,27 +109,53 @@ def _pad(left: bool) -> Function:
     return of_rows(of_row)
 
 
+def _pad_bytes(op: Operation) -> Sizes:
+    """Of what is kept of each text, and of as many whole fills as are begun."""
+    text, width, fill = op.arrays()
+    widths = _counts(width).clip(0)
+    missing = (widths - _counts(pc.utf8_length(text))).clip(0)
+    fills = -(-missing // _counts(pc.utf8_length(fill)).clip(1))
+    kept = np.minimum(bytes_of(text), widths * _MOST_BYTES_PER_CHARACTER)
+    padding = np.minimum(fills * bytes_of(fill), missing * _MOST_BYTES_PER_CHARACTER)
+    return np.asarray(kept + padding)
+
+
+def _counts(numbers: pa.Array) -> Sizes:
+    return np.asarray(pc.fill_null(numbers, 0), dtype=np.int64)
+
+
 def _replace(op: Operation) -> Value | Checked:
+    """Arrow compares all of what is replaced at each place of a text; Python is linear."""
     old, new = op.constant(1), op.constant(2)
-    if old is not None and new is not None and old.as_py():
+    if old is not None and new is not None and 0 < len(old.as_py()) <= _SHORT:
         return pc.replace_substring(op.array(0), old.as_py(), new.as_py())
     return rowwise(str.replace, op.arrays(), pa.string())
+
+
+def _replace_bytes(op: Operation) -> Sizes:
+    """Exactly where a rough bound is too high: to count the places costs as much as to replace."""
+    length = bytes_of(op.array(0))
+    old, new = op.constant(1), op.constant(2)
+    if old is not None and new is not None and old.as_py():
+        before, after = len(old.as_py().encode()), len(new.as_py().encode())
+        rough = length * max(1, -(-after // before))
+        if rough.max(initial=0) <= MAX_VALUE_BYTES and rough.sum() <= MAX_COLUMN_BYTES:
+            return rough
+    places = rowwise(_places, op.arrays()[:2], pa.int64()).values
+    grown = bytes_of(op.array(2)) - bytes_of(op.array(1))
+    return length + _counts(places) * grown
+
+
+def _places(text: str, old: str) -> int:
+    return text.count(old)
 
 
 def _concat(op: Operation) -> Value:
     return pc.binary_join_element_wise(*op.arrays(), "", null_handling="emit_null")
 
 
-def _concat_ws(op: Operation) -> Value:
-    separator, *texts = op.arrays()
-    empty = pa.array([""] * op.num_rows, pa.string())
-    joined = empty
-    started = pa.array(np.zeros(op.num_rows, dtype=np.bool_))
-    for text in texts:
-        longer = pc.binary_join_element_wise(joined, text, separator)
-        joined = pc.if_else(pc.is_null(text), joined, pc.if_else(started, longer, text))
-        started = pc.or_(started, pc.is_valid(text))
-    return pc.if_else(pc.is_valid(separator), joined, pa.scalar(None, pa.string()))
+def _concat_ws_bytes(op: Operation) -> Sizes:
+    return together(op) + bytes_of(op.array(0)) * (len(op.arguments) - 1)
 
 
 def _affix(function: Callable[..., Value], of_row: Callable[..., bool]) -> Function:
@@ -140,20 +169,20 @@ def _affix(function: Callable[..., Value], of_row: Callable[..., bool]) -> Funct
 
 
 TEXT: Mapping[str, Function] = {
-    "||": _concat,
-    "LIKE": _like,
-    "UPPER": plain(pc.utf8_upper),
-    "LOWER": plain(pc.utf8_lower),
-    "TRIM": _trim(pc.utf8_trim, str.strip),
-    "LTRIM": _trim(pc.utf8_ltrim, str.lstrip),
-    "RTRIM": _trim(pc.utf8_rtrim, str.rstrip),
+    "||": bounded(_concat, together),
+    "LIKE": like,
+    "UPPER": _cased(pc.ascii_upper, str.upper),
+    "LOWER": _cased(pc.ascii_lower, str.lower),
+    "TRIM": _trim(pc.utf8_trim, _stripped(left=True, right=True)),
+    "LTRIM": _trim(pc.utf8_ltrim, _stripped(left=True, right=False)),
+    "RTRIM": _trim(pc.utf8_rtrim, _stripped(left=False, right=True)),
     "CHAR_LENGTH": plain(pc.utf8_length),
     "SUBSTRING": _substring,
-    "CONCAT": _concat,
-    "CONCAT_WS": _concat_ws,
-    "REPLACE": _replace,
-    "LPAD": _pad(left=True),
-    "RPAD": _pad(left=False),
+    "CONCAT": bounded(_concat, together),
+    "CONCAT_WS": bounded(concat_ws, _concat_ws_bytes),
+    "REPLACE": bounded(_replace, _replace_bytes),
+    "LPAD": bounded(_pad(left=True), _pad_bytes),
+    "RPAD": bounded(_pad(left=False), _pad_bytes),
     "POSITION": of_rows(lambda needle, text: text.find(needle) + 1),
     "REVERSE": plain(pc.utf8_reverse),
     "LEFT": _edge(end=False),

@@ -5,6 +5,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import Checked, Mask, mask_of
 from joins.kernels.operation import Operation
 from joins.types import arrow_type
@@ -65,4 +66,4 @@ def _numbers(values: pa.Array, *others: pa.Array) -> tuple[Integers, Mask]:
 
 def _checked(op: Operation, micros: Integers, valid: Mask, failed: Mask) -> Checked:
     values = pa.array(micros, mask=~valid | failed)
-    return Checked(values.cast(arrow_type(op.result)), failed)
+    return Checked(cast(values, arrow_type(op.result)), failed)

@@ -136,6 +136,8 @@ def _rule(found: Any, plain: Mapping[str, Scope | None]) -> Rule:  # noqa: ANN40
         pattern = compile_path(path.rstrip("/") + "/{path:path}")[0]
         return Rule(path, pattern, READING, _plain_scope(path, plain))
     methods = frozenset(found.methods or READING)
+    if "GET" in methods:
+        methods |= READING
     declared = [
         depends.dependency.scope
         for depends in getattr(found, "dependencies", [])

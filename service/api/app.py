@@ -28,6 +28,7 @@ from service.api.access import Rules, describe, secure
 from service.api.bodies import check_body
 from service.api.event_stream import EventHub
 from service.api.guard import Gate, Guard
+from service.api.heads import Heads
 from service.api.jobs import Services
 from service.api.metrics import RequestCounters, RequestMetrics
 from service.api.negotiation import check_accept
@@ -70,12 +71,14 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     )
     app.state.services = services
     app.state.requests = RequestCounters()
+    app.state.look_at_store = health.Look(services.store.check)
     app.state.events = EventHub(services.store, closing=closing)
     for router in _ROUTERS:
         app.include_router(router)
     problems.register(app)
     rules = secure(app)  # after the last router
     app.state.guard = Gate(services.settings, services.store.tokens, rules)
+    app.add_middleware(Heads)
     app.add_middleware(Guard, gate=app.state.guard)
     app.add_middleware(RequestMetrics, counters=app.state.requests)  # the outermost one
     app.openapi = lambda: _document(app, rules)  # type: ignore[method-assign] # FastAPI's own way to extend it

@@ -64,6 +64,18 @@ class Authenticator:
         self._note_use(found)
         return Caller(found.name, found.scope, address, found.id)
 
+    async def still(self, caller: Caller) -> bool:
+        """Whether the token that a caller has shown can still be used; for answers that go on.
+
+        Raises:
+            StoreError: the tokens cannot be read.
+        """
+        if caller.token_id is None:
+            return True
+        await self._refresh()
+        token = self._known.get(caller.token_id)
+        return token is not None and token.state(_now_ms()) is TokenState.ACTIVE
+
     def forget(self) -> None:
         """Read the tokens again before the next request; for what this process has changed."""
         self._changes += 1

@@ -2,14 +2,16 @@
 
 All streams share one look at the store a tick. A transition's number is the id of its event, so a
 client that comes back with `Last-Event-ID` misses none; a status has no id, the next one replaces
-it. A stream ends when its job is gone, when the server shuts down, or when nobody reads it.
+it. A stream ends when its job is gone, when its token can no longer be used, when the server shuts
+down, or when nobody reads it. One token may have a quarter of all streams.
 """
 
 import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +28,7 @@ from service.jobs.store import JobStore
 from watermark.errors import SluiceError
 
 MOST_STREAMS = 128
+MOST_OF_ONE_TOKEN = MOST_STREAMS // 4
 _TICK_S = 0.4
 _HEARTBEAT_S = 15
 _SEND_TIMEOUT_S = 30.0
@@ -56,7 +59,7 @@ class EventHub:
     def __init__(self, store: JobStore, *, closing: Callable[[], bool]) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._seats = threading.BoundedSemaphore(MOST_STREAMS)
+        self._seats: Counter[str | None] = Counter()
         self._looked_at = float("-inf")
         self._newest = 0
         self._jobs: frozenset[str] = frozenset()
@@ -70,21 +73,31 @@ class EventHub:
                 self._looked_at = time.monotonic()
             return self._newest, self._jobs
 
-    def take_seat(self) -> None:
-        """A stream begins.
+    def take_seat(self, token_id: str | None) -> None:
+        """A stream begins; it is one of this token, or of somebody who needs none.
 
         Raises:
             BusyError: there are too many.
         """
-        if not self._seats.acquire(blocking=False):
-            raise BusyError(
-                f"{MOST_STREAMS} event streams are open, expected fewer",
-                hint="Close streams that nobody looks at, or ask for the list with a cursor.",
-            )
+        with self._lock:
+            of_one, of_all = self._seats[token_id], self._seats.total()
+            many = token_id is not None and of_one >= MOST_OF_ONE_TOKEN
+            if many or of_all >= MOST_STREAMS:
+                whose = (
+                    f"{of_one} event streams of this token" if many else f"{of_all} event streams"
+                )
+                raise BusyError(
+                    f"{whose} are open, expected fewer",
+                    hint="Close streams that nobody looks at, or ask for the list with a cursor.",
+                )
+            self._seats[token_id] += 1
 
-    def give_seat_back(self) -> None:
+    def give_seat_back(self, token_id: str | None) -> None:
         """A stream has ended."""
-        self._seats.release()
+        with self._lock:
+            self._seats[token_id] -= 1
+            if not self._seats[token_id]:
+                del self._seats[token_id]
 
 
 @dataclass(slots=True)
@@ -145,22 +158,37 @@ class Following:
             yield _event("status", status)
 
 
-def event_response(following: Following) -> EventSourceResponse:
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Who reads a stream.
+
+    Attributes:
+        token_id: of the token that it has shown, None without one.
+        may_go_on: whether it may still read.
+    """
+
+    token_id: str | None
+    may_go_on: Callable[[], Awaitable[bool]]
+
+
+def event_response(following: Following, follower: Follower) -> EventSourceResponse:
     """The stream as an answer; it takes a seat, which it gives back at its end.
 
     Raises:
         BusyError: there are too many streams.
     """
-    following.hub.take_seat()
-    return _SeatedResponse(following)
+    following.hub.take_seat(follower.token_id)
+    return _SeatedResponse(following, follower)
 
 
 class _SeatedResponse(EventSourceResponse):
     """Gives its seat back also when its client has gone before the first event."""
 
-    def __init__(self, following: Following) -> None:
-        super().__init__(_stream(following), ping=_HEARTBEAT_S, send_timeout=_SEND_TIMEOUT_S)
+    def __init__(self, following: Following, follower: Follower) -> None:
+        events = _stream(following, follower)
+        super().__init__(events, ping=_HEARTBEAT_S, send_timeout=_SEND_TIMEOUT_S)
         self._following = following
+        self._follower = follower
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 (ASGI's)
         try:
@@ -168,13 +196,15 @@ class _SeatedResponse(EventSourceResponse):
         except TimeoutError:
             _log.info("event stream ended", job_id=self._following.job_id, cause="nobody reads it")
         finally:
-            self._following.hub.give_seat_back()
+            self._following.hub.give_seat_back(self._follower.token_id)
 
 
-async def _stream(following: Following) -> AsyncIterator[ServerSentEvent]:
+async def _stream(following: Following, follower: Follower) -> AsyncIterator[ServerSentEvent]:
     yield ServerSentEvent(comment="events", retry=_RETRY_MS)
     while not following.hub.closing():
         try:
+            if not await follower.may_go_on():
+                return  # it comes back, and is told why it may not
             found = await run_in_threadpool(following.next_events)
         except JobNotFoundError:
             yield _removed(following.job_id or "")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 
 from service.api.access import VIEWER
-from service.api.event_stream import EventHub, Following, event_response, event_view
+from service.api.event_stream import EventHub, Follower, Following, event_response, event_view
 from service.api.jobs import Injected, JobId
 from service.api.negotiation import EVENT_STREAM, wants
 from service.api.progress_schemas import EventPage
@@ -63,6 +63,11 @@ def _hub(request: Request) -> EventHub:
     return hub
 
 
+def _follower(request: Request) -> Follower:
+    caller, gate = request.state.caller, request.app.state.guard
+    return Follower(caller.token_id, lambda: gate.authenticator.still(caller))
+
+
 def _page(events: Sequence[JobEvent]) -> EventPage:
     items = [event_view(event) for event in events]
     return EventPage(items=items, next_cursor=items[-1].sequence if items else None)
@@ -92,7 +97,7 @@ def list_events(
         after,
         detail=lambda: services.detail(services.store.get(job_id)),
     )
-    return event_response(following)
+    return event_response(following, _follower(request))
 
 
 @router.get(
@@ -109,4 +114,5 @@ def list_all_events(asked: Asked, request: Request, services: Injected) -> Event
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
         return _page(services.store.events(None, after=asked.after or 0, limit=asked.limit))
     start = services.store.newest_event() if asked.after is None else asked.after
-    return event_response(Following(_hub(request), services.store, None, start))
+    following = Following(_hub(request), services.store, None, start)
+    return event_response(following, _follower(request))

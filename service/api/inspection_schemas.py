@@ -248,7 +248,11 @@ class BatchReplay(_Open):
     batch: int
     insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
     sink_table: str | None = None
-    identical: bool
+    verdict: Annotated[
+        str | None,
+        Field(description="identical, different, records-missing or nothing-to-compare."),
+    ] = None
+    identical: Annotated[bool, Field(description="Whether the verdict is identical.")]
     rows: int
     expected_rows: int
     pin: Value | None = None

@@ -42,9 +42,9 @@ JOB_METRICS = (
     _Told("job_status_age_seconds", "Time since the runner's last report."),
     _Told("job_stalled_parts", "Parts of the job that cannot go on."),
     _Told("job_current_phase", "0 in LOAD, 1 in JOIN."),
-    _Told("job_held_records", "Records of the stream that wait for the gate."),
+    _Told("job_held_records", "Records of the stream that wait for the gate, at most."),
     _Told("job_held_bytes", "Their size as the brokers have it."),
-    _Told("job_lag_records", "Records of the stream that are not joined yet."),
+    _Told("job_lag_records", "Records of the stream that are not joined yet, at most."),
     _Told("job_batch", "Number of the newest committed batch."),
     _Told("job_joined_records", "Rows that were joined.", counts=True),
     _Told("job_num_matched_probe_records", "Records that have met a row.", counts=True),
@@ -135,7 +135,8 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
     if not runner.alive:
         return values
     values["job_status_age_seconds"] = _seconds(runner.status_age_ms)
-    values["job_stalled_parts"] = len(detail.stalls)
+    is_live = detail.report is not None and detail.report.is_live
+    values["job_stalled_parts"] = len(detail.stalls) if is_live else None
     values["job_current_phase"] = None if detail.phase is None else detail.phase == "JOIN"
     if probe is not None:
         values |= {

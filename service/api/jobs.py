@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.access import OPERATOR, VIEWER
-from service.api.schemas import JobDetail, JobPage, Submission
+from service.api.schemas import JobDetail, JobPage, RemovalView, Submission
 from service.api.views import job_detail, job_summary
 from service.config import Settings
 from service.errors import JobNotFoundError
@@ -19,6 +19,7 @@ from service.jobs.job import DesiredState, Job, JobState
 from service.jobs.layout import JobLayout
 from service.jobs.reports import read_acknowledgements, read_status
 from service.jobs.requests import RequestBox
+from service.jobs.runner_log import tail_before
 from service.jobs.store import JobFilter, JobStore
 from service.jobs.submission import Submissions
 from service.jobs.supervisor import Supervisor
@@ -137,28 +138,44 @@ def show_job(job_id: JobId, services: Injected) -> JobDetail:
     summary="Remove a job",
     dependencies=[OPERATOR],
     response_model=None,
-    responses={202: {"model": JobDetail, "description": "The removal goes on."}},
+    responses={
+        200: {"model": RemovalView, "description": "The job is gone, some of its output is not."},
+        202: {"model": JobDetail, "description": "The removal goes on."},
+    },
 )
 def remove_job(
     job_id: JobId,
     services: Injected,
     output: Annotated[bool, Query(description="Also delete what the job has written.")] = False,
 ) -> Response:
-    """Stop the job and delete its topics, tables, index and checkpoint."""
-    services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
+    """Stop the job and delete its topics, tables, index and checkpoint.
+
+    With `output`, the Delta tables go that the job has created and nobody else has written to.
+    """
+    try:
+        services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
+    except JobNotFoundError:
+        if not services.supervisor.left(job_id):
+            raise
+        return _removed(job_id, services)
     services.supervisor.wake()
     deadline = time.monotonic() + _REMOVAL_WAIT_S
     while time.monotonic() < deadline:
         try:
             job = services.store.get(job_id)
         except JobNotFoundError:
-            return Response(status_code=204)
+            return _removed(job_id, services)
         if job.reason.startswith("removal failed"):
             break
         time.sleep(_POLL_S)
     return JSONResponse(
         services.detail(job).model_dump(mode="json", by_alias=True), status_code=202
     )
+
+
+def _removed(job_id: str, services: Services) -> Response:
+    left = services.supervisor.left(job_id)
+    return JSONResponse(RemovalView(left=left).model_dump()) if left else Response(status_code=204)
 
 
 @router.get("/{job_id}/log", summary="Show the runner's log", response_class=PlainTextResponse)
@@ -183,6 +200,8 @@ def _log_block(layout: JobLayout, offset: int | None) -> tuple[bytes, int]:
             first = max(0, size - _LOG_BLOCK_BYTES) if offset is None else offset
             file.seek(0 if first > size else first)
             text = file.read(_LOG_BLOCK_BYTES)
+            if offset is None and first == 0:
+                text = tail_before(layout.runner_log, _LOG_BLOCK_BYTES - len(text)) + text
             return text, file.tell()
     except FileNotFoundError:
         return b"", 0

@@ -30,17 +30,16 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_READ = ["GET", "HEAD"]
 router = APIRouter(include_in_schema=False, dependencies=[PUBLIC])
 
 
-@router.api_route("/", methods=_READ)
+@router.get("/")
 def show_page() -> Response:
     """The status page."""
     return _file(_INDEX)
 
 
-@router.api_route("/ui/{name}", methods=_READ)
+@router.get("/ui/{name}")
 def show_asset(name: str) -> Response:
     """A file of the page; a name that is not in its directory never becomes a path."""
     if name == _INDEX or name not in asset_names():

@@ -40,8 +40,7 @@ class Peers:
         Raises:
             ForbiddenError: somebody goes around the proxy, so without its TLS.
         """
-        found = _parsed(peer)
-        if self._proxies and (found is None or not self._is_proxy(found)):
+        if self._proxies and not self.is_proxy(peer):
             raise ForbiddenError(
                 f"address {peer[:_SHOWN]} is none of the trusted proxies",
                 hint="Use the proxy's address; SLUICE_TRUSTED_PROXIES names who may pass on.",
@@ -61,6 +60,11 @@ class Peers:
             raise ForbiddenError(
                 f'origin "{origin[:_SHOWN]}" may not use this control plane', hint=_HINT
             )
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether a connection from there is a trusted proxy's, which brings many people."""
+        found = _parsed(peer)
+        return found is not None and self._is_proxy(found)
 
     def _is_proxy(self, address: _Address) -> bool:
         return any(address in network for network in self._proxies)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -24,7 +25,6 @@ HEADERS = (
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
 )
-_MOST_CONNECTIONS = 2048
 _HINTS = {
     400: "Speak HTTP/1.1; for TLS use https:// with a server that has a certificate.",
     431: "Send fewer or shorter headers; 32 KiB is the limit.",
@@ -36,7 +36,11 @@ _DETAILS = {
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol, whose patience ends: a slow or silent head closes the connection."""
+    """uvicorn's protocol, whose patience ends: a slow or silent head closes the connection.
+
+    Attributes:
+        on_lost: called when the connection has ended.
+    """
 
     head_timeout_s = 30.0
 
@@ -49,13 +53,11 @@ class PatientProtocol(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._head_timer: asyncio.TimerHandle | None = None
+        self.on_lost: Callable[[], None] = _nothing
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection, unless there are too many."""
+        """Take a connection."""
         super().connection_made(cast("asyncio.Transport", transport))
-        if len(self.connections) > _MOST_CONNECTIONS:
-            self.transport.abort()
-            return
         self._watch_head()
 
     def data_received(self, data: bytes) -> None:
@@ -64,9 +66,19 @@ class PatientProtocol(H11Protocol):
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, and give its place back."""
         self._forget_timer()
         super().connection_lost(exc)
+        self.on_lost()
+
+    @property
+    def rests(self) -> bool:
+        """No whole head of a request has come since the last answer."""
+        return self.conn.their_state is h11.IDLE
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request; uvicorn's own name and argument."""
@@ -96,6 +108,10 @@ class PatientProtocol(H11Protocol):
         self._head_timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
+
+
+def _nothing() -> None:
+    return
 
 
 def patient(head_timeout_s: float) -> type[PatientProtocol]:

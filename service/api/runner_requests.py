@@ -8,7 +8,8 @@ from fastapi.responses import JSONResponse, Response
 from service.api.inspection_schemas import RequestError, RequestView
 from service.api.jobs import Services
 from service.errors import AnsweredError, RunnerAbsentError
-from service.jobs.requests import Answer, Asked, RequestBox
+from service.jobs.job import JobState
+from service.jobs.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
 
 LATER: dict[str, Any] = {
     "model": RequestView,
@@ -26,14 +27,18 @@ def ask_runner(services: Services, job_id: str, asked: Asked) -> dict[str, Any] 
         RunnerAbsentError: nobody would carry it out.
         AnsweredError: the runner has refused.
     """
-    services.store.get(job_id)
-    if not services.supervisor.runner_of(job_id).alive:
-        raise RunnerAbsentError(
-            f'job "{job_id}" has no runner that could do this',
-            hint="Start the job with sluice jobs resume; a STALLED job has a runner soon again.",
-        )
+    job = services.store.get(job_id)
+    has_ended = job.state is JobState.FINISHED
+    answers = has_ended and asked.kind == REPLAY_DEAD_LETTERS
+    if not (answers or services.supervisor.runner_of(job_id).alive):
+        hint = "Start the job with sluice jobs resume; a STALLED job has a runner soon again."
+        if has_ended:
+            hint = "It has finished, so there is nothing to decide; its dead letters can be joined."
+        raise RunnerAbsentError(f'job "{job_id}" has no runner that could do this', hint=hint)
     box = services.requests(job_id)
     request_id = box.send(asked)
+    if answers:
+        services.supervisor.ask(job_id)
     seated = _seats.acquire(blocking=False)
     try:
         answer = box.wait(request_id, timeout_s=_WAIT_S if seated else 0.0)

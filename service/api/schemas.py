@@ -19,7 +19,7 @@ class Submission(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sql: Annotated[str, Field(min_length=1, description="The script, at most 64 KiB of UTF-8.")]
+    sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
     name: Annotated[
         str | None,
         Field(
@@ -37,6 +37,15 @@ class ErrorView(_Model):
     type: str
     message: str
     hint: str
+
+
+class RemovalView(_Model):
+    """A job that is gone while some of its output is not."""
+
+    left: Annotated[
+        tuple[str, ...],
+        Field(description="What is left and why: others have made it, or written to it."),
+    ]
 
 
 class PositionView(_Model):
@@ -111,6 +120,25 @@ class DimensionView(_Model):
     channels: list[ChannelView] = []
 
 
+class OpenTransactionView(_Model):
+    """A transaction of the stream's topic that has been open for more than five seconds."""
+
+    partition: int
+    offset: Annotated[int, Field(description="Of its first record: nothing behind it is read.")]
+    producer_id: Annotated[int | None, Field(description="Null if the brokers do not tell.")] = None
+    transactional_id: Annotated[
+        str | None,
+        Field(description="Null if the brokers do not tell, or do not know it any more."),
+    ] = None
+    behind: Annotated[int, Field(description="Offsets of the partition that wait for its end.")]
+    since_ms: Annotated[
+        int, Field(description="When it began; when it was noticed, if the brokers do not tell.")
+    ]
+    age_ms: int
+    text: str
+    hint: str
+
+
 class ProbeView(_Model):
     """The stream whose records wait for the dimensions."""
 
@@ -118,17 +146,35 @@ class ProbeView(_Model):
     start_offsets: dict[str, int] = {}
     next_offsets: dict[str, int] = {}
     end_offsets: dict[str, int] = {}
+    ends_at_ms: Annotated[
+        int | None, Field(description="When the ends of the topic were read; null if unknown now.")
+    ] = None
     bounded_offsets: Annotated[
         dict[str, int] | None,
         Field(description="Where the stream ends for this job; null if it does not."),
     ] = None
-    held_records: int = 0
+    held_records: Annotated[
+        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+    ] = None
     held_bytes: int | None = None
-    lag_records: int | None = None
+    lag_records: Annotated[
+        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+    ] = None
+    held_is_upper_bound: Annotated[
+        bool,
+        Field(
+            description="held_records, held_at_open and lag_records count offsets: those of "
+            "transaction markers, aborted and compacted records have no record."
+        ),
+    ] = True
+    open_transactions: Annotated[
+        list[OpenTransactionView],
+        Field(description="What keeps partitions from being read further."),
+    ] = []
     batch: int | None = None
     joined_records: int = 0
-    matched: int = 0
-    unmatched: int = 0
+    matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
+    unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
     dead_letters: int = 0
     freshness_ms: Annotated[
         dict[str, int | None],
@@ -214,6 +260,20 @@ class RunnerState(_Model):
     ] = None
 
 
+class ReportView(_Model):
+    """The runner's report that the numbers of a job are from."""
+
+    pid: int
+    at_ms: Annotated[int, Field(description="When it was written.")]
+    is_live: Annotated[
+        bool,
+        Field(
+            description="By the runner that lives now; what is only true of a moment is null "
+            "otherwise."
+        ),
+    ]
+
+
 class JobSummary(_Model):
     """A job in a list."""
 
@@ -252,9 +312,12 @@ class JobDetail(JobSummary):
         list[AcknowledgementView], Field(description="The newest twenty.")
     ] = []
     runner: RunnerState
+    report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
     epoch: int | None = None
     opened_at_ms: int | None = None
-    held_at_open: int | None = None
+    held_at_open: Annotated[
+        int | None, Field(description="Records that were held when the gate opened; at most.")
+    ] = None
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
     probe: ProbeView | None = None

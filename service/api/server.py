@@ -16,7 +16,9 @@ import uvicorn
 
 from service.api import exposure
 from service.api.app import create_app
+from service.api.connections import SeatedServer
 from service.api.jobs import Services
+from service.api.peers import Peers
 from service.api.protocol import HEAD_LIMIT_BYTES, patient
 from service.config import Settings
 from service.errors import ControlPlaneError
@@ -45,7 +47,7 @@ class _Parts:
 class ControlPlane:
     """A control plane of one data directory; its runners live on when it ends.
 
-    With the setting `stop_with_parent` it stops its jobs first.
+    With the setting `stop_with_parent` it ends them first; the next one starts them again.
 
     Use `run` to serve in this thread until a signal, or a `with` block to serve in the background.
     """
@@ -119,7 +121,8 @@ class ControlPlane:
             if self._thread is not None:
                 self._thread.join()
             if self._settings.stop_with_parent and parts.services.supervisor.alive:
-                self.stop_jobs(timeout_s=self._settings.stop_timeout_s + _KILLED_WITHIN_S)
+                within_s = self._settings.stop_timeout_s + _KILLED_WITHIN_S
+                parts.services.supervisor.end_runners(timeout_s=within_s)
         finally:
             self._parts = None
             parts.services.supervisor.close()
@@ -193,9 +196,10 @@ def _store(settings: Settings) -> JobStore:
 def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
     servers: list[uvicorn.Server] = []
     app = create_app(services, closing=lambda: servers[0].should_exit)
+    protocol = patient(services.settings.request_timeout_s)
     config = uvicorn.Config(
         app,
-        http=patient(services.settings.request_timeout_s),
+        http=protocol,
         ws="none",
         access_log=False,
         log_config=None,
@@ -206,7 +210,7 @@ def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
     )
-    servers.append(uvicorn.Server(config))
+    servers.append(SeatedServer(config, protocol, Peers(services.settings)))
     return servers[0]
 
 

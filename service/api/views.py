@@ -7,7 +7,15 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from service.api.schemas import ErrorView, JobDetail, JobSummary, RunnerState, SinkView
+from service.api.schemas import (
+    ErrorView,
+    JobDetail,
+    JobSummary,
+    ReportView,
+    RunnerState,
+    SinkView,
+)
+from service.jobs.facts import shown
 from service.jobs.job import Job, JobError, JobState
 from service.jobs.liveness import UNRESPONSIVE
 from service.jobs.reports import Status
@@ -25,8 +33,8 @@ _REPORTED = (
     "writer_reason",
     "versions_at_open",
     "versions",
+    "stalls",
 )
-_OF_THE_MOMENT = ("warnings", "stalls")  # true only while the runner lives
 _WARNING_HINTS = {
     "submission": "Submit a corrected script if this is not what you want.",
     "report": "Look at the runner's log; another version of the program may have written it.",
@@ -45,7 +53,8 @@ def job_detail(
     acknowledgements: Sequence[Mapping[str, Any]] = (),
 ) -> JobDetail:
     """The job with everything that its runner last reported."""
-    content = {} if status is None else status.content
+    is_live = _is_live(job, status, runner)
+    content = {} if status is None else shown(status.content, is_live=is_live)
     warnings: list[Any] = [submission_warning(text) for text in job.warnings]
     own = {
         **_summary(job, status),
@@ -53,6 +62,9 @@ def job_detail(
         "sinks": _sinks(job.plan),
         "warnings": warnings,
         "acknowledgements": [dict(found) for found in acknowledgements],
+        "report": None
+        if status is None
+        else ReportView(pid=status.pid, at_ms=status.updated_at_ms, is_live=is_live),
         "runner": RunnerState(
             **asdict(runner),
             status_age_ms=None if status is None else status.age_ms(),
@@ -62,12 +74,18 @@ def job_detail(
     }
     try:
         reported = {name: content[name] for name in _REPORTED if name in content}
-        told = {name: list(content.get(name) or ()) for name in _OF_THE_MOMENT if runner.alive}
-        told["warnings"] = [*warnings, *told.get("warnings", ())]
-        return JobDetail.model_validate({**own, **reported, **told})
+        told = [*warnings, *(content.get("warnings") or ())]
+        return JobDetail.model_validate({**own, **reported, "warnings": told})
     except (ValidationError, TypeError) as exc:
         warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
         return JobDetail.model_validate(own)
+
+
+def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
+    """Whether the report is of the runner that lives now, and is not of long ago."""
+    if status is None or not runner.alive or status.pid != runner.pid:
+        return False
+    return job.error is None or job.error.type != UNRESPONSIVE
 
 
 def _sinks(plan: bytes) -> list[SinkView]:

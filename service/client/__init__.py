@@ -11,18 +11,22 @@
 `Client` is the same without types: its answers are the API's JSON documents.
 """
 
-from service.client.refusals import (
-    AccessError,
-    ConflictError,
-    ExpiredError,
-    InvalidRequestError,
-    NotFoundError,
-    ProblemError,
-    UnavailableError,
-)
-from service.client.remote_job import RemoteJob
-from service.client.sluice import Sluice
-from service.client.wire import Client, RefusedError
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from service.client.refusals import (
+        AccessError,
+        ConflictError,
+        ExpiredError,
+        InvalidRequestError,
+        NotFoundError,
+        ProblemError,
+        UnavailableError,
+    )
+    from service.client.remote_job import RemoteJob
+    from service.client.sluice import Sluice
+    from service.client.wire import Client, RefusedError
 
 __all__ = [
     "AccessError",
@@ -37,3 +41,11 @@ __all__ = [
     "Sluice",
     "UnavailableError",
 ]
+_PLACES = {"RemoteJob": "remote_job", "Sluice": "sluice", "Client": "wire", "RefusedError": "wire"}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for: a command of `sluice` needs `Client` alone, and is quick to start."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'refusals')}"), name)

@@ -25,6 +25,14 @@ class ServerEvent:
     id: str | None
 
 
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a stream of `blocks`: a value of JSON may have what else ends a line of text."""
+    rest = b""
+    for block in blocks:
+        *whole, rest = (rest + block).split(b"\n")
+        yield from (line.removesuffix(b"\r").decode(errors="replace") for line in whole)
+
+
 def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
     """The events in the lines of a stream; what its end cuts off is dropped, as in browsers."""
     fields: dict[str, str] = {}
@@ -77,7 +85,7 @@ class EventStream:
         if self.last_id is not None:
             headers["Last-Event-ID"] = str(self.last_id)
         with self._transport.stream(self._path, headers) as answer:
-            for found in parse(answer.iter_lines()):
+            for found in parse(_lines(answer.iter_bytes())):
                 event = _event(found)
                 if isinstance(event, Transition):
                     self.last_id = event.sequence

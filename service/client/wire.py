@@ -16,6 +16,7 @@ from service.credentials import Credentials
 from service.errors import (
     ConfigError,
     ControlPlaneError,
+    JobConflictError,
     JobNotFoundError,
     UnreachableError,
     WaitTimeoutError,
@@ -26,6 +27,7 @@ _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _INSPECTION_TIMEOUT = httpx.Timeout(330.0, connect=5.0)
 _STREAM = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes every 15 s
 _POLL_S = 0.5
+_NEWEST = 5  # batches to look at: the last ones may not be committed yet
 _NONE = Credentials()
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -52,10 +54,15 @@ class RefusedError(ControlPlaneError):
 
 
 class Client:
-    """Speaks with one control plane; answers are the JSON documents of the API."""
+    """Speaks with one control plane; answers are the JSON documents of the API.
+
+    Raises:
+        UnreachableError: `url` is no address.
+    """
 
     def __init__(self, url: str, credentials: Credentials = _NONE) -> None:
         self._url = url.rstrip("/")
+        _check_address(self._url)
         headers = {}
         if credentials.token is not None:
             _check_way(self._url)
@@ -158,7 +165,10 @@ class Client:
         return self._json("POST", f"/v1/jobs/{job_id}:start")
 
     def remove(self, job_id: str, *, output: bool = False) -> dict[str, Any] | None:
-        """Remove a job; None when it is gone, the job while the removal goes on."""
+        """Remove a job; None when it is gone, the job while the removal goes on.
+
+        If some of the output of a job that is gone is left, `{"left": [what and why]}`.
+        """
         query = {"output": str(output).lower()}
         answer = self._request("DELETE", f"/v1/jobs/{job_id}", params=query)
         return None if answer.status_code == httpx.codes.NO_CONTENT else dict(answer.json())
@@ -228,6 +238,22 @@ class Client:
         """A batch: its pin and what it has committed."""
         path = f"/v1/jobs/{job_id}/batches/{number}"
         return self._json("GET", path, timeout=_INSPECTION_TIMEOUT)
+
+    def newest_batch(self, job_id: str) -> int:
+        """The number of the newest batch that was committed.
+
+        Raises:
+            JobConflictError: there is none yet.
+        """
+        path, query = f"/v1/jobs/{job_id}/batches", {"limit": _NEWEST}
+        found = self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)["items"]
+        committed = [int(each["batch"]) for each in found if each["committed"]]
+        if not committed:
+            raise JobConflictError(
+                f'job "{job_id}" has committed no batch yet',
+                hint=f"Run sluice wait {job_id} join first.",
+            )
+        return committed[0]
 
     def replay_batch(
         self, job_id: str, number: int, *, diff: bool = False, sink: str | None = None
@@ -379,6 +405,18 @@ class Client:
             hint=problem["hint"],
             problem=problem,
             retry_after_s=float(again) if again.isdecimal() else None,
+        )
+
+
+def _check_address(url: str) -> None:
+    try:
+        found = httpx.URL(url)
+    except httpx.InvalidURL:
+        found = httpx.URL()
+    if found.scheme not in ("http", "https") or not found.host:
+        raise UnreachableError(
+            f'control plane cannot be reached: "{url}" is no address',
+            hint="Write the whole address, such as http://127.0.0.1:8326.",
         )
 
 

@@ -244,7 +244,7 @@ class _Show:
 
     def _notice(self, job: dict[str, Any]) -> None:
         probe = job.get("probe") or {}
-        if self._first_held_at is None and probe.get("held_records", 0) > 0:
+        if self._first_held_at is None and (probe.get("held_records") or 0) > 0:
             self._first_held_at = time.monotonic()
         if not self._opened and job.get("opened_at_ms"):
             self._opened = True

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,14 @@ from service.demo.servers import Binaries, servers
 from service.demo.shop import create_users
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.errors import ServiceError
+from service.embedded.errors import ServerStartError
+from service.embedded.server import EmbeddedServer
 from service.jobs.layout import write_private
 
 USERS = 1000
 _STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.5
+_MOST_BETWEEN_STARTS_S = 60.0
 _SCRIPT = """\
 -- A first job: five clicks a second of a generator, joined with the table shop.user_info.
 -- Change a row of the table, and the clicks from then on show it.
@@ -50,10 +52,6 @@ password={password}
 """
 
 
-class EmbeddedServerLostError(ServiceError):
-    """The broker or the database of `sluice up` has ended by itself."""
-
-
 @dataclass(frozen=True, slots=True)
 class Up:
     """What runs, and where.
@@ -70,20 +68,49 @@ class Up:
     script: Path
     client_file: Path
 
-    def wait(self) -> None:
+    def wait(self, tell: Callable[[str], None]) -> None:
         """Return never; SIGINT and SIGTERM interrupt it.
 
-        Raises:
-            EmbeddedServerLostError: a server is gone.
+        A server that ends by itself is started again on its data and its port; jobs that need it
+        are STALLED meanwhile, the others go on.
+
+        Args:
+            tell: gets a line when a server has ended, serves again or cannot be started.
         """
+        keepers = [_Keeper(server, tell) for server in (self.kafka, self.database)]
         while True:
-            for server in (self.kafka, self.database):
-                if not server.running:
-                    raise EmbeddedServerLostError(
-                        f"{server.name} on {server.host}:{server.port} has ended by itself",
-                        hint=f'Read "{server.log}", then run sluice up again: nothing is lost.',
-                    )
+            for keeper in keepers:
+                keeper.look()
             time.sleep(_POLL_S)
+
+
+class _Keeper:
+    """Starts one server again whenever it has ended."""
+
+    def __init__(self, server: EmbeddedServer, tell: Callable[[str], None]) -> None:
+        self._server = server
+        self._tell = tell
+        self._failures = 0
+        self._start_at = 0.0
+
+    def look(self) -> None:
+        """Start the server if it has ended and a start is due."""
+        server = self._server
+        if server.running or time.monotonic() < self._start_at:
+            return
+        name = f"{server.name} on {server.host}:{server.port}"
+        if not self._failures:
+            self._tell(f"{name} has ended by itself; it is started again, and jobs wait for it")
+        try:
+            server.start()
+        except ServerStartError as exc:
+            self._failures += 1
+            wait_s = min(2.0**self._failures, _MOST_BETWEEN_STARTS_S)
+            self._start_at = time.monotonic() + wait_s
+            self._tell(f"{exc.message}. {exc.hint} The next try is in {wait_s:g} s.")
+            return
+        self._failures = 0
+        self._tell(f"{name} serves again")
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from service.cli_output import number
+
 _PHASE_STYLE = {"LOAD": "yellow", "JOIN": "green"}
 
 
@@ -54,11 +56,11 @@ def render(job: dict[str, Any], rows: list[dict[str, object]], address: str) -> 
     )
     counts = Table.grid(padding=(0, 3))
     counts.add_row(
-        f"held in Kafka: [bold]{probe.get('held_records', 0):,}[/]",
+        f"held in Kafka: [bold]{number(probe.get('held_records'))}[/]",
         f"joined: [bold]{probe.get('joined_records', 0):,}[/]",
-        f"matched: {probe.get('matched', 0):,}",
-        f"unmatched: {probe.get('unmatched', 0):,}",
-        f"lag: {probe.get('lag_records', 0):,}",
+        f"matched: {number(probe.get('matched'))}",
+        f"unmatched: {number(probe.get('unmatched'))}",
+        f"lag: {number(probe.get('lag_records'))}",
     )
     parts: list[RenderableType] = [head, Text(""), counts, Text("")]
     parts += [_dimension(dimension) for dimension in job.get("dimensions", ())]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from watermark.errors import SluiceError
+from watermark.redaction import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,17 @@ class Check:
 
 def good(name: str, detail: str) -> Check:
     """All is well."""
-    return Check(name, True, detail)
+    return Check(name, True, redacted(detail))
 
 
 def bad(name: str, detail: str, hint: str) -> Check:
     """Something is to be done."""
-    return Check(name, False, detail, hint)
+    return Check(name, False, redacted(detail), redacted(hint))
 
 
 def unknown(name: str, detail: str) -> Check:
     """Nothing can be said."""
-    return Check(name, None, detail)
+    return Check(name, None, redacted(detail))
 
 
 def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:

@@ -6,6 +6,7 @@ Nothing is changed, started or locked, and no JVM runs; a runner may be at work 
 from pathlib import Path
 from typing import Any
 
+from joins.adapters.deadline import within
 from joins.checkpoint import Checkpoint
 from joins.errors import CheckpointError
 from service.config import Settings
@@ -20,6 +21,8 @@ from service.jobs.layout import JobLayout, living_runner
 from service.jobs.plan_codec import load
 from service.resolution import resolve_secrets
 from service.secrets import SecretResolver
+
+_OUTSIDE_S = 15.0
 
 
 def examine(job_dir: Path | None) -> dict[str, Any]:
@@ -43,7 +46,8 @@ def _job(job_dir: Path) -> list[Check]:
     checks += made("runner", lambda: check_runner(patient))
     checks += check_checkpoint(patient)
     checks += check_tables(patient)
-    checks += check_outside(patient)
+    with within(_OUTSIDE_S):
+        checks += check_outside(patient)
     settings, layout = patient.settings, patient.layout
     places = {"job": layout.job_dir, "warehouse": settings.warehouse_dir}
     return checks + made("disk", lambda: check_disk(places))
@@ -57,7 +61,7 @@ def _admitted(job_dir: Path, found: list[Patient]) -> Check:
     except FileNotFoundError as exc:
         raise CheckpointError(
             f'directory "{job_dir}" has no plan.json',
-            hint="Name the directory of a job; `sluice ls` lists the jobs.",
+            hint="Name the directory of a job; `sluice jobs ls` lists the jobs.",
         ) from exc
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()

@@ -11,9 +11,11 @@ from joins.adapters.mysql_connection import MysqlConnectionConfig, connected, ro
 from joins.adapters.mysql_position import binlog_still_has, server_identity
 from joins.adapters.mysql_source import check_source
 from joins.checkpoint import read_json
+from joins.errors import SourceError
 from joins.plan import DeltaTableSource, Dimension, KafkaOptions, KafkaSink, KafkaSource
 from joins.probe_lives import read_lives
 from joins.source_state import SourceState
+from joins.transactions import HOLDS_AFTER_S
 from service.jobs.check import Check, bad, good, made, unknown
 from service.jobs.doctor_patient import Patient
 from service.resolution import connection_of, internal_kafka, output_path
@@ -106,7 +108,7 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
             "another server answers than the one that was copied",
             "After a failover nothing is to be done: the table is copied again by itself.",
         )
-    if state.high is None and not binlog_still_has(config, state.low):
+    if state.high is None and not binlog_still_has(config.of_server(state.server), state.low):
         return bad(
             title,
             f"{state.low.file_name} with the snapshot's beginning is gone",
@@ -145,12 +147,13 @@ def _stream(patient: Patient) -> Iterator[Check]:
         return
     yield good("stream", f'topic "{kafka.topic}" is there, {len(found.partitions)} partitions')
     yield _unread(patient, cluster, kafka.topic)
+    yield _transactions(cluster, kafka.topic)
     yield _stream_clock(cluster, kafka.topic, found.partitions)
 
 
 def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
     """No record that is still to be read has been removed."""
-    note = read_json(patient.checkpoint.directory / "progress.json")
+    note = patient.checkpoint.read_progress()
     lives = read_lives(patient.checkpoint)
     if note is not None:
         wanted = {int(p): offset for p, offset in note["next_offsets"].items()}
@@ -163,9 +166,26 @@ def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
         return good("unread records", f"the topic has all of them, from offset {places}")
     return bad(
         "unread records",
-        f"{sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",
+        f"at most {sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",
         "Raise the topic's retention; acknowledge the gap, or submit the job anew.",
     )
+
+
+def _transactions(cluster: KafkaCluster, topic: str) -> Check:
+    """No transaction keeps a partition from being read; one that has just begun is no fault."""
+    title, ends = "open transactions", cluster.end_offsets(topic)
+    high = cluster.high_watermarks(topic)
+    behind = {p: offset for p, offset in ends.items() if offset < high.get(p, offset)}
+    now_ms = time.time() * _MILLIS
+    try:
+        opened = cluster.open_transactions(topic, behind) if behind else []
+    except SourceError as exc:
+        return bad(title, f'one may hold topic "{topic}": {exc.message}', exc.hint)
+    for found in opened:
+        age_s = HOLDS_AFTER_S if found.since_ms is None else (now_ms - found.since_ms) / _MILLIS
+        if age_s >= HOLDS_AFTER_S:
+            return bad(title, f"{found.text(topic)}, open for {age_s:.0f} s", found.hint(topic))
+    return good(title, f'none holds topic "{topic}"')
 
 
 def _stream_clock(cluster: KafkaCluster, topic: str, partitions: tuple[int, ...]) -> Check:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from joins.app_ids import job_app_id, output_app_id
 from joins.checkpoint import Checkpoint, JobMeta
-from joins.history import output_app_id
 from joins.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.layout import JobLayout
@@ -49,7 +49,7 @@ class Patient:
         """Of the commits to the dead letters; empty before the first start."""
         if self.meta is None:
             return ""
-        return f"sluice:{self.layout.job_dir.name}:{self.meta.incarnation}"
+        return job_app_id(self.layout.job_dir.name, self.meta.incarnation)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 from joins.adapters.delta_log import DeltaLog
-from joins.checkpoint import read_json
 from joins.errors import FencedError, SinkError
 from joins.leases import oldest_leased
 from joins.pins import PinStore
@@ -72,7 +71,7 @@ def _writer(patient: Patient, output: Output, title: str) -> Iterator[Check]:
 
 def _transactions(patient: Patient) -> Check:
     """Progress, outputs, dead letters and pins are committed in this order, newest last."""
-    note = read_json(patient.checkpoint.directory / "progress.json") or {}
+    note = patient.checkpoint.read_progress() or {}
     found = [("progress", note.get("batch"))]
     for output in reversed(patient.outputs):
         found.append((output.name, DeltaLog(output.path, output.app_id).last_batch()))

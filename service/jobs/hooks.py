@@ -39,8 +39,8 @@ class Preflight(Protocol):
 class Remover(Protocol):
     """Deletes what a job made outside its directory, its output only when asked."""
 
-    def __call__(self, job_dir: Path, settings: Settings, /, *, output: bool) -> None:
-        """Delete what is still there; raises a SluiceError to be called again later."""
+    def __call__(self, job_dir: Path, settings: Settings, /, *, output: bool) -> tuple[str, ...]:
+        """What of the output is left and why; raises a SluiceError to be called again later."""
         ...
 
 
@@ -81,7 +81,6 @@ class Hooks:
 def default_hooks() -> Hooks:
     """SQL planner, plan codec, preflight and removal of this service."""
     from joins.adapters.kafka_pool import ClusterPool
-    from joins.adapters.mysql_connection import read_certificates
     from service.jobs import (
         plan_codec,
     )  # (imports here: clients of Kafka and MySQL are slow to load)
@@ -90,7 +89,6 @@ def default_hooks() -> Hooks:
     from service.sql.planner import plan_script
 
     def warm_up() -> None:
-        read_certificates()
         plan_codec.dump(plan_script(_ANY_SCRIPT, name="any").plan)
 
     pool = ClusterPool()

@@ -21,6 +21,7 @@ from joins.explain_row import Coordinates
 from joins.history import History, HistoryPlaces
 from joins.letter_replays import LetterReplays
 from joins.pins import Pin, pin_json
+from joins.redacted_output import redact_standard_error
 from joins.stalls import type_name
 from service.jobs.layout import JobLayout
 from service.jobs.past import histories, open_explainer, open_replayer
@@ -215,6 +216,7 @@ def main() -> int:
     if arguments.job_dir is None and arguments.run is not doctor:
         parser.error("--job-dir is missing")
     arguments.question = take_over()
+    redact_standard_error()
     configure_logs("WARNING")
     job_dir = None if arguments.job_dir is None else arguments.job_dir.resolve()
     try:

@@ -12,9 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,8 +21,9 @@ import structlog
 
 from service.config import PREFIX, Settings
 from service.embedded import launch
-from service.errors import AnsweredError, BusyError, InspectionError
+from service.errors import AnsweredError, InspectionError
 from service.jobs.runner_process import environment
+from service.jobs.seats import Seats
 from service.secret_hand_over import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
@@ -50,8 +50,9 @@ class Inspector:
     ) -> None:
         self._command = tuple(command or INSPECT_COMMAND)
         self._environment = {} if settings is None else _variables(settings)
-        self._seats = threading.BoundedSemaphore(MOST_AT_ONCE + _MOST_WAITING)
-        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._seats = Seats(
+            "inspections", at_once=MOST_AT_ONCE, waiting=_MOST_WAITING, patience_s=_PATIENCE_S
+        )
 
     def ask(
         self,
@@ -74,7 +75,7 @@ class Inspector:
             BusyError: others have not ended in time.
             InspectionError: it took too long, or ended without an answer.
         """
-        with _taken(self._seats, 0.0), _taken(self._free, _PATIENCE_S):
+        with self._seats.one():
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
             with handed_over(job_dir, question) as given:
                 command = [*self._command, *place, *arguments]
@@ -111,19 +112,6 @@ class Inspector:
 def _variables(settings: Settings) -> dict[str, str]:
     """What may have come from the command line, as an inspection without a job reads it."""
     return {f"{PREFIX}{name.upper()}": str(getattr(settings, name)) for name in _TOLD}
-
-
-@contextmanager
-def _taken(places: threading.BoundedSemaphore, patience_s: float) -> Iterator[None]:
-    if not places.acquire(timeout=patience_s):
-        raise BusyError(
-            f"{MOST_AT_ONCE} inspections are running and others wait",
-            hint="Ask again when they have ended.",
-        )
-    try:
-        yield
-    finally:
-        places.release()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

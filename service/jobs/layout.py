@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil
 
@@ -17,6 +17,9 @@ from joins.checkpoint import read_json, write_atomically, write_json_atomically
 from joins.errors import CheckpointError
 
 CREATE_TIME_TOLERANCE_S = 0.05
+EVENTS_LIMIT_BYTES = 1 << 20
+BEFORE = "bytes_before"
+_FIRST_LINE_BYTES = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +150,48 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
-    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write."""
-    line = json.dumps({"format_version": 1, **event}, separators=(",", ":")) + "\n"
-    descriptor = os.open(
-        JobLayout(job_dir).events, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
+    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write.
+
+    A file that is too large becomes `events.jsonl.1`. The one that follows begins with a line that
+    says how much there was before it, so that readers' offsets go on.
+    """
+    file = JobLayout(job_dir).events
+    _begin_anew(file)
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, line.encode())
+        os.write(descriptor, _line(event))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _line(event: Mapping[str, Any]) -> bytes:
+    return json.dumps({"format_version": 1, **event}, separators=(",", ":")).encode() + b"\n"
+
+
+def _begin_anew(file: Path) -> None:
+    try:
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            first = _line({BEFORE: bytes_before(opened) + size})
+    except FileNotFoundError:
+        return
+    if size < EVENTS_LIMIT_BYTES:
+        return
+    before, aside = file.with_name(f"{file.name}.1"), file.with_name(f"{file.name}.new")
+    before.unlink(missing_ok=True)
+    os.link(file, before)  # until the new file is in its place, this one is
+    write_private(aside, first)
+    aside.replace(file)
+
+
+def bytes_before(events: BinaryIO) -> int:
+    """How many bytes of events there were before those in a file, as its first line says."""
+    line, _, _ = events.read(_FIRST_LINE_BYTES).partition(b"\n")
+    try:
+        return int(json.loads(line)[BEFORE])
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
@@ -181,6 +216,8 @@ def living_runner(
 ) -> psutil.Process | None:
     """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
 
+    It belongs to whom the job's directory belongs to: anybody may start a process that looks so.
+
     Args:
         job_dir: of the job.
         processes: what `processes_on_jobs` has found, for whoever asks for many jobs.
@@ -188,7 +225,7 @@ def living_runner(
     content = _note(job_dir)
     if content is not None:
         process = _same_process(int(content["pid"]), float(content["started_at_s"]))
-        if process is not None:
+        if process is not None and _is_owned_alike(process, job_dir):
             return process
     found = processes_on_jobs() if processes is None else processes
     return found.get(str(job_dir))
@@ -219,9 +256,17 @@ def processes_on_jobs() -> dict[str, psutil.Process]:
         command = process.info["cmdline"] or []
         leads = process.pid == _group_of(process.pid)
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
-        if alive and leads and command[-2:-1] == ["--job-dir"]:
+        is_runner = alive and leads and command[-2:-1] == ["--job-dir"]
+        if is_runner and _is_owned_alike(process, Path(command[-1])):
             found[command[-1]] = process
     return found
+
+
+def _is_owned_alike(process: psutil.Process, job_dir: Path) -> bool:
+    try:
+        return bool(process.uids().effective == job_dir.stat().st_uid)
+    except (OSError, psutil.Error):
+        return False
 
 
 def _group_of(pid: int) -> int | None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from joins.adapters.delta_log import DeltaLog
+from joins.app_ids import job_app_id, output_app_id
 from joins.checkpoint import Checkpoint
 from joins.errors import NotReadableError
-from joins.history import output_app_id
 from joins.kernels.casts import whole
 from joins.kernels.exact_json import json_values
 from joins.kernels.probe import kernel_spec
@@ -22,7 +22,7 @@ from service.resolution import output_path
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
 _HINTS = {
     "kafka": "Read its topic with a Kafka consumer; the header sluice-batch names the batch.",
-    "print": "Its rows are in the runner's log: run sluice jobs logs JOB.",
+    "print": "Its rows are in the runner's log: run sluice jobs logs {job}.",
     "blackhole": "Write to a delta sink to have rows to look at.",
 }
 
@@ -39,13 +39,13 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     """
     number, settings = insert_of(plan, question.get("sink")), Settings.of_runner(layout.job_dir)
     own_table, plan = has_own_table(plan, number, settings), plan.inserts[number]
-    sink = _readable(plan.sink)
+    sink = _readable(plan.sink, layout.job_dir.name)
     meta = Checkpoint(layout.checkpoint).read_meta()
     schema = kernel_spec(plan).output_schema
     found: list[WrittenRows] = []
     if meta is not None:
         path = output_path(sink, settings)
-        app_id = output_app_id(f"sluice:{layout.job_dir.name}:{meta.incarnation}", number)
+        app_id = output_app_id(job_app_id(layout.job_dir.name, meta.incarnation), number)
         preview = OutputPreview(DeltaLog(path, app_id), schema, has_own_table=own_table)
         found = preview.newest(question["limit"])
     told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
@@ -61,11 +61,11 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     return {**told, "batches": batches, "items": items, "truncated": len(items) < all_rows}
 
 
-def _readable(sink: Sink) -> DeltaSink:
+def _readable(sink: Sink, job_id: str) -> DeltaSink:
     if not isinstance(sink, DeltaSink):
         raise NotReadableError(
             f'sink "{sink.kind}" keeps no table, only rows of a delta sink can be shown',
-            hint=_HINTS[sink.kind],
+            hint=_HINTS[sink.kind].format(job=job_id),
         )
     if sink.merge_key:
         raise NotReadableError(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from joins.app_ids import job_app_id
 from joins.checkpoint import Checkpoint
 from joins.errors import CheckpointError, QuestionError, UnknownBatchError
 from joins.explain_row import RowExplainer
@@ -93,8 +94,9 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
             hint="Its runner has not started; look again when the job is JOINING.",
         )
     secrets = SecretResolver.of(settings, job_dir)
+    app_id = job_app_id(job_dir.name, meta.incarnation)
     return HistoryPlaces(
-        app_id=f"sluice:{job_dir.name}:{meta.incarnation}",
+        app_id=app_id,
         checkpoint=checkpoint,
         kernel=replace(kernel_spec(plan, number), topic=meta.probe_topic).by_itself(),
         roles=_roles(plan, insert, settings, layout),
@@ -107,7 +109,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         sink=sink_with_login(insert.sink, secrets),
         insert=number,
         has_own_table=has_own_table(plan, number, settings),
-        event=_event(plan, layout, settings),
+        event=_event(plan, layout, settings, app_id),
     )
 
 
@@ -142,10 +144,10 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
     return found[0]
 
 
-def _event(plan: JoinPlan, layout: JobLayout, settings: Settings) -> PastEvent | None:
+def _event(plan: JoinPlan, layout: JobLayout, settings: Settings, app_id: str) -> PastEvent | None:
     if not plan.needs_event_batches:
         return None
-    return PastEvent(plan, event_places(plan, layout, settings))
+    return PastEvent(plan, event_places(plan, layout, settings, app_id))
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:
@@ -159,7 +161,7 @@ def plan_of(layout: JobLayout) -> JoinPlan:
     except FileNotFoundError as exc:
         raise CheckpointError(
             f'directory "{layout.job_dir}" has no plan.json',
-            hint="Name the directory of a job, as in `sluice jobs get JOB`.",
+            hint="Name the directory of a job; sluice jobs ls has the ids that they are called by.",
         ) from exc
 
 

@@ -10,6 +10,7 @@ from joins.adapters.delta_source import check_source_table
 from joins.adapters.kafka_pool import ClusterPool, OpenClusters
 from joins.adapters.mysql_source import check_source
 from joins.errors import SinkError
+from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.probe import kernel_spec
 from joins.plan import (
     BoundedMode,
@@ -20,10 +21,12 @@ from joins.plan import (
     KafkaSink,
     KafkaSource,
     ProbeSource,
+    SinkWriter,
     StartupMode,
 )
 from service.allowed import check_allowed
 from service.config import Settings
+from service.jobs.places import check_places
 from service.resolution import (
     connection_of,
     internal_kafka,
@@ -34,6 +37,7 @@ from service.resolution import (
     resolve_start_offsets,
 )
 from service.secrets import SecretResolver
+from service.sql.places import told_where
 
 
 def preflight(
@@ -58,14 +62,19 @@ def preflight(
         SluiceError: what is missing or refused.
     """
     check_allowed(plan, settings)
+    check_places(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
-        planned = _with_offsets(plan, resolved.probe, clusters)
+        with told_where(plan.sql, plan.probe.table):
+            planned = _with_offsets(plan, resolved.probe, clusters)
         clusters.of(internal_kafka(resolved, settings)).reach()
         for dimension in resolved.dimensions:
-            _check_dimension(dimension, settings)
+            with told_where(plan.sql, dimension.name):
+                _check_dimension(dimension, settings)
         for insert in resolved.inserts:
-            _check_sink(insert, settings, clusters)
+            with told_where(plan.sql, insert.sink_table):
+                _check_sink(insert, settings, clusters)
+        _check_late_records(plan, settings)
         return planned
 
 
@@ -107,22 +116,38 @@ def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> N
     if isinstance(plan.sink, KafkaSink):
         clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
     if isinstance(plan.sink, DeltaSink):
-        _check_delta(plan, output_path(plan.sink, settings))
+        _check_delta(plan.sink_table, output_path(plan.sink, settings))
         output_writer(plan, settings)
 
 
-def _check_delta(plan: JoinPlan, path: Path) -> None:
-    """See that the job may write to the table at `path`, or create it there."""
+def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
+    """See that late records fit the table that the script names for them."""
+    given = plan.probe.late_records_path
+    if given is None:
+        return
+    path = output_path(DeltaSink(given), settings)
+    _check_delta(plan.probe.table, path)
+    if _is_table(path):
+        late = Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+        DeltaLog(path, "preflight").choose_writer(late)
+
+
+def _is_table(path: Path) -> bool:
+    return any((path / "_delta_log").glob("*.json"))
+
+
+def _check_delta(table: str, path: Path) -> None:
+    """See that the job may write to the Delta table at `path`, or create it there."""
     try:
-        exists = any((path / "_delta_log").glob("*.json"))
+        exists = _is_table(path)
         place = path / "_delta_log" if exists else _nearest(path)
         usable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
         usable = usable and os.access(place.parent if exists else place, os.W_OK | os.X_OK)
     except OSError as exc:
-        raise _unwritable(plan, path, exc.strerror or str(exc)) from exc
+        raise _unwritable(table, path, exc.strerror or str(exc)) from exc
     if not usable:
         what = "cannot be written by this user" if place.is_dir() else "is not a directory"
-        raise _unwritable(plan, path, f'"{place}" {what}')
+        raise _unwritable(table, path, f'"{place}" {what}')
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
@@ -135,7 +160,7 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
         return None
     path, sink = output_path(plan.sink, settings), plan.sink
     appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
-    if (path / "_delta_log").is_dir() and any((path / "_delta_log").glob("*.json")):
+    if _is_table(path):
         return DeltaLog(path, "preflight").choose_writer(appends)
     return appends.choose_new(path)
 
@@ -163,8 +188,8 @@ def _nearest(path: Path) -> Path:
     return next(place for place in (path, *path.parents) if place.exists())
 
 
-def _unwritable(plan: JoinPlan, path: Path, reason: str) -> SinkError:
+def _unwritable(table: str, path: Path, reason: str) -> SinkError:
     return SinkError(
-        f'delta table "{plan.sink_table}" cannot be written at "{path}": {reason}',
+        f'delta table "{table}" cannot be written at "{path}": {reason}',
         hint="Give the table a path that this user can write, or correct SLUICE_WAREHOUSE_DIR.",
     )

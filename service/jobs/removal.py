@@ -13,6 +13,7 @@ from service.jobs.layout import JobLayout
 from service.jobs.store import JobStore
 from watermark.errors import SluiceError
 
+_REMEMBERED = 1_000
 _log = structlog.get_logger(__name__)
 
 
@@ -37,11 +38,22 @@ class Removals:
         self._settings = settings
         self._remove = remove
         self._attempts: dict[str, _Attempt] = {}
+        self._left: dict[str, tuple[str, ...]] = {}
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="removal")
 
     def close(self) -> None:
         """Wait for what is under way; the next control plane does the rest."""
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def left(self, job_id: str) -> tuple[str, ...]:
+        """What of the outputs of a job that is gone was left and why, of the newest removals."""
+        return self._left.get(job_id, ())
+
+    def _tell(self, job_id: str, left: tuple[str, ...]) -> None:
+        if left:
+            self._left[job_id] = left
+        while len(self._left) > _REMEMBERED:
+            self._left.pop(next(iter(self._left)), None)
 
     def forget(self, job_id: str) -> None:
         """The job is gone."""
@@ -65,7 +77,8 @@ class Removals:
     def _remove_now(self, job: Job) -> bool:
         layout = JobLayout(self._settings.jobs_dir / job.id)
         try:
-            self._remove(layout.job_dir, self._settings, output=job.remove_output)
+            left = self._remove(layout.job_dir, self._settings, output=job.remove_output)
+            self._tell(job.id, left)
             layout.discard()
             self._store.delete(job.id)
         except SluiceError as exc:
@@ -76,7 +89,7 @@ class Removals:
             hint = "Look at the log of the control plane."
             self._show(job, JobError(type(exc).__name__, str(exc), hint))
             return False
-        _log.info("job removed", job_id=job.id, output=job.remove_output)
+        _log.info("job removed", job_id=job.id, output=job.remove_output, left=left)
         return True
 
     def _show(self, job: Job, error: JobError) -> None:

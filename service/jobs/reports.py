@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.checkpoint import read_json
+from joins.checkpoint import json_lines, read_json
 from joins.errors import CheckpointError
 from service.jobs.job import JobError, JobState
-from service.jobs.layout import JobLayout
+from service.jobs.layout import JobLayout, bytes_before
 from service.jobs.store import Change
 
 _CHUNK_BYTES = 1 << 20
@@ -60,17 +60,31 @@ def read_changes(job_dir: Path, offset: int) -> tuple[list[Change], int]:
     """The runner's transitions after byte `offset` and the offset behind them.
 
     A line that is still being written is left for later, one that cannot be read is skipped.
-    Starting and stopping are the control plane's transitions; the runner's are left out.
+    Starting and stopping are the control plane's transitions; the runner's are left out. Of a
+    runner that nobody has followed for long, the oldest transitions may be gone.
     """
-    try:
-        with JobLayout(job_dir).events.open("rb") as file:
-            file.seek(offset)
-            block = file.read(_CHUNK_BYTES)
-    except FileNotFoundError:
-        return [], offset
+    offset, block = _events_after(JobLayout(job_dir).events, offset)
     whole = block[: block.rfind(b"\n") + 1]
-    changes = [change for line in whole.splitlines() if (change := _change(line)) is not None]
+    changes = [change for line in json_lines(whole) if (change := _change(line)) is not None]
     return changes, offset + len(whole)
+
+
+def _events_after(events: Path, offset: int) -> tuple[int, bytes]:
+    """A block of events from `offset` on, or from where the oldest file begins."""
+    begin = offset
+    for file in (events, events.with_name(f"{events.name}.1")):
+        try:
+            with file.open("rb") as opened:
+                before = bytes_before(opened)
+                if before <= offset:
+                    opened.seek(offset - before)
+                    block = opened.read(_CHUNK_BYTES)
+                    # In the older file, a line that has no end never gets one.
+                    return (offset, block) if b"\n" in block else (begin, b"")
+                begin = before
+        except FileNotFoundError:
+            continue
+    return begin, b""
 
 
 def read_acknowledgements(job_dir: Path) -> list[dict[str, Any]]:
@@ -79,7 +93,7 @@ def read_acknowledgements(job_dir: Path) -> list[dict[str, Any]]:
         text = JobLayout(job_dir).acknowledgements.read_bytes()
     except FileNotFoundError:
         return []
-    found = (_object(line) for line in text.splitlines())
+    found = (_object(line) for line in json_lines(text))
     return [value for value in found if value is not None and value.keys() >= _NEEDED]
 
 

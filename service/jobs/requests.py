@@ -7,6 +7,7 @@ a runner that was killed takes it up after its next start.
 
 import hashlib
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,8 +76,8 @@ def not_replayable(plan: JoinPlan) -> NotReplayableError:
         f'dead letters of job "{plan.name}" cannot be replayed: with event time or windows their '
         "batch has moved the watermark on without them",
         hint="Send the corrected record to its topic again, where it comes in under the watermark "
-        "of now; `sluice dlq show JOB PARTITION/OFFSET --raw > value.json` gives the bytes, and a "
-        "record that is late by then goes to the late records.",
+        f"of now; `sluice dlq show {shlex.quote(plan.name)} PARTITION/OFFSET --raw > value.json` "
+        "gives the bytes, and a record that is late by then goes to the late records.",
     )
 
 

@@ -19,10 +19,13 @@ import structlog
 
 from joins.checkpoint import read_json, write_json_atomically
 from joins.errors import CheckpointInUseError, FencedError, SourceUnavailableError
+from joins.redacted_output import redact_standard_error
+from joins.requests import Requests
 from joins.stalls import Fault
 from joins.status import status_json
 from joins.temporal_join import TemporalJoin
 from service.config import Settings, control_plane_pid
+from service.jobs.facts import shown
 from service.jobs.layout import JobLayout, append_event, write_runner_pid
 from service.jobs.plan_codec import load
 from service.logs import configure_logs
@@ -31,6 +34,7 @@ from service.wiring import OpenJob, open_job
 from watermark.errors import SluiceError
 
 EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER = 0, 1, 3, 4
+_FINISHED = "FINISHED"
 _STATUS_EVERY_S = 0.5
 _PARENT_LOOK_S = 0.5
 _log = structlog.get_logger(__name__)
@@ -71,7 +75,10 @@ class ParentWatch:
 
 
 class StatusFile:
-    """Writes `status.json` and the transitions of one runner."""
+    """Writes `status.json` and the transitions of one runner.
+
+    A job that has finished stays so: its runner only answers what it was asked.
+    """
 
     def __init__(self, layout: JobLayout) -> None:
         self._layout = layout
@@ -82,8 +89,15 @@ class StatusFile:
         self._state: str | None = before["state"] if before else None
         self._last: dict[str, Any] = before or {}
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether all up to the end of the job's stream is joined."""
+        return self._state == _FINISHED
+
     def tick(self, join: TemporalJoin) -> None:
         """Write the status about twice a second, and at once when the state changes."""
+        if self.is_finished:
+            return
         status = status_json(
             join, job_id=self._job_id, pid=os.getpid(), started_at_ms=self._started_at_ms
         )
@@ -94,14 +108,17 @@ class StatusFile:
             self._written_at = now
 
     def note(self, state: str, reason: str, fault: Fault | None = None) -> None:
-        """Write `state` while there is no running join to ask; what is known of the job is kept."""
+        """Write `state` while there is no running join to ask; what is committed is kept."""
+        if self.is_finished:
+            return
         error = None
         if fault is not None:
             error = {"type": fault.type, "message": fault.message, "hint": fault.hint}
+        before = shown(self._last, is_live=False)
         self._write(
             {
                 "phase": "LOAD",
-                **{k: v for k, v in self._last.items() if k != "format_version"},
+                **{k: v for k, v in before.items() if k != "format_version"},
                 "job_id": self._job_id,
                 "pid": os.getpid(),
                 "state": state,
@@ -148,7 +165,12 @@ def _watch_parent(job_dir: Path, settings: Settings) -> ParentWatch | None:
 def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) -> int:
     status.note("STARTING", "the runner starts Spark and looks at the sources")
     try:
-        join = opened.start(load(opened.layout.plan.read_bytes()), status.tick)
+
+        def tick(join: TemporalJoin) -> None:
+            status.tick(join)
+            opened.log.flush()
+
+        join = opened.start(load(opened.layout.plan.read_bytes()), tick)
         if watch is not None:
             watch.stop_first(join.request_stop)
         signal.signal(signal.SIGTERM, lambda *_: join.request_stop())
@@ -157,17 +179,25 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) 
     except FencedError as exc:
         _log.error("fenced", error=exc.message, hint=exc.hint)
         return EXIT_NOT_OWNER
-    except SourceUnavailableError as exc:
+    except SluiceError as exc:
+        return _failed(opened.layout, status, exc)
+    if join.is_finished:
+        status.note(_FINISHED, "all up to the end of the stream is joined and committed")
+    else:
+        status.note("STOPPED", "the runner was told to end, and has")
+    return EXIT_STOPPED
+
+
+def _failed(layout: JobLayout, status: StatusFile, exc: SluiceError) -> int:
+    if status.is_finished:
+        _log.error("requests are refused", error=exc.message, hint=exc.hint)
+        Requests(layout.requests, {}).refuse_all(exc)
+        return EXIT_STOPPED
+    if isinstance(exc, SourceUnavailableError):
         status.note("STALLED", f"{exc.message}. {exc.hint}", Fault.of(exc))
         return EXIT_CRASHED
-    except SluiceError as exc:
-        status.note("FAILED", f"{exc.message}. {exc.hint}", Fault.of(exc))
-        return EXIT_FAILED
-    if join.is_finished:
-        status.note("FINISHED", "all up to the end of the stream is joined and committed")
-    else:
-        status.note("STOPPED", "stopped on request")
-    return EXIT_STOPPED
+    status.note("FAILED", f"{exc.message}. {exc.hint}", Fault.of(exc))
+    return EXIT_FAILED
 
 
 def main() -> None:
@@ -176,6 +206,7 @@ def main() -> None:
     parser.add_argument("--job-dir", type=Path, required=True)
     arguments = parser.parse_args()
     take_over()
+    redact_standard_error()
     code = run(arguments.job_dir.resolve())
     sys.stdout.flush()
     sys.stderr.flush()

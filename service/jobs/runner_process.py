@@ -13,6 +13,7 @@ import psutil
 
 import service
 from service.jobs.layout import JobLayout, write_runner_pid
+from service.jobs.runner_log import LOG_LIMIT_BYTES, older
 from service.secret_hand_over import handed_over
 from service.secrets import VARIABLE_PREFIX
 
@@ -21,7 +22,6 @@ EXIT_FAILED = 3
 EXIT_LOCKED = 4
 RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
 _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
-_LOG_LIMIT_BYTES = 16 << 20
 
 
 class RunnerProcess:
@@ -120,7 +120,7 @@ def environment() -> dict[str, str]:
 
 def _rotate(log: Path) -> None:
     try:
-        if log.stat().st_size > _LOG_LIMIT_BYTES:
-            log.replace(log.with_name(log.name + ".1"))
+        if log.stat().st_size > LOG_LIMIT_BYTES:
+            log.replace(older(log))
     except FileNotFoundError:
         return

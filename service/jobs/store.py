@@ -33,6 +33,8 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
 _TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
 _LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
+_EVENTS_KEPT = 10_000  # of a job, the newest
+_FORGET_EVERY = 100  # events
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 _METADATA = sa.MetaData()
 _JOBS = sa.Table(
@@ -466,7 +468,7 @@ def _transition(connection: sa.Connection, job: Job, change: Change) -> Job:
 def _record(
     connection: sa.Connection, job_id: str, origin: JobState | None, change: Change
 ) -> None:
-    connection.execute(
+    done = connection.execute(
         sa.insert(_EVENTS).values(
             job_id=job_id,
             at_ms=_now_ms() if change.at_ms is None else change.at_ms,
@@ -475,6 +477,18 @@ def _record(
             cause=change.cause,
         )
     )
+    sequence = done.inserted_primary_key
+    if sequence is None or sequence[0] % _FORGET_EVERY == 0:
+        _forget_old_events(connection, job_id)
+
+
+def _forget_old_events(connection: sa.Connection, job_id: str) -> None:
+    kept = sa.select(_EVENTS.c.sequence).where(_EVENTS.c.job_id == job_id)
+    kept = kept.order_by(_EVENTS.c.sequence.desc()).offset(_EVENTS_KEPT).limit(1)
+    last = connection.execute(kept).scalar()
+    if last is not None:
+        old = sa.and_(_EVENTS.c.job_id == job_id, _EVENTS.c.sequence <= last)
+        connection.execute(sa.delete(_EVENTS).where(old))
 
 
 def _update(connection: sa.Connection, job_id: str, values: Mapping[str, Any]) -> None:

@@ -5,17 +5,23 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from joins.adapters.deadline import within
 from joins.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, SubmissionError
 from service.jobs.hooks import Hooks
 from service.jobs.job import Job, new_job_id
 from service.jobs.layout import JobLayout, write_new
+from service.jobs.seats import Seats
 from service.jobs.store import JobStore, NewJob
 from service.secrets import SecretResolver, write_secrets
 from service.sql.planner import PlannedScript
 
 SQL_LIMIT_BYTES = 64 * 1024
+OUTSIDE_S = 15.0
+_MOST_OUTSIDE = 16
+_MOST_WAITING = 8  # all of them leave a third of the threads that answer requests
+_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,12 @@ class Submissions:
         self._store = store
         self._settings = settings
         self._hooks = hooks
+        self._outside = Seats(
+            "checks of servers",
+            at_once=_MOST_OUTSIDE,
+            waiting=_MOST_WAITING,
+            patience_s=_PATIENCE_S,
+        )
 
     def submit(self, request: Request) -> Job:
         """Plan, check and keep a job, or find the one that was kept under the same key.
@@ -107,7 +119,8 @@ class Submissions:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
         secrets = SecretResolver.of(self._settings, job_dir)
-        plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+        with self._outside.one(), within(OUTSIDE_S):
+            plan = self._hooks.preflight(planned.plan, self._settings, secrets)
         advice = self._hooks.advise(plan, self._settings)
         return Draft(plan, (*planned.warnings, *advice))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import psutil
 import structlog
 
+from joins.requests import Requests
 from service.config import Settings
 from service.jobs.hooks import Remover
 from service.jobs.job import ENDED, RESTING, DesiredState, Job, JobError, JobState
@@ -28,6 +29,7 @@ _HEALTHY_S = 60.0
 _MISMATCH_S = 1.5
 _START_SLOT_S = 60.0
 _TURN = "; it waits for its turn to start"
+_INTERRUPTED = "its control plane has ended; it goes on when one is there again"
 _LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
 _log = structlog.get_logger(__name__)
 
@@ -46,6 +48,7 @@ class _Watch:
     silence: Silence = field(default_factory=Silence)
     hung: bool = False
     starting_since: float | None = None
+    is_asked: bool = True
 
     def holds_slot(self, now: float) -> bool:
         """Whether its runner counts as one that starts; one that hangs then does not for long."""
@@ -91,6 +94,8 @@ class Supervisor:
         self._processes: dict[str, psutil.Process] | None = None
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._ending = threading.Event()
+        self._all_ended = threading.Event()
         self._has_looked = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
         self._removals = Removals(store, settings, remove)
@@ -108,6 +113,23 @@ class Supervisor:
             self._thread.join()
         self._removals.close()
 
+    def end_runners(self, *, timeout_s: float) -> bool:
+        """End all runners and start none; what is wanted stays, for the next control plane.
+
+        Returns:
+            True if all have ended in time.
+        """
+        self._ending.set()
+        self._wake.set()
+        return self._all_ended.wait(timeout_s)
+
+    def ask(self, job_id: str) -> None:
+        """A request waits for a finished job: a runner is started to answer it."""
+        watch = self._watches.get(job_id)
+        if watch is not None:
+            watch.is_asked = True
+        self._wake.set()
+
     @property
     def ready(self) -> bool:
         """Whether it has seen each job once: what its runners do is known from then on."""
@@ -121,6 +143,10 @@ class Supervisor:
     def wake(self) -> None:
         """Look at the jobs now: what is wanted has changed."""
         self._wake.set()
+
+    def left(self, job_id: str) -> tuple[str, ...]:
+        """What of the outputs of a job that was removed is left and why."""
+        return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
         """The runner of a job, dead or alive."""
@@ -139,9 +165,12 @@ class Supervisor:
     def _loop(self) -> None:
         while not self._closing.is_set():
             self._wake.clear()
+            ending = self._ending.is_set()
             try:
                 self._look_at_all()
                 self._has_looked.set()
+                if ending and all(watch.runner is None for watch in self._watches.values()):
+                    self._all_ended.set()
                 self._store.tidy()
             except Exception:  # a fault here must not end the care for all jobs
                 _log.exception("jobs cannot be looked at")
@@ -177,7 +206,7 @@ class Supervisor:
             self._carefully(self._queue, job)
 
     def _queue(self, job: Job) -> None:
-        if not job.reason.endswith(_TURN):
+        if not _answers(job) and not job.reason.endswith(_TURN):
             self._store.set_reason(job.id, job.reason.rstrip(".") + _TURN, job.error)
 
     def _look_at(self, job: Job) -> None:
@@ -225,13 +254,24 @@ class Supervisor:
     def _without_runner(self, job: Job, watch: _Watch) -> None:
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
+        elif job.state is JobState.FINISHED and job.desired_state is DesiredState.RUNNING:
+            self._settle(job, job.reason)  # its runner has ended while nobody was there
+        elif job.state is JobState.FINISHED and watch.is_asked and not self._ending.is_set():
+            watch.is_asked = False  # before the look: who asks meanwhile sets it again
+            if Requests(self._layout(job).requests, {}).open():
+                watch.is_asked = True
+                if time.monotonic() >= watch.start_at:
+                    self._due.append(job)
         elif job.desired_state is not DesiredState.RUNNING or job.state is JobState.FINISHED:
             watch.start_at, watch.start_at_ms = 0.0, None
             self._rest(job)
-        elif time.monotonic() >= watch.start_at:
+        elif time.monotonic() >= watch.start_at and not self._ending.is_set():
             self._due.append(job)
 
     def _start(self, job: Job) -> None:
+        if job.state is JobState.FINISHED:
+            self._start_answering(job)
+            return
         watch = self._watches[job.id]
         first = job.state is JobState.CREATED
         why = f": {job.reason.removesuffix(_TURN)}" if job.state is JobState.STALLED else ""
@@ -253,12 +293,28 @@ class Supervisor:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.runner.pid)
 
+    def _start_answering(self, job: Job) -> None:
+        """Start a runner that answers what a finished job was asked, and ends."""
+        watch, job_dir = self._watches[job.id], self._layout(job).job_dir
+        try:
+            self._settings.hand_over(job_dir)
+            watch.runner = RunnerProcess.start(self._command, job_dir)
+        except OSError as exc:
+            _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
+            self._answered(watch, well=False)
+            return
+        watch.stop_deadline, watch.killed = None, False
+        watch.starting_since = time.monotonic()
+        _log.info("runner started to answer requests", job_id=job.id, pid=watch.runner.pid)
+
     def _with_runner(self, job: Job, watch: _Watch) -> None:
         if watch.runner is None:
             return
-        if job.state is not JobState.STARTING:
+        if job.state is not JobState.STARTING and not _answers(job):
             watch.starting_since = None
-        if job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
+        unwanted = job.desired_state is not DesiredState.RUNNING and not _answers(job)
+        unwanted |= self._ending.is_set()
+        if unwanted or watch.stop_deadline is not None:
             self._stop(job, watch, watch.runner)
         elif (job.crashes or watch.waits) and _healthy(job, watch.runner):
             watch.waits, watch.silence.hangs = 0, 0
@@ -288,6 +344,8 @@ class Supervisor:
 
     def _reconcile(self, job: Job, watch: _Watch, status: Status | None) -> Job:
         if watch.runner is None or not watch.runner.running() or watch.stop_deadline is not None:
+            return job
+        if _answers(job):
             return job
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
@@ -325,6 +383,9 @@ class Supervisor:
 
     def _ended(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
         watch.runner, watch.starting_since = None, None
+        if _answers(job):
+            self._answered(watch, well=runner.exit_code == 0)
+            return
         status = _own(read_status(self._layout(job).job_dir), _Watch(runner=runner))
         error = None if status is None else status.error
         failed = runner.exit_code == EXIT_FAILED or (
@@ -345,9 +406,19 @@ class Supervisor:
         else:
             self._crashed(job, watch, _ending(runner), error)
 
+    def _answered(self, watch: _Watch, *, well: bool) -> None:
+        """What is left is asked again, later where the runner did not start or end as it should."""
+        watch.waits = 0 if well else watch.waits + 1
+        watch.start_at = time.monotonic()
+        if watch.waits:
+            watch.start_at += back_off_s(self._settings, watch.waits)
+
     def _finished(self, job: Job, status: Status) -> Job:
         _log.info("job finished", job_id=job.id)
-        change = Change(JobState.FINISHED, status.reason, desired=DesiredState.STOPPED)
+        return self._settle(job, status.reason)
+
+    def _settle(self, job: Job, cause: str) -> Job:
+        change = Change(JobState.FINISHED, cause, desired=DesiredState.STOPPED)
         return self._store.transition(job.id, change)
 
     def _waits(self, job: Job, watch: _Watch, error: JobError) -> None:
@@ -362,7 +433,10 @@ class Supervisor:
     def _stopped(self, job: Job, watch: _Watch) -> None:
         limit_s = self._settings.stop_timeout_s
         cause = f"killed after {limit_s:g} s" if watch.killed else None
-        self._rest(job, cause)
+        if self._ending.is_set() and job.desired_state is DesiredState.RUNNING:
+            self._store.transition(job.id, Change(JobState.STALLED, _INTERRUPTED))
+        else:
+            self._rest(job, cause)
         watch.stop_deadline = None
         _log.info("runner stopped", job_id=job.id, killed=watch.killed)
         self.wake()
@@ -425,6 +499,11 @@ def _own(status: Status | None, watch: _Watch) -> Status | None:
 def _mute(job: Job) -> bool:
     """Whether the job is STALLED because its runner does not speak."""
     return job.error is not None and job.error.type == UNRESPONSIVE
+
+
+def _answers(job: Job) -> bool:
+    """Whether a runner of the job only answers requests: its stream has ended before."""
+    return job.state is JobState.FINISHED and job.desired_state is DesiredState.STOPPED
 
 
 def _healthy(job: Job, runner: RunnerProcess) -> bool:

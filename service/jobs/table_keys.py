@@ -105,7 +105,7 @@ class Cursor:
         except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as exc:
             raise QuestionError(
                 "cursor is none of this table",
-                hint="Take next_cursor of the page before, of the same table and address.",
+                hint="Take the cursor that the page before has ended with, of the same table.",
             ) from exc
         return cls(numbers, tuple(key.column(n)[0] for n in dimension.primary_key))
 

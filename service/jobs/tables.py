@@ -97,7 +97,7 @@ class JobTables:
         if before.version > after.version:
             raise QuestionError(
                 f"version {before.version} is not before version {after.version}",
-                hint="Give the earlier version as from, the later one as to.",
+                hint="Begin with an earlier version; the list of tables has the oldest one.",
             )
         limit = PageLimit(question["limit"], PAGE_BYTES)
         behind = None if cursor is None else cursor.key

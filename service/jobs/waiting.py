@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from joins.stalls import SOURCE
 from service.jobs.condition import Condition
 from service.jobs.event_waiting import event_time_conditions, holds_rows
+from service.jobs.facts import unread
 from service.jobs.liveness import UNRESPONSIVE
 
 _TOLD_TABLES = 3
 _TOLD_CHANNELS = 5
-_SOURCE = "source "
+_SOURCE_REACHED = "source-reached"
 Document = Mapping[str, Any]
 
 
@@ -41,8 +43,12 @@ def explain_wait(job: Document) -> WaitExplanation:
         return WaitExplanation(False, f"{told}.", None, (Condition("finished", None, True, told),))
     conditions = tuple(_conditions(job))
     unmet = [found for found in conditions if found.met is False]
+    aside = [found for found in unmet if found.name == _SOURCE_REACHED and _goes_on(job)]
+    unmet = [found for found in unmet if found not in aside]
     if not unmet:
-        return WaitExplanation(False, _flowing(job), None, conditions)
+        told = "".join(f" But {found.evidence}." for found in aside[:_TOLD_TABLES])
+        hint = next((found.hint for found in aside if found.hint), None)
+        return WaitExplanation(False, f"{_flowing(job)}{told}", hint, conditions)
     leading = [found for found in unmet if found.name == unmet[0].name]
     told = "; ".join(found.evidence for found in leading[:_TOLD_TABLES])
     more = len(leading) - _TOLD_TABLES
@@ -59,11 +65,12 @@ def _conditions(job: Document) -> Iterator[Condition]:
     yield from _stalls(job)
     for dimension in job["dimensions"]:
         for found in _of_dimension(dimension, job, reported=reported):
-            yield _after_opening(found) if job["phase"] == "JOIN" else found
+            yield _after_opening(found, job) if job["phase"] == "JOIN" else found
     yield _gate(job)
     yield _index(job)
     yield from event_time_conditions(job)
     if job["probe"] is not None:
+        yield from _transactions(job["probe"])
         yield _records(job, job["probe"])
         yield _rows(job, job["probe"])
 
@@ -129,7 +136,7 @@ def _reports(job: Document) -> Condition:
 
 def _stalls(job: Document) -> Iterator[Condition]:
     """One for each part that is stalled; sources have conditions of their own."""
-    found = [stall for stall in job["stalls"] if not stall["part"].startswith(_SOURCE)]
+    found = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
     for stall in found:
         told = f"{stall['part']} is stalled: {stall['message']}"
         yield Condition("not-stalled", stall["part"], False, told, stall["hint"])
@@ -166,19 +173,26 @@ def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iter
         yield Condition("channel-in-processing-time", place, done, told)
 
 
-def _after_opening(found: Condition) -> Condition:
+def _goes_on(job: Document) -> bool:
+    """Whether records are joined although a table stands still; by event time they wait for it."""
+    return bool(job["phase"] == "JOIN" and not job["event_time"])
+
+
+def _after_opening(found: Condition, job: Document) -> Condition:
     """Opening is final: what is missing of a table then keeps no row from coming out."""
     if found.met is not False:
         return found
-    if found.name == "source-reached":
+    if found.name == _SOURCE_REACHED and not _goes_on(job):
+        return found
+    if found.name == _SOURCE_REACHED:
         told = f"{found.evidence}; records are joined with the rows that are there"
         return replace(found, evidence=told)
     return replace(found, met=True, evidence=f"{found.evidence}; the gate is open all the same")
 
 
 def _source(dimension: Document, job: Document, *, reported: bool) -> Condition:
-    name, table = "source-reached", dimension["name"]
-    part = f"{_SOURCE}{table}"
+    name, table = _SOURCE_REACHED, dimension["name"]
+    part = f"{SOURCE}{table}"
     stall = next((s for s in job["stalls"] if s["part"] == part), None)
     if stall is not None:
         told = f'the source of table "{table}" is stalled ({stall["type"]}): {stall["message"]}'
@@ -201,8 +215,11 @@ def _snapshot(dimension: Document) -> Condition:
     told = f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
     if copy["chunks_total"]:
         told += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
-    if _is_complete(dimension) or copy["is_copied"]:
+    if _is_complete(dimension):
         return Condition(name, table, True, f'the copy of table "{table}" is read')
+    if copy["is_copied"]:
+        told = f'the copy of table "{table}" is read, {copy["rows_done"]:,} rows are committed'
+        return Condition(name, table, True, told)
     return Condition(name, table, False, told)
 
 
@@ -235,7 +252,7 @@ def _gate(job: Document) -> Condition:
     name = "gate-open"
     if job["phase"] == "JOIN":
         held = job["held_at_open"]
-        told = "" if held is None else f" with {held:,} held records"
+        told = "" if held is None else f" with at most {held:,} held records"
         return Condition(name, None, True, f"the gate is open{told}")
     channels = [channel for table in job["dimensions"] for channel in table["channels"]]
     closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
@@ -263,21 +280,41 @@ def _index(job: Document) -> Condition:
 # --------------------------------------------------------------------------------------------------
 
 
+def _transactions(probe: Document) -> Iterator[Condition]:
+    """One for each partition that an open transaction holds."""
+    name, topic = "transactions-ended", probe["topic"]
+    for held in probe["open_transactions"]:
+        place = f"{topic}/{held['partition']}"
+        yield Condition(name, place, False, held["text"], held["hint"])
+    if not probe["open_transactions"]:
+        yield Condition(name, topic, True, f'no transaction holds topic "{topic}"')
+
+
+def _at_most(probe: Document, count: int) -> str:
+    """A count of offsets, not all of which need have a record."""
+    return f"at most {count:,}" if count and probe["held_is_upper_bound"] else f"{count:,}"
+
+
 def _records(job: Document, probe: Document) -> Condition:
     name, topic = "records-available", probe["topic"]
-    waiting = max(probe["lag_records"] or 0, probe["held_records"] or 0)
+    waiting = unread(probe)
+    if waiting is None:
+        told = f'nobody knows now where topic "{topic}" ends'
+        return Condition(name, topic, None, told)
     if waiting:
         what = "are not joined yet" if job["phase"] == "JOIN" else "are held"
-        return Condition(name, topic, True, f'{waiting:,} records of topic "{topic}" {what}')
-    if not probe["end_offsets"]:
-        return Condition(name, topic, None, f'the offsets of topic "{topic}" are not known yet')
+        told = f'{_at_most(probe, waiting)} records of topic "{topic}" {what}'
+        return Condition(name, topic, True, told)
     start, end = probe["start_offsets"], probe["end_offsets"]
     if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
         told = f'topic "{topic}" has no record behind its start offsets'
         hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
         return Condition(name, topic, False, told, hint)
     read = "read" if holds_rows(job["event_time"]) else "joined"
-    told = f'every record of topic "{topic}" is {read}; new ones are {read} as they come'
+    every = (
+        "every record before open transactions" if probe["open_transactions"] else "every record"
+    )
+    told = f'{every} of topic "{topic}" is {read}; new ones are {read} as they come'
     return Condition(name, topic, False, told)
 
 
@@ -304,9 +341,13 @@ def _flowing(job: Document) -> str:
     probe = job["probe"]
     if probe is None:
         return "Nothing waits."
-    return f"Nothing waits: batch {probe['batch']} is committed, {probe['lag_records'] or 0:,} " + (
-        "records are being joined."
-    )
+    lag = probe["lag_records"]
+    done = "Nothing waits: " + _committed_batch(probe["batch"])
+    return done + ("." if lag is None else f", {_at_most(probe, lag)} records are being joined.")
+
+
+def _committed_batch(batch: int | None) -> str:
+    return "no batch is committed yet" if batch is None else f"batch {batch} is committed"
 
 
 def _held(job: Document) -> str:
@@ -314,7 +355,8 @@ def _held(job: Document) -> str:
     probe = job["probe"]
     if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
         return ""
-    return f'; {probe["held_records"]:,} records of "{probe["topic"]}" are held meanwhile'
+    held = _at_most(probe, probe["held_records"])
+    return f'; {held} records of "{probe["topic"]}" are held meanwhile'
 
 
 def _watermark(time: Document) -> str:

@@ -5,11 +5,12 @@ import { clock, duration, plain } from "./format.js";
 import { batches } from "./batches.js";
 import { eventTime } from "./event_time.js";
 import { ordersView } from "./orders.js";
-import { probe, tables, valve } from "./progress.js";
+import { joinsNothing, probe, tables, valve } from "./progress.js";
 import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
 import { wanted } from "./jobs.js";
 
 const WAY = ["STARTING", "SNAPSHOT", "CATCHING_UP", "JOINING"];
+const COPYING = ["SNAPSHOT", "CATCHING_UP"]; // of a job that joins a table
 const MEANING = {
   STARTING: "the runner comes up",
   SNAPSHOT: "the tables are copied",
@@ -68,10 +69,24 @@ function title(watch) {
     "div",
     { class: "title", "data-key": "title" },
     h("h1", { tabindex: "-1" }, said(job.name)),
-    h("p", {}, state(job.state), job.phase && ` phase ${plain(job.phase)}`, wanted(job)),
+    h("p", {}, state(job.state), standing(job), job.phase && ` phase ${plain(job.phase)}`, wanted(job)),
+    job.report && !job.report.is_live && h(
+      "p",
+      { class: "quiet", "data-key": "as-of" },
+      "The numbers are of ", time(job.report.at_ms), ", by a runner that does not speak now.",
+    ),
     h("code", { class: "id" }, plain(job.id)),
     ordersView(watch),
   );
+}
+
+/** Which half of the join stands still, where the other goes on. */
+function standing(job) {
+  const parts = (job.stalls ?? []).map((stall) => stall.part);
+  const isHalf = job.state === "STALLED" && job.phase === "JOIN" && !job.event_time && parts.length > 0;
+  if (!isHalf || !parts.every((part) => part.startsWith("source "))) return null;
+  const names = parts.map((part) => part.slice("source ".length)).join(", ");
+  return h("span", { class: "quiet" }, " table ", said(names), " stands still, the stream is joined; ");
 }
 
 function why({ job, wait }) {
@@ -116,16 +131,16 @@ function condition({ name, about, met, evidence, hint }) {
 
 function problems(job) {
   const stalls = job.stalls ?? [];
-  const error = job.error && !stalls.some((stall) => stall.message === job.error.message);
+  const error = job.error && !stalls.length; // it is the first of them
   const found = [
     error && fault(job.state === "FAILED" ? "bad" : "warn", job.state, job.error),
-    ...stalls.map((stall) => fault("warn", "Stalled", stall, decision(stall))),
+    ...stalls.map((stall) => fault("warn", "Stalled", stall, decision(job, stall))),
     ...(job.warnings ?? []).map((warning) => fault("note", "Warning", warning)),
   ].filter(Boolean);
   return found.length > 0 && panel("problems", "Errors and warnings", found);
 }
 
-function decision(stall) {
+function decision(job, stall) {
   if (!stall.choices?.length) return null;
   const choices = plain(stall.choices.join(", "));
   return h(
@@ -133,7 +148,7 @@ function decision(stall) {
     { class: "hint" },
     h("strong", {}, "It waits for your decision "),
     `(${choices}): `,
-    h("code", {}, `sluice acknowledge JOB ${plain(stall.type)} --reason …`),
+    h("code", {}, `sluice acknowledge ${plain(job.id)} ${plain(stall.type)} --reason …`),
   );
 }
 
@@ -142,7 +157,8 @@ export function steps(history, job) {
   const reached = new Map(history.map((event) => [event.to, event.at_ms]));
   const now = WAY.indexOf(job.state);
   const passed = job.phase === "JOIN" ? WAY.length : now;
-  const way = WAY.map((name, at) => ({
+  const here = joinsNothing(job) ? WAY.filter((name) => !COPYING.includes(name)) : WAY;
+  const way = here.map((name) => [name, WAY.indexOf(name)]).map(([name, at]) => ({
     name,
     atMs: reached.get(name) ?? null,
     place: at === now ? "now" : at < passed || (now < 0 && reached.has(name)) ? "done" : "ahead",

@@ -31,15 +31,16 @@ export function valve(job) {
 }
 
 /** Whether the job has no table to wait for: only windows over its stream. */
-function joinsNothing(job) {
-  return job.phase === "JOIN" && !job.dimensions?.length && !Object.keys(job.versions_at_open ?? {}).length;
+export function joinsNothing(job) {
+  const isKnown = job.phase === "JOIN" || Boolean(job.probe); // what the runner has told
+  return isKnown && !job.dimensions?.length && !Object.keys(job.versions_at_open ?? {}).length;
 }
 
 function valveSays(isOpen, channels, job) {
   if (joinsNothing(job)) return "The job joins no table, so nothing had to be copied first.";
   if (isOpen) {
     const held = job.held_at_open;
-    const told = Number.isFinite(held) ? ` ${many(held, "record")} had been held.` : "";
+    const told = Number.isFinite(held) ? ` At most ${many(held, "record")} had been held.` : "";
     return `Every snapshot is complete and committed; it stays open.${told}`;
   }
   const open = channels.filter((channel) => isComplete(channel.watermark)).length;
@@ -72,10 +73,13 @@ export function probe(job) {
     "Stream",
     facts([
       ["topic", said(stream.topic)],
-      [isOpen ? "lag" : "held records", big(isOpen ? stream.lag_records : stream.held_records, isOpen ? "" : size)],
+      isOpen
+        ? ["lag", atMost(stream, stream.lag_records, asOf(stream))]
+        : ["held records", atMost(stream, stream.held_records, [size, asOf(stream)])],
+      ...(stream.open_transactions ?? []).map((found) => ["waits for", said(found.text)]),
       ["joined records", count(stream.joined_records)],
-      ["matched / unmatched", `${count(stream.matched)} / ${count(stream.unmatched)}`],
-      ["dead letters", letters(stream)],
+      ["matched / unmatched", matches(stream)],
+      ["dead letters", letters(job, stream)],
       ["newest batch", stream.batch ?? "none yet"],
       ["newest change that it saw", freshness(stream.freshness_ms)],
       ["ends at", stream.bounded_offsets ? offsets(stream.bounded_offsets) : null],
@@ -89,13 +93,28 @@ export function probe(job) {
   );
 }
 
+/** Offsets are counted, and not each of them need have a record; null where nobody knows. */
+function atMost(stream, value, more) {
+  if (!Number.isFinite(value)) return null;
+  return [value && stream.held_is_upper_bound !== false && "at most ", ...big(value, more)];
+}
+
 function big(value, more) {
   return [h("strong", { class: "big" }, count(value)), more];
 }
 
-function letters({ dead_letters: found }) {
+/** When the ends of the topic were read. */
+function asOf({ ends_at_ms: at }) {
+  return Number.isFinite(at) ? [h("span", { class: "quiet" }, " as of ", time(at))] : null;
+}
+
+function matches({ matched, unmatched }) {
+  return Number.isFinite(matched) ? `${count(matched)} / ${count(unmatched)}` : null;
+}
+
+function letters(job, { dead_letters: found }) {
   if (!found) return count(found ?? 0);
-  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, "sluice dlq ls JOB")];
+  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, `sluice dlq ls ${plain(job.id)}`)];
 }
 
 function freshness(ages) {
@@ -132,7 +151,7 @@ function dimensionPanel(dimension, watch) {
     h("p", { class: "quiet" }, pace(snapshot, watch.pace(dimension.name))),
     facts([
       ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],
-      ["lag of its topic", many(dimension.lag_records, "record")],
+      ["lag of its topic", Number.isFinite(dimension.lag_records) ? many(dimension.lag_records, "record") : null],
       ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],

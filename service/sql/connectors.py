@@ -15,9 +15,11 @@ from joins.plan import (
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    MysqlTls,
     PrintSink,
     SinkWriter,
     StartupMode,
+    TlsMode,
 )
 from service.sql.datagen_fields import datagen_source
 from service.sql.errors import suggestion
@@ -88,7 +90,38 @@ def _mysql(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         server_id=values.number("server-id"),
         chunk_rows=int(values.required("scan.incremental.snapshot.chunk.size")),
         changelog_partitions=values.number("changelog.partitions"),
+        tls=_tls(values),
     )
+
+
+def _tls(values: OptionValues) -> MysqlTls:
+    tls = MysqlTls(
+        TlsMode(values.required("database.ssl.mode")),
+        ca=values.text("database.ssl.ca"),
+        cert=values.text("database.ssl.cert"),
+        key=values.text("database.ssl.key"),
+    )
+    verifies = tls.mode in (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+    if tls.ca is not None and not verifies:
+        raise values.error(
+            "database.ssl.ca",
+            f'option "database.ssl.ca" has no meaning with database.ssl.mode {tls.mode}',
+            hint="Set 'database.ssl.mode' = 'verify_identity', or 'verify_ca'.",
+        )
+    if (tls.cert is None) != (tls.key is None):
+        given = "database.ssl.cert" if tls.key is None else "database.ssl.key"
+        raise values.error(
+            given,
+            f'option "{given}" is given without the other one of the pair',
+            hint="Give database.ssl.cert and database.ssl.key, or neither.",
+        )
+    if tls.cert is not None and tls.mode in (TlsMode.DISABLED, TlsMode.PREFERRED):
+        raise values.error(
+            "database.ssl.cert",
+            f'option "database.ssl.cert" has no meaning with database.ssl.mode {tls.mode}',
+            hint="Set 'database.ssl.mode' = 'required', or one that verifies.",
+        )
+    return tls
 
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

@@ -1,6 +1,6 @@
 """Tables and views as the statements that declare them; no credential is shown."""
 
-from joins.types import nested_text
+from joins.types import nested_text, quoted
 from service.sql.catalog import Table
 from service.sql.script import Script
 from service.sql.syntax import (
@@ -21,23 +21,23 @@ def table_text(script: Script, table: Table) -> str:
     """The CREATE TABLE of a table, LIKE worked in, inline secrets as references."""
     lines = [_column(script, column) for column in table.columns]
     if table.primary_key:
-        names = ", ".join(_name(name) for name in table.primary_key)
+        names = ", ".join(quoted(name) for name in table.primary_key)
         lines.append(f"PRIMARY KEY ({names}) NOT ENFORCED")
     if table.watermark is not None:
         node = table.watermark.node
-        lines.append(f"WATERMARK FOR {_name(node.column.text)} AS {watermark_text(script, table)}")
+        lines.append(f"WATERMARK FOR {quoted(node.column.text)} AS {watermark_text(script, table)}")
     secrets = {secret.node.value_at: secret.reference for secret in table.inline_secrets}
     options = [_option(option, secrets) for option in table.node.options]
-    return f"CREATE TABLE {_name(table.name)} (\n{_listed(lines)}\n) WITH (\n{_listed(options)}\n)"
+    return f"CREATE TABLE {quoted(table.name)} (\n{_listed(lines)}\n) WITH (\n{_listed(options)}\n)"
 
 
 def view_text(script: Script, view: CreateView) -> str:
     """The CREATE VIEW of a view, its query as written."""
     columns = ""
     if view.columns is not None:
-        columns = f" ({', '.join(_name(name.text) for name in view.columns)})"
+        columns = f" ({', '.join(quoted(name.text) for name in view.columns)})"
     query = script.shown(view.start, view.end)
-    return f"CREATE VIEW {_name(view.name.text)}{columns} AS\n{query}"
+    return f"CREATE VIEW {quoted(view.name.text)}{columns} AS\n{query}"
 
 
 def column_extras(script: Script, column: ColumnNode) -> str:
@@ -58,7 +58,7 @@ def watermark_text(script: Script, table: Table) -> str:
 
 
 def _column(script: Script, column: ColumnNode) -> str:
-    parts = [_name(column.name.text)]
+    parts = [quoted(column.name.text)]
     if not isinstance(column, ComputedColumn):
         parts.append(_type(column.type))
     if isinstance(column, PhysicalColumn) and not column.nullable:
@@ -86,10 +86,6 @@ def _option(option: OptionNode, secrets: dict[int, str]) -> str:
 
 def _listed(lines: list[str]) -> str:
     return ",\n".join(f"  {line}" for line in lines)
-
-
-def _name(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _text(text: str) -> str:

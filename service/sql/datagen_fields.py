@@ -37,12 +37,16 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
     made = [part for field in fields for part in _parts(values, _Made(field.name, field.type))]
     known = Counter(part.name for part in made)
     for key in values.nodes:
-        name = key.removeprefix("fields.").rpartition(".")[0]
+        name, _, suffix = key.removeprefix("fields.").rpartition(".")
         if key.startswith("fields.") and name not in known:
             raise values.error(
                 key,
                 f'option "{key}" names column "{name}", which is not in the table',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known)[:300] + "."),
+                hint=suggestion(
+                    key,
+                    (f"fields.{column}.{suffix}" for column in known),
+                    "Columns are " + ", ".join(known)[:300] + ".",
+                ),
             )
     for name, count in known.items():
         if count > 1:

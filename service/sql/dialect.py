@@ -87,6 +87,7 @@ _SYMBOLS = frozenset(
         *["+", "-", "*", "/", "%", "||", "[", "]"],
     ]
 )
+_DOUBLE_QUOTE = '"'
 HINT_START, HINT_END = "/*+", "*/"
 
 
@@ -154,6 +155,12 @@ def _unterminated(text: str) -> int:
 def _token(script: Script, raw: RawToken, start: int) -> Token:
     kind = _KINDS.get(raw.token_type, Kind.SYMBOL)
     token = Token(kind, raw.text, start + raw.start, start + raw.end + 1)
+    if kind is Kind.SYMBOL and raw.text == _DOUBLE_QUOTE:
+        raise script.error(
+            token.start,
+            "double quotes are not part of the language",
+            hint="A text goes between single quotes, a name between backticks.",
+        )
     if kind is Kind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
             token.start,

@@ -5,10 +5,10 @@
 | `SqlError` | a script cannot be planned: syntax, names, types, options or an unsupported form |
 """
 
-import difflib
-from collections.abc import Iterable
-
+from joins.names import nearest, suggestion
 from service.errors import ServiceError
+
+__all__ = ["SqlError", "nearest", "printable", "suggestion"]
 
 
 class SqlError(ServiceError):
@@ -34,16 +34,3 @@ class SqlError(ServiceError):
 def printable(text: str) -> str:
     """`text` with every control character replaced, so that it can be shown on a terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be, ignoring case."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.casefold()[:200], by_folded, n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
-
-
-def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The sentence `Did you mean "…"?`, or `otherwise` when nothing known is near."""
-    close = nearest(name, known)
-    return f'Did you mean "{close}"?' if close is not None else otherwise

@@ -28,7 +28,7 @@ from service.sql.explain_times import late_lines, waiting_lines, watermark_lines
 from service.sql.expression_text import expression_text
 from service.sql.type_rules import type_text
 
-_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism")
+_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism", "isolation.level")
 
 
 def explain(plan: JoinPlan) -> list[str]:

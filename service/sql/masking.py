@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 _CREDENTIAL = re.compile(
-    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|private.?key", re.IGNORECASE
+    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|private.?key|ssl.?key",
+    re.IGNORECASE,
 )
 _COMMENT = r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
 _REST = (

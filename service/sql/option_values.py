@@ -51,6 +51,7 @@ _MEMORY_UNITS = {
     )
     for unit in units
 }
+_JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
     "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
@@ -158,7 +159,9 @@ def _unknown(
     script: Script, node: OptionNode, connector: str, options: dict[str, Option]
 ) -> SqlError:
     otherwise = f"Options of {connector} are " + (", ".join(options) or "none") + "."
-    hint = suggestion(node.key, options, otherwise)
+    column = node.key.removeprefix("fields.").rpartition(".")[0]
+    known = (key.replace("#", column) for key in options if column or "#" not in key)
+    hint = suggestion(node.key, known, otherwise)
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation
@@ -262,6 +265,8 @@ def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], va
         return
     known = ", ".join(choices)
     otherwise = f"Supported values are {known}."
+    if "debezium-json" in choices:
+        otherwise = _JSON_ONLY
     hint = _EXPLAINED_VALUES.get(node.value) or suggestion(node.value, choices, otherwise)
     raise script.error(
         node.value_at,

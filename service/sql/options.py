@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
-from joins.plan import KafkaFormat, LookupStrategy
+from joins.plan import ISOLATION_LEVEL, Isolation, KafkaFormat, LookupStrategy, TlsMode
 
 
 class OptionType(Enum):
@@ -98,6 +99,11 @@ _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
+_PEM: dict[str, Any] = {
+    "reference": True,
+    "pattern": r"\$\{secret:[^{}]{1,128}\}",
+    "form": "${secret:name} of a secret that holds a PEM text",
+}
 _SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 _MYSQL = (
     Option(
@@ -132,6 +138,22 @@ _MYSQL = (
         form=_IDENTIFIER_FORM + ", outside the server's own databases",
     ),
     Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
+    Option(
+        "database.ssl.mode",
+        "TLS of every connection to the server: as it likes, never, always, or verified by "
+        "authority, or also by host name.",
+        OptionType.CHOICE,
+        default="preferred",
+        choices=tuple(TlsMode),
+    ),
+    Option(
+        "database.ssl.ca",
+        "Who must have signed the server's certificate, with verify_ca and verify_identity; whom "
+        "this machine trusts when missing.",
+        **_PEM,
+    ),
+    Option("database.ssl.cert", "Our certificate, for an account that asks for one.", **_PEM),
+    Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **_PEM),
     Option(
         "server-id",
         "Id of our binlog client, unique among the server's clients; chosen when missing.",
@@ -247,6 +269,14 @@ _KAFKA = (
         "nothing is read of the others.",
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
+    ),
+    Option(
+        f"properties.{ISOLATION_LEVEL}",
+        "Which records a source reads of a topic with transactions: those of committed ones only, "
+        "or also those of aborted and open ones. Flink's default, Kafka's own, reads them all.",
+        OptionType.CHOICE,
+        default=Isolation.COMMITTED,
+        choices=tuple(Isolation),
     ),
     Option(
         "scan.max-records-per-batch",

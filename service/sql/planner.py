@@ -96,7 +96,7 @@ def _job_statement(
             raise script.error(
                 statement.at,
                 "STOP JOB is no part of a job",
-                hint="Send it to POST /v1/statements, or use `sluice stop`.",
+                hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
             )
         elif isinstance(statement, Question):
             if isinstance(statement, Explain):
@@ -109,10 +109,21 @@ def _job_statement(
         else:
             session.apply(statement)
     if found is None:
-        raise script.error(
-            max(len(script.text.rstrip()) - 1, 0),
-            "the script has no INSERT INTO",
-            hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
-            "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements.",
-        )
+        raise _no_job(script, statements)
     return found, tuple(ignored)
+
+
+def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:
+    if not statements:
+        return script.error(
+            0,
+            "the script is empty",
+            hint="Write a CREATE TABLE for each table and an INSERT INTO that joins them; "
+            "README.md has a whole script.",
+        )
+    return script.error(
+        max(len(script.text.rstrip()) - 1, 0),
+        "the script has no INSERT INTO",
+        hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
+        "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements.",
+    )

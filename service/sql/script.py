@@ -23,15 +23,15 @@ class Script:
         """An error that points at the character at `at`."""
         line, column = self.line_and_column(at)
         told = without_fragments(message, self.text)
-        return SqlError(
-            told, hint=hint, line=line, column=column, excerpt=self._excerpt(at, column)
-        )
+        return SqlError(told, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
 
     def shown(self, start: int, end: int) -> str:
         """The text from `start` to `end`, with the values of credential options starred out."""
         return masked(self.text)[start:end]
 
-    def _excerpt(self, at: int, column: int) -> str:
+    def excerpt(self, at: int) -> str:
+        """The line of the character at `at`, credentials starred out, and a caret below it."""
+        _, column = self.line_and_column(at)
         start = at - column + 1
         end = self.text.find("\n", at)
         line = masked(self.text)[start : len(self.text) if end < 0 else end]

@@ -9,7 +9,7 @@ import signal
 import sys
 
 from service.config import Settings
-from service.footprint import kept_for_good, leave_out_pandas
+from service.footprint import kept_for_good, leave_out
 from service.logs import configure_logs
 
 
@@ -24,7 +24,7 @@ def runner_command(name: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Serve until a signal."""
-    leave_out_pandas()  # as `sluice serve`
+    leave_out("pandas")  # as `sluice serve`
     with kept_for_good():
         from service.api.server import ControlPlane
 

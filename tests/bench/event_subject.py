@@ -164,7 +164,7 @@ class EventSubject(Subject):
 
     @staticmethod
     def _has_changed(dimension: dict[str, int], changes: int) -> bool:
-        there = dimension["streamed_records"] >= changes and not dimension["lag_records"]
+        there = dimension["streamed_records"] >= changes and dimension["lag_records"] == 0
         return there and dimension["index_version"] == dimension["changelog_version"]
 
 

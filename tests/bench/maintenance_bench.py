@@ -160,7 +160,7 @@ class Tables:
         ends = {0: (number + 1) * _RECORDS}
         pin = Pin(number, "clicks", {0: number * _RECORDS}, ends, {"users": version}, 0, _EPOCH)
         output = self._logs["output"]
-        (told,) = stage_delta(iter([records]), task=task, pin=pin, output=output.path)
+        (told,) = stage_delta(iter([records]), task=task, pin=pin, output=output.shared)
         report = merge_reports(told.column(0).to_pylist())
         assert report.counts["matched"] == _RECORDS, report.counts
         dead.commit(number, _EPOCH, (), {})

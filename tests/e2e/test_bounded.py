@@ -17,7 +17,7 @@ from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.timeout(850)
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 
 

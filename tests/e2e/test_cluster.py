@@ -17,7 +17,7 @@ from tests.support.standalone import EXECUTOR, Cluster, running_cluster
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 WORKER = "joins.worker_daemon"
 EXECUTORS = {
     "spark.executor.memory": "512m",

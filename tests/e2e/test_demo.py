@@ -17,7 +17,7 @@ from service.jobs.layout import noted_pid
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

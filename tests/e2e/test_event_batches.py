@@ -17,7 +17,7 @@ from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.timeout(850)
 RATES = (
     "CREATE TABLE rates (currency VARCHAR(3) PRIMARY KEY, rate INT, since DATETIME(3))",
     "INSERT INTO rates VALUES ('USD', 1, '2024-01-01 10:00:00'), ('EUR', 7, '2024-01-01 10:00:00')",
@@ -105,7 +105,8 @@ def assert_batches_can_be_replayed(job: RunningJob) -> None:
     assert newest is not None
     found = replayed(job, range(newest.batch + 1))
     assert [each["differences"] for each in found] == [[]] * len(found)
-    assert all(each["identical"] and each["compared_with"] == "commit" for each in found)
+    assert {each["verdict"] for each in found} <= {"identical", "nothing-to-compare"}
+    assert {each["compared_with"] for each in found} == {"commit"}
     assert sum(each["expected_rows"] for each in found) == 6
     released = next(
         each for each in found if each["expected_rows"] and each["pin"]["event"]["waiting"] > 1

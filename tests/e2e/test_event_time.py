@@ -21,7 +21,7 @@ from tests.support.topics import consume, consume_json, create_topic, produce, u
 from tests.watermark.seed import VECTORS, millis
 from watermark.model import MAX_TIMESTAMP
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.timeout(850)
 Row = dict[str, Any]
 _KAFKA = "'connector'='kafka', 'format'='json'"
 _UPSERT = "'connector'='upsert-kafka', 'key.format'='json', 'value.format'='json'"
@@ -384,7 +384,7 @@ def test_every_batch_can_be_replayed(finished: Callable[[str], Finished], name: 
     """Appended, merged, sent as rows, as updates and as a changelog."""
     done = finished(name)
     assert [each["differences"] for each in done.replays] == [[]] * len(done.replays)
-    assert all(each["identical"] for each in done.replays)
+    assert {each["verdict"] for each in done.replays} <= {"identical", "nothing-to-compare"}
     sources = {each["compared_with"] for each in done.replays}
     assert sources == ({"changes"} if name == "hour" else {"topic"})
     assert sum(each["expected_rows"] for each in done.replays) >= len(done.results)

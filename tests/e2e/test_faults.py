@@ -1,5 +1,6 @@
 """Bad input and sources that fail later: a one-line error with a hint, and nothing half-started."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 Edit = Callable[[str], str]
 REFUSED: dict[str, tuple[Edit, str, str]] = {
@@ -31,8 +32,8 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
         "table-name",
     ),
     "topic_missing": (
-        lambda sql: sql.replace("'topic'='", "'topic'='no_such_"),
-        "no_such_",
+        lambda sql: re.sub(r"'topic'='[^']*'", "'topic'='absent'", sql),
+        'topic "absent" does not exist',
         "Create the topic",
     ),
     "column_missing": (

@@ -80,6 +80,16 @@ RESUMED = {
         {0: 50, 1: 20},
     ),
     "a_partition_is_gone": (TopicView("id-1", {0: 0}, {0: 50}), SEEN, {0: 50}),
+    "a_transaction_is_open": (
+        TopicView("id-1", {0: 0, 1: 0}, {0: 35, 1: 20}, {0: 50}),
+        SEEN,
+        {0: 50, 1: 20},
+    ),
+    "another_topic_with_an_open_transaction": (
+        TopicView("id-2", {0: 0, 1: 0}, {0: 7, 1: 0}, {0: 9}),
+        SEEN,
+        {0: 7, 1: 0},
+    ),
     "another_topic": (
         TopicView("id-2", {0: 0, 1: 0, 2: 0}, {0: 7, 1: 0, 2: 3}),
         SEEN,

@@ -112,6 +112,7 @@ def test_creating_once_keeps_the_first_value(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.usefixtures("processes")
 def test_of_several_processes_one_creates_each_file(tmp_path):
     racers = [
         subprocess.Popen(
@@ -197,6 +198,7 @@ def test_a_lock_that_is_not_held_has_no_descriptor(tmp_path):
 OUTLIVES = {"a_child_with_the_descriptor": ("inherits", False), "any_other_child": ("not", True)}
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(("how", "free_after_kill"), OUTLIVES.values(), ids=OUTLIVES)
 def test_a_killed_owner_leaves_the_lock_to_children_with_the_descriptor(
     tmp_path, how, free_after_kill

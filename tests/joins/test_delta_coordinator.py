@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from joins.adapters.delta_feed_state import DeltaFeedConfig
@@ -41,6 +42,7 @@ def stalled(stalls: Stalls, text: str) -> Callable[[], bool]:
     return is_there
 
 
+@pytest.mark.usefixtures("processes")
 def test_what_is_in_the_way_is_a_stall_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
     path = tmp_path / "product"
     with running(path, tmp_path) as (coordinator, stalls):
@@ -54,6 +56,7 @@ def test_what_is_in_the_way_is_a_stall_and_the_next_one_takes_its_place(tmp_path
     assert not descendants(psutil.Process(), "joins.adapters.delta_feed")
 
 
+@pytest.mark.usefixtures("processes")
 def test_what_was_kept_is_shown_before_the_process_speaks(tmp_path: Path) -> None:
     path = tmp_path / "product"
     write_deltalake(path, pa.table({"id": [1, 2]}))

@@ -9,7 +9,7 @@ from joins.plan import Field
 from joins.types import SqlType, TypeName
 from tests.support.feeds import feed, table_rows
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 FEATURES = {
     "plain": {},
     "deletion_vectors": {"delta.enableDeletionVectors": "true"},

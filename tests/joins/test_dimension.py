@@ -18,7 +18,6 @@ from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until
 from watermark.model import PROCESSING_TIME
 
-pytestmark = pytest.mark.integration
 BY_ID = IndexSpec(("id",), ("id",), USERS.fields, partitions=2)
 HIGH = encode_watermark(BinlogPosition(0, 1, 50), 1)
 

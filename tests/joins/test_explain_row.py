@@ -16,6 +16,7 @@ from service.jobs.past import open_explainer
 from tests.support.changelog import record, watermark
 from tests.support.past_job import open_gate, past_job
 from tests.support.probe import BIGINT, PLAN, STRING, USERS
+from tests.support.transactions import transactions
 
 BOOLEAN = SqlType(TypeName.BOOLEAN)
 USER = Column("c", "user_id", BIGINT)
@@ -112,6 +113,25 @@ def test_a_dead_letter_tells_its_reason(job):
     assert found["state"] == "dead-letter"
     assert found["dead_letter"]["reason"] == found["reason"]
     assert (found["output_rows"], found["record"]) == ([], '{"user_id":"x')
+
+
+def test_records_of_transactions_that_are_open_or_aborted(tmp_path, kafka):
+    job = past_job(tmp_path, kafka.bootstrap_servers)
+    job.change("users", record("r", 1, 5, 0))
+    open_gate(job)
+    with transactions(kafka.bootstrap_servers) as writer:
+        writer.begin()
+        writer.send(job.topic, {0: [{"user_id": 1}]})
+        found = explained(job, 0)
+        assert (found["state"], found["record"]) == ("in-open-transaction", None)
+        assert "from offset 0 on" in found["reason"]
+        assert explained(job, 1)["state"] == "beyond-end"
+        writer.abort()
+    job.join(job.pin())
+    for offset in (0, 1):
+        found = explained(job, offset)
+        assert (found["state"], found["output_rows"]) == ("no-record", [])
+        assert "aborted transaction" in found["reason"]
 
 
 def test_records_that_no_batch_has_yet(tmp_path, kafka):

@@ -105,6 +105,7 @@ def test_a_full_disk_is_an_os_error():
     assert caught.value.errno == errno.ENOSPC
 
 
+@pytest.mark.usefixtures("processes")
 def test_kill_ends_the_process_at_the_passage():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "C6=kill@2"], capture_output=True, text=True, timeout=30
@@ -113,6 +114,7 @@ def test_kill_ends_the_process_at_the_passage():
     assert done.stdout.split() == ["0", "1"]
 
 
+@pytest.mark.usefixtures("processes")
 def test_stop_halts_the_process_until_it_is_continued():
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "C6=stop"], stdout=subprocess.PIPE, text=True

@@ -35,7 +35,6 @@ from joins.types import Member, SqlType, TypeName, array_type, map_type, row_typ
 from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 STRING = SqlType(TypeName.STRING)
 PRICES = map_type(row_type(Member("n", SqlType(TypeName.INT))))

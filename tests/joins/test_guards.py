@@ -58,6 +58,14 @@ FOUND = {
     "more": (view(end={0: 60, 1: 20}), None),
     "a_new_partition": (view(begin={0: 0, 1: 0, 2: 0}, end={0: 50, 1: 20, 2: 5}), None),
     "read_records_removed": (view(begin={0: 30, 1: 10}), None),
+    "a_transaction_is_open": (
+        TopicView("id-1", {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 55}),
+        None,
+    ),
+    "back_behind_an_open_transaction": (
+        TopicView("id-1", {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 49}),
+        OffsetsWentBackError,
+    ),
     "gone": (TopicView(None), TopicMissingError),
     "another_one": (view(topic_id="id-2", end={0: 500, 1: 500}), TopicIdentityChangedError),
     "no_partition_1": (view(begin={0: 0}, end={0: 50}), PartitionsMissingError),

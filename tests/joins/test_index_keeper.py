@@ -164,6 +164,7 @@ print(names(place / "index", version))
 """
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_dimension_larger_than_its_disk_is_built_once_there_is_room(changelog, tmp_path):
     """On a file system of its own, which needs a mount namespace."""
     disk = tmp_path / "disk"

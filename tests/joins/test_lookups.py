@@ -179,7 +179,6 @@ STRATEGIES = {
 }
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("strategies", STRATEGIES.values(), ids=STRATEGIES)
 def test_every_strategy_gives_what_the_index_gives(world, frame, expected, strategies):
     lookups = world.lookups(*strategies)
@@ -188,7 +187,6 @@ def test_every_strategy_gives_what_the_index_gives(world, frame, expected, strat
     assert found == expected
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("strategy", [BROADCAST, SHUFFLE])
 def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, frame, expected, strategy):
     """The first attempt has seen a newer version; the retry is in another session of Spark."""
@@ -212,7 +210,6 @@ def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, frame, expecte
     assert found == expected
 
 
-@pytest.mark.integration
 def test_chunks_of_a_shuffle_may_be_small(world, frame, expected, monkeypatch):
     """Every chunk gets its own rows, and every task its own order."""
     monkeypatch.setattr(packets, "_BODY_BYTES", 1_000)
@@ -222,7 +219,6 @@ def test_chunks_of_a_shuffle_may_be_small(world, frame, expected, monkeypatch):
     assert found == expected
 
 
-@pytest.mark.integration
 def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, frame, expected):
     target = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, target), ())
@@ -253,7 +249,6 @@ def test_a_dimension_that_is_too_large_to_be_broadcast_is_refused(world):
     world.lookups(SHUFFLE, BROADCAST).check(world.versions)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("strategy", [BROADCAST, SHUFFLE])
 def test_a_pinned_version_that_is_gone_is_told_as_such(world, frame, strategy):
     strategies = (strategy, strategy)

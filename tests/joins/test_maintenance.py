@@ -16,6 +16,7 @@ from joins.adapters.delta_log import DeltaLog, create_table
 from joins.build_side import read_changelog_state
 from joins.errors import FencedError, PinnedVersionExpiredError, SinkError
 from joins.index_keeper import IndexKeeper
+from joins.kernels.files import FileOrigin
 from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
 from joins.maintenance import (
     ChangelogMaintenance,
@@ -369,15 +370,18 @@ def output(tmp_path):
 def test_an_output_keeps_all_that_was_ever_committed(output):
     rows = batch_of([record("u", 1, 99, 99)])
     root = output.path
-    kept = [stage(root, rows, number=n, epoch=2) for n in range(6)]
+    tag = output.shared.writer
+    kept = [stage(root, rows, number=n, epoch=2, writer=tag) for n in range(6)]
     for batch, file in enumerate(kept):
         output.commit(batch, 2, [file], {})
     DeltaTable(str(root)).optimize.compact()
     output.retract(5, 2)
-    replay = stage(root, rows, number=0, epoch=2)
+    replay = stage(root, rows, number=0, epoch=2, writer=tag)
     DeltaLog(root, "app:replay").commit(0, 2, [replay], {})
-    orphans = [stage(root, rows, number=n, epoch=e).path for n, e in ((3, 2), (40, 1))]
-    running = [stage(root, rows, number=n, epoch=2).path for n in (6, 7)]
+    numbers = ((3, 2), (40, 1), (9_000_000_001, 1))  # the last one of a replay
+    orphans = [stage(root, rows, number=n, epoch=e, writer=tag).path for n, e in numbers]
+    running = [stage(root, rows, number=n, epoch=2, writer=tag).path for n in (6, 7)]
+    running.append(stage(root, rows, number=3, epoch=1).path)  # of nobody knows whom
     before = {path.name for path in root.glob("*.parquet")}
     maintenance = OutputMaintenance(Upkeep(output, 2, EAGER))
     log_before = output.oldest_entry()
@@ -392,7 +396,7 @@ def test_an_output_keeps_all_that_was_ever_committed(output):
 def test_a_young_file_of_this_runner_in_an_output_stays(output):
     output.commit(4, 2, [], {})
     rows = batch_of([record("u", 1, 99, 99)])
-    young = stage(output.path, rows, number=1, epoch=2)
+    young = stage(output.path, rows, number=1, epoch=2, writer=output.shared.writer)
     patient = UpkeepSettings(grace_s=60)
     OutputMaintenance(Upkeep(output, 2, patient)).run()
     assert (output.path / young.path).exists()
@@ -400,6 +404,38 @@ def test_a_young_file_of_this_runner_in_an_output_stays(output):
     os.utime(output.path / young.path, (old, old))
     OutputMaintenance(Upkeep(output, 2, patient)).run()
     assert not (output.path / young.path).exists()
+
+
+class Slow(DeltaLog):
+    """A log that lets others work between its check of the staged files and its commit."""
+
+    def __init__(self, path, app_id, meanwhile):
+        super().__init__(path, app_id)
+        self.meanwhile = meanwhile
+
+    def _write(self, table, commit):
+        self.meanwhile()
+        return super()._write(table, commit)
+
+
+@pytest.mark.parametrize("other", ["sluice:b:1", "sluice:a:1:insert-2"], ids=["job", "insert"])
+@pytest.mark.parametrize("epoch", [1, 9], ids=["older_epoch", "newer_epoch"])
+def test_upkeep_of_one_writer_of_an_output_leaves_what_another_has_staged(tmp_path, epoch, other):
+    """Epochs and batches of two jobs say nothing of each other."""
+    create_table(tmp_path / "out", SCHEMA)
+    mine = DeltaLog(tmp_path / "out", "sluice:a:1")
+    mine.commit(40, 5, [], {})
+    upkeep = OutputMaintenance(Upkeep(mine, 5, EAGER))
+    theirs = Slow(tmp_path / "out", other, upkeep.run)
+    rows = batch_of([record("u", 1, 99, 99)])
+    for batch in range(3):
+        with theirs.shared.stage(SCHEMA, FileOrigin(epoch, batch, 0, 0)) as staging:
+            staging.write(rows)
+            staged = staging.finish()
+        upkeep.run()
+        theirs.commit(batch, epoch, [staged], {})
+        upkeep.run()
+    assert DeltaTable(str(tmp_path / "out")).to_pyarrow_table().num_rows == 3
 
 
 # Dead letters

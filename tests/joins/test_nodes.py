@@ -1,5 +1,6 @@
 """Nodes that have no index of the pinned version: their workers make it, once, with real kills."""
 
+import contextlib
 import json
 import pickle
 import resource
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 
 from joins.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError
 from joins.index_source import DimensionTables
+from joins.kernels.files import SharedTable
 from joins.kernels.index import usable_versions
 from joins.node_directory import on_this_node
 from joins.probe_task import IndexPlace, ProbeTask, stage_delta
@@ -190,10 +192,14 @@ class Worker:
 
     def is_at(self, lock: Path) -> bool:
         """Whether it has or wants the lock."""
-        opened = Path(f"/proc/{self.process.pid}/fd").iterdir()
-        return any(path.is_symlink() and path.readlink() == lock for path in opened)
+        for opened in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+                if opened.readlink() == lock:
+                    return True
+        return False
 
 
+@pytest.mark.usefixtures("processes")
 def test_workers_that_come_at_once_make_an_index_once(large, tmp_path):
     task, version = large
     workers = [Worker(tmp_path, version) for _ in range(4)]
@@ -202,6 +208,7 @@ def test_workers_that_come_at_once_make_an_index_once(large, tmp_path):
     assert kinds == ["", ".arrow", ".hidden", ".json", ".positions", ".primary"]
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_worker_that_is_killed_while_it_builds_leaves_nothing_and_another_goes_on(
     large, tmp_path
 ):
@@ -227,6 +234,7 @@ def test_a_worker_that_is_killed_while_it_builds_leaves_nothing_and_another_goes
     assert not [name for name in found if name.endswith(".partial")]
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_full_disk_is_an_error_that_names_directory_and_node(large, tmp_path):
     task, version = large
     worker = Worker(tmp_path, version, limit=1 << 20)
@@ -245,11 +253,12 @@ def test_a_full_disk_is_an_error_that_names_directory_and_node(large, tmp_path):
 
 def test_a_task_joins_with_an_index_that_it_made_itself(task, tmp_path):
     records = clicks(b'{"user_id":1}', b'{"user_id":2}', b'{"user_id":3}')
-    (answer,) = stage_delta(iter([records]), task=task, pin=PIN, output=tmp_path / "out")
+    (answer,) = stage_delta(
+        iter([records]), task=task, pin=PIN, output=SharedTable(tmp_path / "out")
+    )
     assert merge_reports(answer.column(0).to_pylist()).counts["matched"] == 2
 
 
-@pytest.mark.integration
 def test_executors_of_a_cluster_make_the_indexes_that_they_do_not_have(tmp_path, java, spark_jars):
     """Two executors with directories of their own; the driver's index is in a third one."""
     command = [sys.executable, "-m", "tests.support.cluster", str(tmp_path), *map(str, spark_jars)]
@@ -260,6 +269,8 @@ def test_executors_of_a_cluster_make_the_indexes_that_they_do_not_have(tmp_path,
     homes = [{str(Path(path).parent) for path in told["manifests"][v]} for v in ("1", "2")]
     assert len(homes[0]) == 2
     assert homes[1] == homes[0]
+    assert told["processes"] > 2, "the executors"
+    assert told["with_the_secret"] == [], "they authenticate, and nobody can read with what"
     table = DeltaTable(str(tmp_path / "out")).to_pyarrow_table()
     shown = {(row["_batch"], row["user_id"]): row["name"] for row in table.to_pylist()}
     assert shown == {

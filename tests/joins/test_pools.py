@@ -4,8 +4,6 @@ import pytest
 
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.timeout(600)
 def test_the_jobs_of_a_query_are_in_the_pool_of_its_start(spark, tmp_path):

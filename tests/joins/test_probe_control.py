@@ -13,6 +13,7 @@ from joins.adapters.delta_sink import DeltaSinkWriter
 from joins.adapters.state_log import StateChange, StateColumns, StateLog
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.errors import (
+    CheckpointError,
     LogsDisagreeError,
     NothingToAcknowledgeError,
     PinnedVersionExpiredError,
@@ -25,10 +26,13 @@ from joins.kernels.probe import DEAD_LETTERS
 from joins.pins import Pin, pin_json, read_offset_log
 from joins.plan import KafkaOptions
 from joins.probe_control import ControlParts, ProbeControl
+from joins.probe_side import FinishedBatch
 from joins.requests import Request
 from joins.stalls import Stalls
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
+from tests.support.transactions import transactions
+from tests.support.wait import wait_until
 
 APP = "sluice:job:one"
 
@@ -187,6 +191,43 @@ def test_a_committed_batch_that_was_not_counted_is_counted_at_the_next_start(job
     assert later.progress.next_offsets == {0: 10}
     job.trim(10)
     assert job.look(later) is None, "what is committed may be removed"
+
+
+def test_nobody_knows_what_waits_in_a_topic_that_was_created_again(job):
+    control = job.control()
+    control.open()
+    job.look(control)
+    assert control.progress.ends_at_ms is not None
+    delete_topics(job.servers, job.topic)
+    create_topic(job.servers, job.topic)
+    wait_until(lambda: job.look(control) == "topic-identity-changed")
+    assert control.progress.ends_at_ms is None
+
+
+DAMAGED = {
+    "no_json": b"{",
+    "no_object": b"[1]",
+    "a_member_less": b'{"format_version": 1, "batch": 0}',
+    "a_member_more": b'{"format_version": 1, "batch": 0, "next_offsets": {}, "x": 1}',
+    "no_offsets": b'{"format_version": 1, "batch": 0, "next_offsets": [1]}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(job, content):
+    control = job.control()
+    control.progress.record(FinishedBatch(job.pin(0, control), {"joined": 10}))
+    job.commit(job.pin(1, control))
+    job.checkpoint.progress_file.write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        job.control()
+    assert "Remove this file and resume the job" in caught.value.hint
+    assert "begin at 0 again" in caught.value.hint
+    job.checkpoint.progress_file.unlink()
+    later = job.control()
+    later.open()
+    assert later.progress.next_offsets == {0: 20}
+    assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 10)
 
 
 def test_an_entry_that_sparks_log_has_lost_is_restored_for_an_uncommitted_batch(job):
@@ -375,6 +416,27 @@ def test_a_batch_that_still_runs_keeps_the_acknowledgement_waiting(job, monkeypa
     control.report(LogsDisagreeError("other", hint="Other."))
     with control.turn, pytest.raises(RequestError, match="still running"):
         control.acknowledge(asked("logs-disagree"))
+
+
+# Transactions
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_does_not_begin_before_all_that_it_goes_on_from_may_be_read(job):
+    """A batch that was pinned before read committed was the rule reaches into a transaction."""
+    control = job.control()
+    with transactions(job.servers) as writer:
+        writer.begin()
+        writer.send(job.topic, {0: [{"n": 100}, {"n": 101}]})
+        assert job.look(control) is None
+        assert control.progress.held().held_records == 100
+        assert control.may_begin()
+        control.pins.create(Pin(0, job.topic, {0: 0}, {0: 101}, {"users": 3}, 0, 1))
+        assert not control.may_begin()
+        writer.commit()
+    assert job.look(control) is None
+    assert control.may_begin()
+    assert control.progress.held().held_records == 103, "the mark of the end counts, too"
 
 
 # Bounded streams

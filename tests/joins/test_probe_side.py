@@ -164,7 +164,6 @@ def test_an_empty_range_has_no_batch(tmp_path):
     assert side.pins.newest() is None
 
 
-@pytest.mark.integration
 def test_records_beyond_the_pin_are_taken_out_of_the_frame(spark):
     rows = [(p, o) for p in (0, 1, 2) for o in range(4)]
     frame = spark.createDataFrame(rows, "partition int, offset bigint")

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.errors import IndexBuildError
+from joins.kernels.files import SharedTable
 from joins.probe_task import DEAD_LETTERS, OUTPUT, stage_delta
 from joins.staging import merge_reports
 from tests.support.probe import PIN, clicks, probe_task
@@ -22,7 +23,7 @@ MIXED = clicks(b"{", b'{"user_id":1}', None, first=103)
 
 
 def run(task, output, *batches, pin=PIN):
-    (answer,) = stage_delta(iter(batches), task=task, pin=pin, output=output)
+    (answer,) = stage_delta(iter(batches), task=task, pin=pin, output=SharedTable(output))
     return merge_reports(answer.column(0).to_pylist())
 
 
@@ -83,7 +84,7 @@ def test_a_failing_source_of_records_leaves_no_files(task, tmp_path):
         raise OSError("fetch failed")
 
     with pytest.raises(OSError, match="fetch failed"):
-        list(stage_delta(failing(), task=task, pin=PIN, output=tmp_path / "out"))
+        list(stage_delta(failing(), task=task, pin=PIN, output=SharedTable(tmp_path / "out")))
     assert list((tmp_path / "out").iterdir()) == list((tmp_path / "dead").iterdir()) == []
 
 

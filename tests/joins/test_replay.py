@@ -17,7 +17,9 @@ from joins.errors import (
     RecordsExpiredError,
     UnknownBatchError,
 )
+from joins.kernels.canonical import CanonicalRows
 from joins.plan import BlackholeSink, DeltaSink, KafkaOptions, KafkaSink
+from joins.replay import Committed, EventSide, Recomputed, Verdict, _verdict
 from service.jobs.past import open_replayer
 from tests.support.changelog import record
 from tests.support.past_job import APP_ID, past_job
@@ -232,3 +234,23 @@ def test_a_foreign_commit_between_batches_is_passed_over(job):
     job.batch({"user_id": 2})
     assert DeltaLog(job.output, APP_ID).last_batch() == 1
     assert [replayed(job, batch)["identical"] for batch in (0, 1)] == [True, True]
+
+
+NONE, ONE = CanonicalRows.merged([]), CanonicalRows.of_texts([(0, 5, "x")])
+# (expected rows, dead letters, late records), (found ones; None is unknown) → verdict
+COMPARED = {
+    "rows": ((ONE, NONE, None), (ONE, NONE, None), Verdict.IDENTICAL),
+    "dead_letters": ((NONE, ONE, None), (NONE, ONE, None), Verdict.IDENTICAL),
+    "late_records": ((NONE, NONE, ONE), (NONE, NONE, ONE), Verdict.IDENTICAL),
+    "nothing": ((NONE, NONE, NONE), (NONE, NONE, NONE), Verdict.NOTHING_TO_COMPARE),
+    "lost_dead_letters": ((NONE, ONE, None), (NONE, None, None), Verdict.NOTHING_TO_COMPARE),
+    "lost_late_records": ((NONE, NONE, ONE), (NONE, NONE, None), Verdict.NOTHING_TO_COMPARE),
+}
+
+
+@pytest.mark.parametrize(("expected", "found", "verdict"), COMPARED.values(), ids=COMPARED)
+def test_only_what_is_known_on_both_sides_is_evidence(expected, found, verdict):
+    (rows, dead, late), (rows_found, dead_found, late_found) = expected, found
+    again = Recomputed(rows, dead, (), {}, EventSide({}, late, None))
+    there = Committed(rows_found, dead_found, "commit", event=EventSide({}, late_found, None))
+    assert _verdict(again, there, is_different=False, is_incomplete=False) is verdict

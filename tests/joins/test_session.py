@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from service.jobs.runner_process import environment
 
-pytestmark = pytest.mark.integration
 SECRETS = {
     "spark.hadoop.fs.s3a.secret.key": "open sesame",
     "spark.ssl.keyPassword": "hidden one",
@@ -76,6 +76,31 @@ def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, sp
         assert option in options, "what the user adds keeps Kafka's limits"
         assert any(word.startswith(option) for word in words)
     assert not [word for word in words if any(value in word for value in SECRETS.values())]
+
+
+def endpoint_of_a_stranger(spark, conf):
+    """What a Spark client with `conf` of its own finds at the driver's port."""
+    jvm = spark.sparkContext._jvm
+    manager = jvm.org.apache.spark.SecurityManager
+    defaults = [getattr(manager, f"$lessinit$greater$default${n}")() for n in (2, 3)]
+    security = manager(conf, *defaults)
+    client = jvm.org.apache.spark.rpc.RpcEnv.create(
+        "stranger", "127.0.0.1", 0, conf, security, True
+    )
+    try:
+        port = int(spark.sparkContext.getConf().get("spark.driver.port"))
+        address = jvm.org.apache.spark.rpc.RpcAddress("127.0.0.1", port)
+        return client.setupEndpointRef(address, "HeartbeatReceiver").name()
+    finally:
+        client.shutdown()
+
+
+def test_the_port_of_a_local_session_answers_nobody_who_does_not_authenticate(spark):
+    stranger = spark.sparkContext._jvm.org.apache.spark.SparkConf(False)
+    with pytest.raises(Py4JJavaError, match="Exception thrown in awaitResult"):
+        endpoint_of_a_stranger(spark, stranger)
+    ours = stranger.clone().set("spark.authenticate", "true").set("spark.app.id", "ours")
+    assert endpoint_of_a_stranger(spark, ours) == "HeartbeatReceiver", "it has the session's secret"
 
 
 def test_a_session_maps_the_archive_of_its_classes(spark, java, class_archive):

@@ -10,10 +10,11 @@ import pytest
 
 from joins.adapters.console_sink import ConsoleLetterWriter
 from joins.adapters.delta_log import DeltaLog
+from joins.app_ids import replay_app_id
 from joins.checkpoint import write_json_atomically
 from joins.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.errors import FencedError, RequestError, SinkError
-from joins.history import History, replay_app_id
+from joins.history import History
 from joins.kernels.probe import kernel_spec
 from joins.letter_replays import ChosenLetter, LetterReplay, LetterReplays, Replayed
 from joins.letter_rows import LetterInsert

@@ -114,7 +114,6 @@ def test_a_stop_waits_for_the_running_batch_and_lets_no_other_begin():
     assert ran == [4]
 
 
-@pytest.mark.integration
 def test_inside_a_task_the_origin_names_task_and_attempt(spark):
     def names(batches):
         for _ in batches:
@@ -153,7 +152,6 @@ def _rows_of_batches(batches):
         yield pa.record_batch([[batch.num_rows]], names=["rows"])
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("by_bytes", [True, False])
 def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_bytes):
     session = spark.newSession()
@@ -165,7 +163,6 @@ def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_b
     assert (len(rows) > 1) == by_bytes
 
 
-@pytest.mark.integration
 def test_with_a_number_of_records_of_the_users_own_arrow_batches_are_cut_by_bytes_too(spark):
     session = spark.newSession()
     session.conf.set(OWN_ARROW_LIMITS, ARROW_RECORDS)
@@ -173,7 +170,6 @@ def test_with_a_number_of_records_of_the_users_own_arrow_batches_are_cut_by_byte
     assert session.conf.get(ARROW_BYTES) == str(ARROW_BATCH_BYTES)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(("records", "tasks"), [(0, 1), (5_000, 1), (5_001, 2), (500_000, 4)])
 def test_a_small_batch_has_few_tasks(spark, records, tasks):
     frame = spark.newSession().range(0, 100, 1, 4)
@@ -188,7 +184,6 @@ def _spared(batches):
         yield pa.record_batch([[loaded], [gc.get_freeze_count()]], names=["loaded", "objects"])
 
 
-@pytest.mark.integration
 def test_a_worker_is_forked_with_its_modules_and_does_not_collect_them_after_each_task(spark):
     frame = spark.range(0, 1, 1, 1).mapInArrow(_spared, "loaded boolean, objects long")
     (row,) = frame.collect()

@@ -28,6 +28,27 @@ def test_no_fault_no_answer():
     assert stalls.first() is None
 
 
+def test_a_kafka_that_does_not_answer_is_one_fault_of_several_parts():
+    stalls = Stalls()
+    stalls.note("kafka", error('kafka "broker:9092" cannot be reached: timeout'))
+    stalls.note("source users", error('Kafka at "broker:9092" did not take records of topic "t"'))
+    stalls.note("source items", error('kafka "other:9092" cannot be reached: timeout'))
+    assert [part for part, _ in stalls.all()] == ["kafka", "source items"]
+    stalls.clear("kafka")
+    assert [part for part, _ in stalls.all()] == ["source users", "source items"]
+
+
+def test_a_kafka_that_does_not_answer_is_told_of_the_stream_even_if_a_source_saw_it_first():
+    stalls = Stalls()
+    stalls.note("source users", error('Kafka at "broker:9092" did not take records of topic "t"'))
+    stalls.note("source orders", error('kafka "broker:9092" cannot be reached: timeout'))
+    assert [part for part, _ in stalls.all()] == ["source users"]
+    stalls.note("kafka", error('kafka "broker:9092" cannot be reached: timeout'))
+    assert [part for part, _ in stalls.all()] == ["kafka"]
+    stalls.note("source items", error("database is down"))
+    assert [part for part, _ in stalls.all()] == ["kafka", "source items"]
+
+
 def test_the_oldest_fault_comes_first_and_keeps_its_place():
     stalls = Stalls()
     stalls.note("probe", error("disk"))

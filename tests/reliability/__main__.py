@@ -1,11 +1,13 @@
-"""`python -m tests.reliability <experiment>`: one experiment; its last line is one JSON object."""
+"""`python -m tests.reliability <experiment>`, or `all`; the last line is one JSON object."""
 
 import argparse
 import importlib
 import json
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from tests.reliability.experiment import FULL, SMALL, open_lab
 NAMES = (
     "crash-points",
     "event-time",
+    "foreign-ddl",
     "kill-storm",
     "oracle-check",
     "poison",
@@ -26,7 +29,10 @@ NAMES = (
     "snapshot-kills",
     "split-brain",
     "topic-loss",
+    "transactions",
 )
+
+ALL = "all"
 
 
 def find(name: str) -> ModuleType:
@@ -57,18 +63,53 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return found
 
 
+def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The results of all experiments, one after the other, each in a process of its own."""
+    started_at = time.monotonic()
+    given = [f"--scale={arguments.scale}", f"--seed={arguments.seed}"]
+
+    def run_one(name: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "tests.reliability", name, *given]
+        if arguments.data is not None:
+            command.append(f"--data={arguments.data / name}")
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        lines = done.stdout.decode().strip().split("\n")
+        found = json.loads(lines[-1]) if lines[-1].startswith("{") else {"experiment": name}
+        found["ok"] = done.returncode == 0 and bool(found.get("ok"))
+        shown = "" if found["ok"] else f": {json.dumps(found)}"
+        passed, cases = found.get("passed", 0), found.get("cases", 0)
+        sys.stdout.write(
+            f"{name}: {'ok' if found['ok'] else 'FAILED'}, {passed} of {cases} cases, "
+            f"{found.get('seconds', 0)} s{shown}\n"
+        )
+        sys.stdout.flush()
+        return found
+
+    results = [run_one(name) for name in NAMES]
+    return {
+        "experiment": ALL,
+        "scale": arguments.scale,
+        "seed": arguments.seed,
+        "cases": sum(result.get("cases", 0) for result in results),
+        "passed": sum(result.get("passed", 0) for result in results),
+        "failed": [result["experiment"] for result in results if not result["ok"]],
+        "seconds": round(time.monotonic() - started_at, 1),
+        "ok": all(result["ok"] for result in results),
+    }
+
+
 def main() -> int:
     """Run the named experiment."""
     configure_logs("WARNING")  # to standard error: the last line on standard output is the result
     parser = argparse.ArgumentParser(prog="python -m tests.reliability")
-    parser.add_argument("experiment", choices=NAMES)
+    parser.add_argument("experiment", choices=(*NAMES, ALL))
     parser.add_argument("--scale", choices=(SMALL, FULL), default=SMALL)
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same faults")
     parser.add_argument("--cases", type=int, help="run so many cases instead of the scale's number")
     parser.add_argument(
         "--only",
         help="crash-points, event-time: one run, such as kill-3; event-time: one job of it, such "
-        "as 'kill-3 windows'",
+        "as 'kill-3 windows'; transactions: the isolation level that the tables ask for",
     )
     parser.add_argument(
         "--writer",
@@ -80,12 +121,14 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="show the cases and run nothing")
     parser.add_argument("--json", action="store_true", help="accepted; the result is always JSON")
     arguments = parser.parse_args()
+    if arguments.experiment == ALL and (arguments.list or arguments.only or arguments.cases):
+        parser.error(f"{ALL} takes --scale, --seed and --data only")
     if arguments.list:
         lines = getattr(find(arguments.experiment), "listing", list)()
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is ended
-    found = run(arguments)
+    found = (run_all if arguments.experiment == ALL else run)(arguments)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0 if found["ok"] else 1
 

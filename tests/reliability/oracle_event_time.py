@@ -177,7 +177,7 @@ def check_once(
 
 
 def version_at(changes: Sequence[Change], at_ms: int) -> str | None:
-    """What a key's row was; of equal times the later change counts, and a deletion wins."""
+    """What a key's row was; of equal times the later change counts."""
     name, newest = None, MIN
     for change in changes:
         if newest <= change.at_ms <= at_ms:

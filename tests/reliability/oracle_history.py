@@ -24,7 +24,6 @@ Place = tuple[int, int, int]
 _SERVER_ID = 4_209_000
 _ROWS = (row_event.WriteRowsEvent, row_event.UpdateRowsEvent, row_event.DeleteRowsEvent)
 _EVENTS = [
-    binlog_event.QueryEvent,
     binlog_event.RotateEvent,
     binlog_event.GtidEvent,
     binlog_event.MariadbGtidEvent,
@@ -237,7 +236,7 @@ def _events(database: Database) -> Iterator[Any]:
         resume_stream=True,
         log_file=first,
         log_pos=4,
-        only_events=_EVENTS,
+        only_events=[*_EVENTS, binlog_event.QueryEvent, *binlog_event.QueryEvent.__subclasses__()],
         only_schemas=[database.schema],
         only_tables=[database.table],
         pymysql_wrapper=_connect,

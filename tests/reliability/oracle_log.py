@@ -54,7 +54,7 @@ class TableLog:
 
     def commit(self, version: int) -> Commit:
         text = (self.root / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
-        actions = [json.loads(line) for line in text.splitlines() if line]
+        actions = [json.loads(line) for line in text.split("\n") if line]
         adds = [a["add"] for a in actions if "add" in a]
         return Commit(
             version=version,

@@ -43,7 +43,7 @@ WINDOWS = Words(BATCHES, late=[(0, 4)], dead=[(0, 2)])
 COUNTS = (CountedRow(1, 20, 1, "100"), CountedRow(1, 40, 2, "101,103"))
 JOINED_COUNTS = (CountedRow(1, 20, 1, "100:a"), CountedRow(1, 40, 2, "101:?,103:b"))
 
-AT = {"before_the_first": (-1, None), "inclusive": (45, "b"), "deletion_wins": (50, None)}
+AT = {"before_the_first": (-1, None), "inclusive": (45, "b"), "of_one_time_the_last": (50, None)}
 
 
 @pytest.mark.parametrize(("at_ms", "name"), AT.values(), ids=AT)

@@ -1,16 +1,11 @@
-"""Every experiment at small scale, on the session's broker and database."""
+"""What the experiments plan; they are run by `make reliability`."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from service.embedded.broker import KafkaBroker
-from service.embedded.database import MariaDb
 from tests.reliability import event_runs, event_switch, event_time
-from tests.reliability.__main__ import NAMES, find
 from tests.reliability.crash_points import (
     ACTIONS,
     IMPOSSIBLE,
@@ -21,23 +16,6 @@ from tests.reliability.crash_points import (
     listing,
 )
 from tests.reliability.event_runs import Run
-from tests.reliability.experiment import Lab
-
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-
-IN_TEST_ORACLE = "oracle-check"  # its small scale is what `test_oracle` does, case by case
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != IN_TEST_ORACLE])
-def test_experiment(
-    name: str, tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
-    found = find(name).run(Lab(tmp_path, kafka, mariadb))
-    assert found["ok"], json.dumps(found, indent=1, default=str)
-    assert found["cases"] == found["passed"] > 0
-    assert found["experiment"] == name
-    assert not any(found[count] for count in ("lost", "duplicate", "wrong_version", "early"))
 
 
 def test_every_combination_is_run_or_has_a_reason() -> None:
@@ -85,9 +63,7 @@ def test_a_run_is_chosen_by_its_name_or_with_one_of_its_jobs() -> None:
     assert chosen("kill-1 windows") == [Run("kill-1", ("windows",), ("C2=kill#0",))]
 
 
-def test_a_run_that_there_is_not_is_refused_with_those_that_there_are(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
-) -> None:
-    lab = Lab(tmp_path, kafka, mariadb, options={"only": "kill-9"})
-    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits, switch'):
-        event_time.run(lab)
+def test_a_run_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    planned = [Run("every-point", ("as-of",), ()), Run("commits", ("as-of",), ())]
+    with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits'):
+        event_time.chosen_runs(planned, "kill-9")

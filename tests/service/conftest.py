@@ -24,7 +24,7 @@ class TablesPlane:
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def plane(processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane without jobs; its runners are programs that report as they are named."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
@@ -33,7 +33,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def tables_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TablesPlane]:
+def tables_plane(
+    processes: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TablesPlane]:
     """The real application and the real inspection process, over real Delta tables."""
     data_dir = tmp_path_factory.mktemp("tables-plane")
     with pytest.MonkeyPatch.context() as patch:

@@ -38,7 +38,7 @@ def known_password(plan, settings, secrets):
 
 
 @pytest.fixture
-def plane(tmp_path, monkeypatch):
+def plane(processes, tmp_path, monkeypatch):
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     (mounted / "mounted").write_text(WORLD["mounted"])

@@ -18,6 +18,7 @@ from joins.plan import (
 from joins.types import SqlType, TypeName
 from service.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
 from tests.support.topics import create_topic, produce
+from tests.support.transactions import transactions
 
 LATEST = {"bounded_mode": BoundedMode.LATEST}
 ENDS = {
@@ -99,3 +100,23 @@ def test_an_end_in_a_partition_that_is_not_there_is_refused(source):
     with pytest.raises(SourceError, match="no partition 7") as caught:
         resolve_end_offsets(asked, {0: 0, 1: 0}, KafkaCluster(source.kafka))
     assert "scan.bounded.specific-offsets" in caught.value.hint
+
+
+def test_starts_ends_and_backlogs_are_where_committed_records_end(kafka):
+    """Of an open transaction nothing is there yet; an aborted one is passed."""
+    topic = create_topic(kafka.bootstrap_servers)
+    kafka_options = KafkaOptions(kafka.bootstrap_servers, topic)
+    source = KafkaSource(kafka_options, StartupMode.LATEST, bounded_mode=BoundedMode.LATEST)
+    cluster = KafkaCluster(kafka_options)
+    watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
+    probe = ProbeSource("s", "s", source, (), watermark=watermark)
+    with transactions(kafka.bootstrap_servers) as writer:
+        writer.committed(topic, {0: [1]})
+        writer.begin()
+        writer.send(topic, {0: [2]})
+        assert resolve_start_offsets(source, cluster) == {0: 2}
+        assert resolve_end_offsets(source, {0: 0}, cluster) == {0: 2}
+        assert resolve_backlog(probe, cluster) == {0: 2}
+        writer.abort()
+    assert resolve_start_offsets(source, cluster) == {0: 4}
+    assert resolve_end_offsets(source, {0: 0}, cluster) == {0: 4}

@@ -15,6 +15,8 @@ from service.jobs.runner_process import RunnerProcess
 from service.secrets import SecretResolver, variable_of
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 CHILD = """
 import hashlib, json, os, subprocess, sys
 from pathlib import Path

@@ -35,9 +35,11 @@ def batch_of(rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
 
 
-def stage(root: Path, batch: pa.RecordBatch, *, number: int = 0, epoch: int = 1) -> StagedFile:
+def stage(
+    root: Path, batch: pa.RecordBatch, *, number: int = 0, epoch: int = 1, writer: str = ""
+) -> StagedFile:
     """`batch` as a complete file of the table at `root`, not yet committed."""
-    with ParquetStage(root, batch.schema, FileOrigin(epoch, number, 0, 0)) as staging:
+    with ParquetStage(root, batch.schema, FileOrigin(epoch, number, 0, 0, writer)) as staging:
         staging.write(batch)
         staged = staging.finish()
     assert staged is not None

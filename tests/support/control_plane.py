@@ -52,11 +52,16 @@ def check_outside(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -
     return plan
 
 
-def remove_outside(job_dir: Path, settings: Settings, *, output: bool) -> None:
-    """A removal whose world is a file per job; a file `locked` beside it makes it fail."""
+def remove_outside(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
+    """A removal whose world is a file per job; a file `locked` beside it makes it fail.
+
+    What a file `shared` beside it names is left.
+    """
     if (settings.data_dir / "locked").exists():
         raise SourceUnavailableError("broker does not answer", hint="Start the broker.")
     (settings.data_dir / f"removed-{job_dir.name}").write_text(str(output))
+    shared = settings.data_dir / "shared"
+    return (shared.read_text(),) if output and shared.exists() else ()
 
 
 HOOKS = Hooks(

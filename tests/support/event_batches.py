@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
-from joins.kernels.files import StagedFile
+from joins.kernels.files import SharedTable, StagedFile
 from joins.kernels.index import DimensionIndex, build
 from joins.kernels.probe import index_spec, kernel_spec
 from joins.pins import Pin
@@ -89,7 +89,7 @@ class EventJob:
             scratch=self.root / "scratch",
             waiting=self.root / "waiting" if waits else None,
             windows=self.root / "windows" if self.plan.window else None,
-            late=self.root / "late",
+            late=SharedTable(self.root / "late"),
         )
         self.task = event_task(self.plan, probe, places)
 

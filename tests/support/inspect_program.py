@@ -74,7 +74,7 @@ def batches(found):
 
 
 def replay(found):
-    wrong = found.batch == 13
+    wrong, empty = found.batch == 13, found.batch == 14
     difference = {
         "kind": "changed",
         "table": "output",
@@ -86,9 +86,10 @@ def replay(found):
     return {
         "batch": found.batch,
         "pin": {"versions": {"users": 3}},
-        "identical": not wrong,
-        "rows": 5,
-        "expected_rows": 5,
+        "verdict": "different" if wrong else "nothing-to-compare" if empty else "identical",
+        "identical": not wrong and not empty,
+        "rows": 0 if empty else 5,
+        "expected_rows": 0 if empty else 5,
         "digest": "aa",
         "committed_digest": "bb" if wrong else "aa",
         "differences": [difference] if wrong and found.diff else [],

@@ -11,11 +11,13 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta_log import DeltaLog, create_table
 from joins.adapters.delta_sink import DeltaLetterWriter
+from joins.app_ids import output_app_id, replay_app_id
 from joins.checkpoint import Checkpoint, JobMeta
 from joins.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.dead_letters import DeadLetters
 from joins.expressions import Cast, Column
-from joins.history import History, HistoryPlaces, output_app_id, replay_app_id
+from joins.history import History, HistoryPlaces
+from joins.kernels.files import SharedTable
 from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe import index_spec, kernel_spec
 from joins.letter_replays import LetterReplays
@@ -130,7 +132,7 @@ class LetterJob:
         for number, output in enumerate(self.outputs):
             mine = replace(task, kernel=kernel_spec(self.plan, number))
             records = iter([clicks(*values, first=first)])
-            (answer,) = stage_delta(records, task=mine, pin=pin, output=output)
+            (answer,) = stage_delta(records, task=mine, pin=pin, output=SharedTable(output))
             reports.append(TaskReport.from_json(answer.column(0)[0].as_py()))
         dead = [r.files[DEAD_LETTERS] for r in reports if DEAD_LETTERS in r.files]
         DeltaLog(self.root / "dead_letters", APP).commit(batch, EPOCH, dead, pin_json(pin))

@@ -65,9 +65,12 @@ def spark_keys() -> frozenset[str]:
 
 @cache
 def own_spark_keys() -> frozenset[str]:
-    """Settings that a session makes itself: the same in a file would mean nothing."""
+    """Settings that a session makes itself: the same in a file would mean nothing.
+
+    On a cluster that Spark runs by itself, authentication is the operator's.
+    """
     source = Path(session.__file__).read_text(encoding="utf-8")
-    return frozenset(re.findall(r'"(spark\.[\w.]+)"', source))
+    return frozenset(re.findall(r'"(spark\.[\w.]+)"', source)) - session.OF_LOCAL_MASTERS
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class PastEventJob:
         if places.windows:
             self.logs["windows"] = state(places.windows, windows_schema(task), WINDOW_COLUMNS)
         self.event = PastEvent(plan, places)
-        self.late = table(places.late, LATE_RECORDS, f"{APP_ID}:late")
+        self.late = table(places.late.root, LATE_RECORDS, f"{APP_ID}:late")
         table(task.dead_letters, DEAD_LETTERS, APP_ID)
         self.checkpoint = Checkpoint(root / "checkpoint")
         self.checkpoint.write_meta(JobMeta("1", 2, "clicks", "id", {0: 0, 1: 0}, {}))

@@ -14,6 +14,7 @@ from joins.adapters.kafka_cluster import KafkaCluster
 from joins.checkpoint import Checkpoint, JobMeta, write_json_atomically
 from joins.index_keeper import IndexKeeper
 from joins.kernels.envelope import CapturedColumn, changelog_schema
+from joins.kernels.files import SharedTable
 from joins.kernels.probe import DEAD_LETTERS, index_spec, kernel_spec
 from joins.kernels.wire import Encoding
 from joins.pins import Pin, PinStore, pin_json
@@ -130,7 +131,9 @@ class PastJob:
             dead_letters=self.directory / "dead_letters",
             epoch=EPOCH,
         )
-        (told,) = stage_delta(iter(self.records(pin)), task=task, pin=pin, output=self.output)
+        (told,) = stage_delta(
+            iter(self.records(pin)), task=task, pin=pin, output=SharedTable(self.output)
+        )
         report = merge_reports(told.column(0).to_pylist())
         letters = DeltaLog(task.dead_letters, APP_ID)
         letters.commit(pin.batch, EPOCH, report.files.get(LETTERS, ()), pin_json(pin))

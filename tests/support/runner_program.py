@@ -3,8 +3,9 @@
 The job's name says how it behaves: `crash…` dies by SIGKILL after its first report, `fail…` ends
 with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wait…` reports STALLED and
 ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
-file `go` is there, `done…` finishes once that file is there, `late…` reports nothing before that
-file is there; any other name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
+file `go` is there, `done…` finishes once that file is there and then only answers, `late…` reports
+nothing before that file is there; any other name goes from SNAPSHOT to JOINING and stays there
+until SIGTERM.
 """
 
 import argparse
@@ -140,6 +141,16 @@ class Program:
         message = "topic \x1b]0;clicks\x07 removes held records in 2 h."
         return [{"type": "records-near-loss", "message": message, "hint": "Raise retention.ms."}]
 
+    def has_finished(self) -> bool:
+        try:
+            return json.loads(self.layout.status.read_bytes())["state"] == "FINISHED"
+        except FileNotFoundError:
+            return False
+
+    def answer(self) -> int:
+        self.requests.serve()
+        return 0
+
     def run(self) -> int:
         go = self.layout.job_dir / "go"
         while self.name.startswith("late") and not go.exists() and not self.stopping:
@@ -192,7 +203,7 @@ def main() -> None:
     write_runner_pid(layout.job_dir)
     sys.stdout.write("runner runs \x1b[31mred\n")
     sys.stdout.flush()
-    sys.exit(program.run())
+    sys.exit(program.answer() if program.has_finished() else program.run())
 
 
 if __name__ == "__main__":

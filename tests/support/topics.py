@@ -97,7 +97,11 @@ def consume(
     Raises:
         TimeoutError: fewer than `count` have come within `deadline_s`.
     """
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, enable_auto_commit=False)
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
     deadline = time.monotonic() + deadline_s
     records: list[Any] = []
     try:

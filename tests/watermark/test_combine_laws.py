@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.watermark.acceptance import covers
 from tests.watermark.combine_model import CombineModel, ModelChannel
 from tests.watermark.inputs import BOTH, AsInput
+from watermark.errors import FutureWatermarkError, WatermarkRegressionError
 from watermark.model import (
     END_OF_TIME,
     MAX_TIMESTAMP,
@@ -100,3 +101,51 @@ def test_the_order_of_channels_is_irrelevant_to_the_final_value(make, finals, se
             valve.input_watermark(name, watermark, now_ms=NOW)
         outcomes.add(valve.last_output)
     assert len(outcomes) == 1
+
+
+@BOTH
+@settings(max_examples=200, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b"]),
+            st.one_of(
+                st.integers(0, 60),
+                st.sampled_from([IDLE, ACTIVE, PROCESSING_TIME, "remove", "add"]),
+            ),
+            st.integers(0, 1),
+        ),
+        min_size=12,
+        max_size=30,
+    )
+)
+def test_what_goes_out_is_never_refused_by_the_next_one(make, steps):
+    """Also when channels come and go, and promise times that the clock has not reached."""
+    valve, following = make(["a", "b"]), make(["input"])
+    now_ms, names = 0, {"a", "b"}
+    for name, what, passing in steps:
+        now_ms += passing
+        for each in _taken(valve, names, name, what, now_ms):
+            if isinstance(each, WatermarkStatus):
+                following.input_status("input", each)
+            else:
+                following.input_watermark("input", each, now_ms=now_ms)
+    assert following.last_output == valve.last_output
+
+
+def _taken(valve, names, name, what, now_ms):
+    """What goes out; nothing for an input that the valve itself refuses."""
+    if what in ("add", "remove"):
+        if (name in names) is (what == "remove"):
+            (valve.remove_channel if what == "remove" else valve.add_channel)(name)
+            names ^= {name}
+        return ()
+    if name not in names:
+        return ()
+    if isinstance(what, WatermarkStatus):
+        return valve.input_status(name, what)
+    try:
+        watermark = Watermark(what) if isinstance(what, int) else what
+        return valve.input_watermark(name, watermark, now_ms=now_ms)
+    except (FutureWatermarkError, WatermarkRegressionError):
+        return ()

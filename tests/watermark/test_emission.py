@@ -88,13 +88,32 @@ def test_now_is_early_enough_and_a_clock_that_steps_back_is_no_fault():
     assert len(output.drain()) == 3
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(5, [Watermark(5)]), (4, []), (3, [])],
+    ids=["a_higher_one", "an_equal_one", "a_lower_one"],
+)
 @covers("E24")
-def test_a_watermark_ends_idleness():
+def test_a_watermark_ends_idleness(given, expected):
     output = MonotonicOutput()
+    output.emit_watermark(Watermark(4), now_ms=0)
+    output.drain()
     output.mark_idle()
     output.mark_idle()
-    output.emit_watermark(Watermark(5), now_ms=0)
-    assert output.drain() == [IDLE, ACTIVE, Watermark(5)]
+    output.emit_watermark(Watermark(given), now_ms=0)
+    assert output.drain() == [IDLE, ACTIVE, *expected]
+
+
+def test_a_split_that_speaks_again_at_its_old_time_holds_the_source():
+    multiplexer = WatermarkMultiplexer()
+    for split in ("rests", "goes on"):
+        multiplexer.register(split)
+        multiplexer.output(split).emit_watermark(Watermark(5), now_ms=0)
+    multiplexer.output("rests").mark_idle()
+    assert multiplexer.flush(now_ms=0) == (Watermark(5),)
+    multiplexer.output("rests").emit_watermark(Watermark(5), now_ms=0)
+    multiplexer.output("goes on").emit_watermark(Watermark(9), now_ms=0)
+    assert multiplexer.flush(now_ms=0) == ()
 
 
 class SnapshotReader:
@@ -355,3 +374,29 @@ def test_alignment_of_nobody_gives_no_limit_and_not_the_end_of_time():
         WatermarkAlignment(-1)
     with pytest.raises(UnknownChannelError):
         alignment.report_idle("x")
+
+
+def test_a_source_that_was_restored_does_not_go_back():
+    harness = OperatorHarness(lambda: TimestampsAndWatermarksOperator(ASCENDING, interval_ms=10))
+    harness.clock(0)
+    harness.row("a", 1_000)
+    assert harness.clock(10) == [Watermark(999)]
+    harness.restart()
+    harness.row("b", 5)
+    assert harness.clock(20) + harness.clock(30) == []
+
+
+def test_a_source_context_that_was_restored_does_not_go_back():
+    before, after_restart = SourceContext(), SourceContext()
+    before.emit_watermark(Watermark(9), now_ms=0)
+    after_restart.restore(before.snapshot())
+    after_restart.drain()
+    after_restart.emit_watermark(Watermark(5), now_ms=0)
+    assert after_restart.drain() == []
+
+
+def test_a_source_that_has_ended_says_nothing_more_by_the_clock():
+    source = SourceOperator(WatermarkStrategy.no_watermarks(), interval_ms=1)
+    source.advance_clock(0)
+    assert source.end_of_input(now_ms=0) == [END_OF_TIME]
+    assert source.advance_clock(5) == []

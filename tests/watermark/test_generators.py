@@ -11,6 +11,7 @@ from watermark.generators import (
     DelayedProcessingTime,
     NoWatermarks,
     PunctuatedWatermarks,
+    WatermarkGenerator,
     WatermarkStrategy,
     WithIdleness,
 )
@@ -142,7 +143,7 @@ def test_a_bounded_wait_that_never_hears_a_record_starts_with_the_first_check():
 
 @covers("B10", "E24")
 def test_a_generator_of_ones_own():
-    class EverySecond:
+    class EverySecond(WatermarkGenerator):
         def __init__(self):
             self.count = 0
 

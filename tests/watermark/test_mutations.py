@@ -8,6 +8,8 @@ import pytest
 
 from tests.watermark.mutations import MUTATIONS, ROOT
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 
 @pytest.fixture(scope="module")
 def outcomes():

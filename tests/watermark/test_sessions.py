@@ -161,6 +161,28 @@ def test_early_results_of_sessions_follow_the_merged_session():
     assert len(harness.operator.timers.event) == 0
 
 
+@pytest.mark.parametrize("interval_ms", [4, 5, 7, 10, 100])
+@covers("D09")
+def test_early_results_come_at_intervals_and_not_at_an_end_that_a_merge_has_moved(interval_ms):
+    harness = sessions(trigger=ContinuousEventTimeTrigger(interval_ms))
+    harness.row(("a", 0), 0)
+    harness.row(("a", 6), 6)
+    fired = [time for time in range(20) if values(harness.watermark(time))]
+    assert fired == sorted({*range(interval_ms, 16, interval_ms), 15})
+
+
+@pytest.mark.parametrize("interval_ms", [4, 5, 7, 10, 100])
+def test_results_by_the_clock_come_at_intervals_and_not_at_an_end_that_has_moved(interval_ms):
+    trigger = ContinuousProcessingTimeTrigger(interval_ms)
+    harness = sessions(trigger=trigger, time=TimeDomain.PROCESSING)
+    harness.row(("a", 0))
+    harness.clock(6)
+    harness.row(("a", 6))
+    early = range(interval_ms, 16, interval_ms)
+    fired = [time for time in range(7, 20) if values(harness.clock(time))]
+    assert fired == sorted({*(each for each in early if each > 6), 15})
+
+
 def test_sessions_by_the_clock():
     harness = sessions(time=TimeDomain.PROCESSING)
     harness.row(("a", 1))

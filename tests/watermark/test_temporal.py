@@ -143,14 +143,26 @@ def test_late_probe_rows_are_counted_and_dropped_without_a_side_output():
     assert join.operator.late_records_dropped == 1
 
 
-def test_a_deletion_hides_the_row_and_wins_at_the_same_time():
+BEFORE, AFTER = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+INSERT, DELETE = RowKind.INSERT, RowKind.DELETE
+AT_ONE_TIME = {
+    "deleted_and_inserted": ([(DELETE, "a"), (INSERT, "b")], "b"),
+    "inserted_and_deleted": ([(INSERT, "b"), (DELETE, "b")], None),
+    "updated": ([(INSERT, "b"), (BEFORE, "b"), (AFTER, "c")], "c"),
+    "updated_and_deleted": ([(BEFORE, "a"), (AFTER, "b"), (DELETE, "b")], None),
+    "deleted_inserted_and_deleted": ([(DELETE, "a"), (INSERT, "b"), (DELETE, "b")], None),
+}
+
+
+@pytest.mark.parametrize(("changes", "row"), AT_ONE_TIME.values(), ids=AT_ONE_TIME)
+def test_of_the_changes_at_one_time_the_last_one_counts(changes, row):
     join = Join()
     join.build(1, "a", 10)
-    join.build(1, "a", 20, kind=RowKind.DELETE)
-    join.build(1, "again", 20)
+    for kind, value in changes:
+        join.build(1, value, 20, kind=kind)
     join.probe(1, "x", 19)
     join.probe(1, "y", 20)
-    assert join.until(30) == [("x", "a"), ("y", None)]
+    assert join.until(30) == [("x", "a"), ("y", row)]
 
 
 def test_without_event_time_the_last_change_counts():

@@ -18,6 +18,8 @@ from watermark.windows import (
     SessionWindows,
     Stream,
     TimeEvictor,
+    Trigger,
+    TriggerResult,
     TumblingWindows,
 )
 
@@ -50,6 +52,17 @@ def test_a_count_trigger_fires_by_count_and_never_by_time():
     assert harness.operator.snapshot()["own"]["triggers"] == []
 
 
+@covers("C08")
+def test_a_trigger_sees_the_value_of_the_record():
+    class OnMark(Trigger):
+        def on_element(self, value, timestamp_ms, window, context):
+            return TriggerResult.FIRE if value == "end" else TriggerResult.CONTINUE
+
+    harness = harness_of(GlobalWindows(), trigger=PurgingTrigger(OnMark()))
+    assert values(harness.row("a", 5)) == []
+    assert values(harness.row("end", 5)) == [["a", "end"]]
+
+
 @covers("C08", "D03", "D08")
 def test_a_purging_trigger_clears_at_each_firing():
     harness = harness_of(GlobalWindows(), trigger=PurgingTrigger(CountTrigger(2)))
@@ -73,9 +86,9 @@ def test_a_window_without_contents_gives_nothing():
     """Purged by its count, then its end comes: there is nothing to emit."""
 
     class CountThenEnd(CountTrigger):
-        def on_element(self, timestamp_ms, window, context):
+        def on_element(self, value, timestamp_ms, window, context):
             context.register(TimeDomain.EVENT, window.max_timestamp_ms)
-            return super().on_element(timestamp_ms, window, context)
+            return super().on_element(value, timestamp_ms, window, context)
 
         def on_event_time(self, time_ms, window, context):
             return EventTimeTrigger().on_event_time(time_ms, window, context)

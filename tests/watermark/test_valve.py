@@ -308,3 +308,19 @@ def test_combined_state_survives_being_stored():
     assert restored.update_watermark("c", Watermark(6), now_ms=NOW) == (Watermark(6),)
     with pytest.raises(StateFormatError):
         restored.restore({"last": 1})
+
+
+@BOTH
+def test_processing_time_waits_for_the_clock_when_a_removed_channel_had_promised_more(make):
+    """Else `(MIN, true)` follows 900 at 500, which the next operator refuses as of the future."""
+    valve, following = make(["goes", "stays"]), make(["input"])
+    valve.input_watermark("goes", Watermark(900), now_ms=500)
+    (sent,) = valve.input_watermark("stays", PROCESSING_TIME, now_ms=500)
+    following.input_watermark("input", sent, now_ms=500)
+    valve.remove_channel("goes")
+    assert valve.input_watermark("stays", PROCESSING_TIME, now_ms=500) == ()
+    assert valve.input_watermark("stays", PROCESSING_TIME, now_ms=899) == ()
+    (switch,) = valve.input_watermark("stays", PROCESSING_TIME, now_ms=900)
+    assert switch == PROCESSING_TIME
+    following.input_watermark("input", switch, now_ms=900)
+    assert following.last_output == PROCESSING_TIME

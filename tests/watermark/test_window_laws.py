@@ -137,6 +137,31 @@ def test_results_that_a_watermark_fires_are_not_late_downstream(models, steps):
     assert len(harness.operator.timers.event) == 0
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    interval_ms=st.integers(1, 20),
+    gap_ms=st.integers(1, 9),
+    rows=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=8),
+)
+@covers("D09")
+def test_early_results_come_at_an_interval_or_at_the_end_of_their_session(
+    interval_ms, gap_ms, rows
+):
+    windowed = Stream().window_all(SessionWindows(gap_ms))
+    trigger = ContinuousEventTimeTrigger(interval_ms)
+    harness = OperatorHarness(lambda: windowed.trigger(trigger).process(ends))
+    for now_ms in range(60):
+        for end_ms in (each.value for each in harness.watermark(now_ms)[:-1]):
+            assert now_ms % interval_ms == 0 or now_ms == end_ms - 1
+        for at_ms, ahead_ms in rows:
+            if at_ms == now_ms:
+                harness.row("row", now_ms + ahead_ms)
+
+
+def ends(context, values):
+    return [context.window.end_ms]
+
+
 class Sum:
     def create(self):
         return 0

@@ -121,7 +121,7 @@ def test_meaningless_parameters_are_refused(make, text):
 class UnmergeableTrigger(Trigger):
     can_merge = False
 
-    def on_element(self, timestamp_ms, window, context):
+    def on_element(self, value, timestamp_ms, window, context):
         return TriggerResult.CONTINUE
 
 

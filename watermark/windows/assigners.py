@@ -16,6 +16,7 @@ when a record is in them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from watermark.checks import checked, require_positive, unchecked
 from watermark.errors import InvalidParameterError
 from watermark.records import Value
 from watermark.timers import TimeDomain
@@ -56,6 +57,7 @@ class WindowAssigner(ABC):
         return EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger()
 
 
+@checked
 class TumblingWindows(WindowAssigner):
     """Windows of one size, side by side.
 
@@ -66,7 +68,7 @@ class TumblingWindows(WindowAssigner):
     def __init__(
         self, size_ms: int, offset_ms: int = 0, *, time: TimeDomain = TimeDomain.EVENT
     ) -> None:
-        _require_positive("tumbling window", "size", size_ms)
+        require_positive("tumbling window", "size", size_ms)
         _require_offset("tumbling window", offset_ms, size_ms)
         self.size_ms = size_ms
         self.offset_ms = offset_ms
@@ -74,6 +76,7 @@ class TumblingWindows(WindowAssigner):
         self._event = time is TimeDomain.EVENT
         self._newest: Windows = (TimeWindow(0, 0),)
 
+    @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
         """One window."""
         instant_ms = timestamp_ms if self._event else now_ms
@@ -86,6 +89,7 @@ class TumblingWindows(WindowAssigner):
         return self._newest
 
 
+@checked
 class SlidingWindows(WindowAssigner):
     """Windows of one size that start every slide; a slide above the size leaves holes.
 
@@ -101,14 +105,15 @@ class SlidingWindows(WindowAssigner):
         *,
         time: TimeDomain = TimeDomain.EVENT,
     ) -> None:
-        _require_positive("sliding window", "size", size_ms)
-        _require_positive("sliding window", "slide", slide_ms)
+        require_positive("sliding window", "size", size_ms)
+        require_positive("sliding window", "slide", slide_ms)
         _require_offset("sliding window", offset_ms, slide_ms)
         self.size_ms = size_ms
         self.slide_ms = slide_ms
         self.offset_ms = offset_ms
         self.time = time
 
+    @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
         """About size / slide windows, the latest first."""
         instant_ms = timestamp_ms if self.is_event_time else now_ms
@@ -119,6 +124,7 @@ class SlidingWindows(WindowAssigner):
         )
 
 
+@checked
 class SessionWindows(WindowAssigner):
     """Windows that grow while records come within a gap of each other.
 
@@ -134,17 +140,18 @@ class SessionWindows(WindowAssigner):
         self, gap_ms: int | Callable[[Value], int], *, time: TimeDomain = TimeDomain.EVENT
     ) -> None:
         if isinstance(gap_ms, int):
-            _require_positive("session window", "gap", gap_ms)
+            require_positive("session window", "gap", gap_ms)
         self.gap_ms = gap_ms
         self.time = time
 
+    @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
         """The session that this record alone would have."""
         instant_ms = timestamp_ms if self.is_event_time else now_ms
         gap_ms = self.gap_ms
         if not isinstance(gap_ms, int):
             gap_ms = gap_ms(value)
-            _require_positive("session window", "gap", gap_ms)
+            require_positive("session window", "gap", gap_ms)
         return (TimeWindow(instant_ms, instant_ms + gap_ms),)
 
 
@@ -172,14 +179,6 @@ def window_start(instant_ms: int, offset_ms: int, size_ms: int) -> int:
     (-100, 0, 5)
     """
     return instant_ms - (instant_ms - offset_ms) % size_ms
-
-
-def _require_positive(what: str, parameter: str, value_ms: int) -> None:
-    if value_ms <= 0:
-        raise InvalidParameterError(
-            f"{what} has a {parameter} of {value_ms} ms, expected more than 0",
-            hint=f"Give the {parameter} in milliseconds, 1 or more.",
-        )
 
 
 def _require_offset(what: str, offset_ms: int, below_ms: int) -> None:

@@ -14,6 +14,7 @@ Record(value=('Mike', 1), timestamp_ms=99)
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
+from watermark.checks import checked
 from watermark.model import Watermark
 from watermark.records import OutputTag, Value
 from watermark.timers import TimeDomain
@@ -47,6 +48,7 @@ def _one_key(value: Value) -> Hashable:
     return None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class WindowedStream:
     """Windows by key that wait for their function."""
@@ -103,6 +105,7 @@ class WindowedStream:
         return WindowOperator(self.spec, contents, self.key_of)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class KeyedStream:
     """Records by key."""
@@ -127,6 +130,7 @@ class KeyedStream:
         return self.window(SlidingWindows(size_ms, slide_ms, offset_ms, time=self.time))
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Stream:
     """Where a windowed program starts.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from watermark.errors import InvalidParameterError
+from watermark.checks import checked, require_not_negative
 from watermark.records import Record, Value
 
 
@@ -34,6 +34,7 @@ class _PlacedEvictor(Evictor):
         raise NotImplementedError
 
 
+@checked
 class CountEvictor(_PlacedEvictor):
     """Keeps the newest `count` records, by arrival.
 
@@ -46,13 +47,14 @@ class CountEvictor(_PlacedEvictor):
 
     def __init__(self, count: int, *, evict_after: bool = False) -> None:
         super().__init__(evict_after=evict_after)
-        _require_not_negative("count evictor", "count", count)
+        require_not_negative("count evictor", "count", count, unit="")
         self.count = count
 
     def _kept(self, records: list[Record]) -> list[Record]:
         return records[max(0, len(records) - self.count) :]
 
 
+@checked
 class TimeEvictor(_PlacedEvictor):
     """Keeps records within `span_ms` of the newest event time in the window.
 
@@ -62,7 +64,7 @@ class TimeEvictor(_PlacedEvictor):
 
     def __init__(self, span_ms: int, *, evict_after: bool = False) -> None:
         super().__init__(evict_after=evict_after)
-        _require_not_negative("time evictor", "span", span_ms)
+        require_not_negative("time evictor", "span", span_ms)
         self.span_ms = span_ms
 
     def _kept(self, records: list[Record]) -> list[Record]:
@@ -73,6 +75,7 @@ class TimeEvictor(_PlacedEvictor):
         return [each for each in records if each.timestamp_ms is None or each.timestamp_ms > cut_ms]
 
 
+@checked
 class DeltaEvictor(_PlacedEvictor):
     """Keeps records that differ from the newest by less than `threshold`."""
 
@@ -88,11 +91,3 @@ class DeltaEvictor(_PlacedEvictor):
             return records
         newest = records[-1].value
         return [each for each in records if self.delta(each.value, newest) < self.threshold]
-
-
-def _require_not_negative(what: str, parameter: str, value: int) -> None:
-    if value < 0:
-        raise InvalidParameterError(
-            f"{what} has a {parameter} of {value}, expected 0 or more",
-            hint=f"Give a {parameter} that is not negative.",
-        )

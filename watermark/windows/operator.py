@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from watermark.checks import checked, refused, require_not_negative, unchecked
 from watermark.errors import InvalidParameterError, MissingTimestampError
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 from watermark.operator import Operator
@@ -22,6 +23,7 @@ from watermark.windows.triggers import EventTimeTrigger, Trigger, TriggerResult
 from watermark.windows.window import GLOBAL_WINDOW, TimeWindow
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
     """Everything about windows but what is computed in them.
@@ -44,12 +46,9 @@ class WindowSpec:
     uid: str = "window"
 
     def __post_init__(self) -> None:
-        if self.allowed_lateness_ms < 0:
-            raise InvalidParameterError(
-                f'window operator "{self.uid}" allows a lateness of {self.allowed_lateness_ms} ms, '
-                "expected 0 or more",
-                hint="Give the lateness in milliseconds, 0 to drop every late record.",
-            )
+        require_not_negative(
+            f'window operator "{self.uid}"', "allowed lateness", self.allowed_lateness_ms
+        )
         if self.assigner.merges and self.trigger is not None and not self.trigger.can_merge:
             raise InvalidParameterError(
                 f'window operator "{self.uid}" has a trigger that cannot merge',
@@ -88,6 +87,8 @@ class _Context:
         return self._operator.timers.now_ms
 
     def register(self, domain: TimeDomain, timestamp_ms: int) -> None:
+        if type(timestamp_ms) is not int:
+            raise refused(f'trigger of "{self._operator.uid}"', "timestamp_ms", timestamp_ms, "int")
         timers = self._operator.timers
         queue = timers.event if domain is TimeDomain.EVENT else timers.processing
         queue.add(timestamp_ms, self.slot)
@@ -104,6 +105,7 @@ class _Context:
             self.state = combine(states)
 
 
+@checked
 class WindowOperator(Operator):
     """Groups the records of each key by window.
 
@@ -136,6 +138,7 @@ class WindowOperator(Operator):
         """Windows with contents."""
         return len(self._windows)
 
+    @unchecked
     def cleanup_ms(self, window: TimeWindow) -> int:
         """When the window ends for good: its max timestamp plus the lateness, clamped to 64 bits.
 
@@ -145,10 +148,12 @@ class WindowOperator(Operator):
             return window.max_timestamp_ms
         return min(window.end_ms - 1 + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)
 
+    @unchecked
     def is_window_late(self, window: TimeWindow) -> bool:
         """Whether the window takes no more records; equality is late."""
         return self._event and self.cleanup_ms(window) <= self.timers.current_watermark_ms
 
+    @unchecked
     def is_record_late(self, timestamp_ms: int) -> bool:
         """Whether the record itself is older than lateness allows; equality is late."""
         if not self._event:
@@ -191,7 +196,7 @@ class WindowOperator(Operator):
         context = self._context
         context.slot = slot
         window: TimeWindow = slot[1]
-        result = self._trigger.on_element(timestamp_ms, window, context)
+        result = self._trigger.on_element(record.value, timestamp_ms, window, context)
         if result is not TriggerResult.CONTINUE:
             self._apply(result, slot)
         if not self._cleanup_is_trigger or result is not TriggerResult.CONTINUE:

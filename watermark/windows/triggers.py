@@ -5,8 +5,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from watermark.errors import InvalidParameterError
+from watermark.checks import refused, require_positive
 from watermark.model import MAX_TIMESTAMP
+from watermark.records import Value
 from watermark.timers import TimeDomain
 from watermark.windows.window import TimeWindow
 
@@ -68,9 +69,9 @@ class Trigger(ABC):
 
     @abstractmethod
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """A record was added."""
+        """A record with this value and event time was added."""
 
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
@@ -97,7 +98,7 @@ class EventTimeTrigger(Trigger):
     """Fires when the watermark passes the window's end, then at once for each late record."""
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Fire at once if the watermark is there."""
         end_ms = window.max_timestamp_ms
@@ -126,7 +127,7 @@ class ProcessingTimeTrigger(Trigger):
     """Fires when the clock passes the window's end."""
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Wait for the end."""
         context.register(TimeDomain.PROCESSING, window.max_timestamp_ms)
@@ -158,15 +159,11 @@ class CountTrigger(Trigger):
     """
 
     def __init__(self, count: int) -> None:
-        if count <= 0:
-            raise InvalidParameterError(
-                f"count trigger has a count of {count}, expected more than 0",
-                hint="Give the number of records after which the window fires.",
-            )
+        require_positive("count trigger", "count", count, unit="")
         self.count = count
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Count."""
         count = (context.state or 0) + 1
@@ -193,10 +190,11 @@ class ContinuousEventTimeTrigger(Trigger):
     """
 
     def __init__(self, interval_ms: int) -> None:
-        self.interval_ms = _checked_interval(interval_ms)
+        require_positive("continuous trigger", "interval", interval_ms)
+        self.interval_ms = interval_ms
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Plan the next early result."""
         if window.max_timestamp_ms <= context.current_watermark_ms:
@@ -210,18 +208,16 @@ class ContinuousEventTimeTrigger(Trigger):
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Fire at the end and at the planned time."""
-        if time_ms == window.max_timestamp_ms:
+        if time_ms == context.state:
+            self._plan(time_ms, window, context)
             return TriggerResult.FIRE
-        if time_ms != context.state:
-            return TriggerResult.CONTINUE
-        self._plan(time_ms, window, context)
-        return TriggerResult.FIRE
+        return TriggerResult.FIRE if time_ms == window.max_timestamp_ms else TriggerResult.CONTINUE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
         """The earliest plan holds."""
         context.merge_states(min)
         if context.state is not None:
-            context.register(TimeDomain.EVENT, context.state)
+            self._register(context.state, window, context)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
         """Take the timers back."""
@@ -231,8 +227,13 @@ class ContinuousEventTimeTrigger(Trigger):
             context.state = None
 
     def _plan(self, from_ms: int, window: TimeWindow, context: TriggerContext) -> None:
-        context.state = min(from_ms + self.interval_ms, window.max_timestamp_ms)
-        context.register(TimeDomain.EVENT, context.state)
+        context.state = from_ms + self.interval_ms
+        self._register(context.state, window, context)
+
+    def _register(self, planned_ms: int, window: TimeWindow, context: TriggerContext) -> None:
+        """A plan beyond the window's end waits for a merge that moves the end."""
+        if planned_ms <= window.max_timestamp_ms:
+            context.register(TimeDomain.EVENT, planned_ms)
 
 
 class ContinuousProcessingTimeTrigger(Trigger):
@@ -243,10 +244,11 @@ class ContinuousProcessingTimeTrigger(Trigger):
     """
 
     def __init__(self, interval_ms: int) -> None:
-        self.interval_ms = _checked_interval(interval_ms)
+        require_positive("continuous trigger", "interval", interval_ms)
+        self.interval_ms = interval_ms
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Plan the next result."""
         if context.state is None:
@@ -256,8 +258,8 @@ class ContinuousProcessingTimeTrigger(Trigger):
     def on_processing_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the planned time."""
-        if time_ms != context.state:
+        """Fire at the planned time, or at the end if that comes first."""
+        if context.state is None or time_ms != _until_end(context.state, window):
             return TriggerResult.CONTINUE
         self._plan(time_ms, window, context)
         return TriggerResult.FIRE
@@ -266,35 +268,36 @@ class ContinuousProcessingTimeTrigger(Trigger):
         """The earliest plan holds."""
         context.merge_states(min)
         if context.state is not None:
-            context.register(TimeDomain.PROCESSING, context.state)
+            context.register(TimeDomain.PROCESSING, _until_end(context.state, window))
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
         """Take the timer back."""
         if context.state is not None:
-            context.delete(TimeDomain.PROCESSING, context.state)
+            context.delete(TimeDomain.PROCESSING, _until_end(context.state, window))
             context.state = None
 
     def _plan(self, from_ms: int, window: TimeWindow, context: TriggerContext) -> None:
-        next_ms = min(from_ms + self.interval_ms, window.max_timestamp_ms)
-        if next_ms == from_ms:
+        if from_ms == window.max_timestamp_ms:
             context.state = None
             return
-        context.state = next_ms
-        context.register(TimeDomain.PROCESSING, next_ms)
+        context.state = from_ms + self.interval_ms
+        context.register(TimeDomain.PROCESSING, _until_end(context.state, window))
 
 
 class PurgingTrigger(Trigger):
     """Fires as another trigger does, and clears the contents each time."""
 
     def __init__(self, inner: Trigger) -> None:
+        if not isinstance(inner, Trigger):
+            raise refused("PurgingTrigger", "inner", inner, "Trigger")
         self.inner = inner
         self.can_merge = inner.can_merge
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """As the inner trigger."""
-        return _purged(self.inner.on_element(timestamp_ms, window, context))
+        return _purged(self.inner.on_element(value, timestamp_ms, window, context))
 
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
@@ -321,7 +324,7 @@ class NeverTrigger(Trigger):
     """Never fires."""
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Continue."""
         return TriggerResult.CONTINUE
@@ -331,7 +334,7 @@ class EndOfStreamTrigger(Trigger):
     """Fires once, when the input has ended; for global windows."""
 
     def on_element(
-        self, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
         """Wait for the end of time."""
         context.register(TimeDomain.EVENT, MAX_TIMESTAMP)
@@ -356,10 +359,5 @@ def _purged(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
 
 
-def _checked_interval(interval_ms: int) -> int:
-    if interval_ms <= 0:
-        raise InvalidParameterError(
-            f"continuous trigger has an interval of {interval_ms} ms, expected more than 0",
-            hint="Give the interval in milliseconds, 1 or more.",
-        )
-    return interval_ms
+def _until_end(planned_ms: int, window: TimeWindow) -> int:
+    return min(planned_ms, window.max_timestamp_ms)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.arrow_cast import cast
 from joins.kernels.casts import Mask, mask_of, null_where, whole
 from joins.kernels.conversion import to_decimal
 from joins.kernels.windows.grouping import Groups
@@ -75,7 +76,7 @@ class Aggregation:
         """The value of each accumulator, with the aggregate's type."""
         values = self.accumulator.result(columns)
         to = arrow_type(self.spec.type)
-        return values if values.type.equals(to) else values.cast(to, safe=False)
+        return values if values.type.equals(to) else cast(values, to, safe=False)
 
     def _values(self, rows: pa.RecordBatch) -> pa.Array | None:
         """The arguments, NULL where FILTER is not true; None where each row counts as it is."""
@@ -146,7 +147,7 @@ class _Sum:
         return cls((pa.float64() if floating else pa.int64(), pa.int64()))
 
     def lift(self, values: pa.Array) -> Columns:
-        return [values.cast(self.types[0]), pa.array(_valid(values).astype(np.int64))]
+        return [cast(values, self.types[0]), pa.array(_valid(values).astype(np.int64))]
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         sums, counts = columns
@@ -173,7 +174,7 @@ class _DecimalSum:
     types: tuple[pa.DataType, ...] = (pa.binary(_WIDE_BYTES), pa.int64())
 
     def lift(self, values: pa.Array) -> Columns:
-        wide = values.cast(pa.decimal256(_WIDE_DIGITS, self.scale))
+        wide = cast(values, pa.decimal256(_WIDE_DIGITS, self.scale))
         counts = pa.array(_valid(values).astype(np.int64))
         return [_viewed(wide, self.types[0]), counts]
 
@@ -188,7 +189,7 @@ class _DecimalSum:
         limit = pa.scalar(Decimal(10**_MOST_DIGITS), pa.decimal256(_WIDE_DIGITS, 0))
         fits = mask_of(pc.less(pc.abs(digits), limit))
         sums = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
-        return null_where(sums, ~fits).cast(pa.decimal128(_MOST_DIGITS, self.scale))
+        return cast(null_where(sums, ~fits), pa.decimal128(_MOST_DIGITS, self.scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +213,11 @@ class _Average:
         sums, counts = self.sums.result(columns), columns[1]
         divisor = null_where(counts, _integers(counts) == 0)
         if pa.types.is_decimal(sums.type):
-            wide = sums.cast(pa.decimal256(sums.type.precision, sums.type.scale))
-            quotient = pc.divide(wide, divisor.cast(pa.decimal256(19, 0)))
+            wide = cast(sums, pa.decimal256(sums.type.precision, sums.type.scale))
+            quotient = pc.divide(wide, cast(divisor, pa.decimal256(19, 0)))
             return to_decimal(quotient, self.to).values
         if pa.types.is_floating(sums.type):
-            return pc.divide(sums, divisor.cast(pa.float64(), safe=False))
+            return pc.divide(sums, cast(divisor, pa.float64(), safe=False))
         return pc.divide(sums, divisor)
 
 
@@ -238,9 +239,9 @@ class _Extreme:
         # Arrow asks for a wider type to compare decimals in, and gives it back.
         column = columns[0]
         if pa.types.is_decimal(self.kind):
-            column = column.cast(pa.decimal256(_WIDE_DIGITS, self.kind.scale))
+            column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))
         found = _grouped(column, groups, "min" if self.smallest else "max")
-        return [found if found.type.equals(self.kind) else found.cast(self.kind)]
+        return [found if found.type.equals(self.kind) else cast(found, self.kind)]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]

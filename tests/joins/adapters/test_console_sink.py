@@ -9,7 +9,6 @@ from joins.plan import BlackholeSink, PrintSink
 from joins.probe_task import DEAD_LETTERS
 from tests.support.probe import PIN, probe_task
 
-pytestmark = pytest.mark.integration
 VALUES = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
 
 

@@ -20,7 +20,6 @@ from service.embedded.process import free_port
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
 SEED = 326
 STRING = SqlType(TypeName.STRING)
 FIELDS = (
@@ -118,6 +117,7 @@ def test_it_ends_when_its_runner_does(options):
     assert_rows(options, ENDLESS, written(options))
 
 
+@pytest.mark.usefixtures("processes")
 def test_without_a_broker_it_fails_so_that_it_is_started_again():
     process = start(KafkaOptions(f"127.0.0.1:{free_port()}", "none"), ENDLESS)
     try:
@@ -159,6 +159,7 @@ def next_child(generator, before):
     return wait_until(found, deadline_s=30, what="another generator")
 
 
+@pytest.mark.usefixtures("processes")
 def test_one_that_fails_is_started_again_after_longer_and_longer_waits(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(datagen_process, "time", SimpleNamespace(monotonic=lambda: clock[0]))

@@ -16,22 +16,13 @@ from hypothesis import strategies as st
 from joins.adapters.delta_log import DeltaLog, Rewrite, create_table
 from joins.errors import FencedError, SinkError
 from tests.support.changelog import stage
-
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+from tests.support.named_rows import SCHEMA, ids_in, rows_of
 
 
 @pytest.fixture
 def table(tmp_path):
     create_table(tmp_path / "out", SCHEMA)
     return tmp_path / "out"
-
-
-def rows_of(*ids):
-    return pa.RecordBatch.from_pydict({"id": list(ids), "name": [f"n{i}" for i in ids]}, SCHEMA)
-
-
-def ids_in(path):
-    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("id").to_pylist())
 
 
 def entries_of(path):
@@ -231,6 +222,7 @@ DeltaLog(Path(sys.argv[1]), "app").commit(1, 1, [], {"batch": 1})
 """
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(("when", "is_there"), [("before", False), ("after", True)])
 def test_a_crash_leaves_a_whole_entry_or_none(table, when, is_there):
     log = DeltaLog(table, "app")

@@ -117,6 +117,30 @@ def test_each_commit_is_followed(path, tmp_path, changes):
     assert source.topic.copy().generation == 1
 
 
+def test_texts_with_other_ends_of_lines_are_followed(path, tmp_path):
+    """They stand as they are in the statistics of the log."""
+    source = feed(path, tmp_path, FIELDS)
+    session = source.run()
+    write_deltalake(path, rows((20, "a\u2028b"), (21, "c\u2029"), (22, "\x85")), mode="append")
+    assert "\u2028" in entry_of(path, DeltaTable(path).version()).read_text()
+    source.run(session)
+    assert source.rows() == table_rows(path)
+
+
+def test_an_entry_that_is_not_whole_is_waited_for(path, tmp_path):
+    source = feed(path, tmp_path, FIELDS)
+    session = source.run()
+    append(path)
+    entry = entry_of(path, DeltaTable(path).version())
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[:-9])
+    with pytest.raises(SourceUnavailableError, match="cannot be read"):
+        source.run(session)
+    entry.write_bytes(whole)
+    source.run(session)
+    assert source.rows() == table_rows(path)
+
+
 def test_a_table_without_rows_is_complete_at_once(tmp_path):
     write_deltalake(tmp_path / "t", rows((1, "a")).slice(1))
     source = feed(tmp_path / "t", tmp_path, FIELDS)

@@ -18,8 +18,8 @@ from joins.adapters.delta_log import DeltaLog, Rewrite, create_table, spark_vers
 from joins.errors import FencedError, SinkError
 from joins.plan import SinkWriter
 from tests.support.changelog import stage
+from tests.support.named_rows import SCHEMA, ids_in, rows_of
 
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 COMMITTER = """
 import sys
 from pathlib import Path
@@ -40,14 +40,6 @@ for line in sys.stdin:
 def table(tmp_path):
     create_table(tmp_path / "out", SCHEMA)
     return tmp_path / "out"
-
-
-def rows_of(*ids):
-    return pa.RecordBatch.from_pydict({"id": list(ids), "name": [f"n{i}" for i in ids]}, SCHEMA)
-
-
-def ids_in(path):
-    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("id").to_pylist())
 
 
 def test_creating_keeps_what_is_there(table):
@@ -138,6 +130,7 @@ def test_of_two_that_loaded_the_table_at_the_same_time_one_commits(table, other,
     assert DeltaLog(table, "app").version() == 1
 
 
+@pytest.mark.usefixtures("processes")
 def test_processes_that_commit_the_same_batches_commit_each_once(table):
     with (
         subprocess.Popen(

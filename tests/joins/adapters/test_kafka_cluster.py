@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka_cluster import KafkaCluster, client_options, reader_options, spark_options
 from joins.errors import SourceError, SourceUnavailableError
@@ -70,6 +71,13 @@ def test_a_topic_that_does_not_exist_is_none_or_named(cluster):
         assert not isinstance(caught.value, SourceUnavailableError)
 
 
+def test_a_misspelt_topic_is_told_the_one_that_is_there(cluster, topic):
+    with pytest.raises(SourceError) as caught:
+        cluster.require(f"{topic}x")
+    assert caught.value.hint == f'Did you mean "{topic}"?'
+    assert cluster.require(topic).name == topic
+
+
 def test_a_topic_is_created_once(cluster):
     name = unique_name("created")
     try:
@@ -118,6 +126,22 @@ def test_a_time_is_the_first_record_that_is_not_older_or_the_end(kafka, cluster,
     produce(kafka.bootstrap_servers, topic, range(3), partition=0)
     assert cluster.offsets_at(topic, before_ms) == {0: 0, 1: 0}
     assert cluster.offsets_at(topic, before_ms + 3_600_000) == {0: 3, 1: 0}
+
+
+class GrowingCluster(KafkaCluster):
+    """Its topic has a record more at each question, the first of them at offset 10."""
+
+    end = 10
+
+    def _offsets(self, topic, spec, isolation=None):
+        found = self.end if spec is OffsetSpec.LATEST else 10 if self.end > 10 else -1
+        self.end += 1
+        return {0: found}
+
+
+def test_what_comes_between_two_questions_is_not_before_a_time():
+    cluster = GrowingCluster(KafkaOptions("127.0.0.1:9", "t"))
+    assert cluster.offsets_at("t", 0) == {0: 10}
 
 
 def test_the_size_grows_with_the_records(kafka, cluster, topic):

@@ -14,7 +14,6 @@ from joins.row_files import ROWS, RowFiles
 from tests.support.probe import PIN, probe_task
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
 
-pytestmark = pytest.mark.integration
 CLICKS = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
 
 

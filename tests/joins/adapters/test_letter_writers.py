@@ -41,7 +41,6 @@ def test_rows_are_printed(job, identifier, lines):
     assert len(out.getvalue().splitlines()) == lines
 
 
-@pytest.mark.integration
 def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kafka):
     topic = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), ("user_id",))
@@ -68,7 +67,6 @@ def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kaf
     ]
 
 
-@pytest.mark.integration
 def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka):
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"), ())
     writer = KafkaLetterWriter(sink, OUTPUT)

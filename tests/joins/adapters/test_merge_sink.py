@@ -22,7 +22,6 @@ from joins.plan import DeltaSink, SinkWriter
 from joins.row_files import RowFiles
 from tests.support.probe import PIN, clicks, probe_task
 
-pytestmark = pytest.mark.integration
 APP = "sluice:job:life"
 ROWS = pa.schema(
     [

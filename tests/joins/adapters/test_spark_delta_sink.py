@@ -25,7 +25,6 @@ from joins.maintenance import OutputMaintenance, Upkeep, UpkeepSettings
 from joins.plan import DeltaSink, SinkWriter
 from tests.support.probe import PIN, clicks, probe_task
 
-pytestmark = pytest.mark.integration
 APP = "sluice:job:life"
 COLUMNS = (
     "user_id BIGINT, name STRING, _topic STRING, _partition INT, _offset BIGINT, _batch BIGINT, "
@@ -449,6 +448,7 @@ def test_a_columnar_writer_that_is_asked_for_by_name_refuses_such_a_table(user, 
 TYPES = pa.schema(
     [
         ("report", pa.string()),
+        ("lines", pa.string()),
         ("b", pa.bool_()),
         ("i8", pa.int8()),
         ("i16", pa.int16()),
@@ -467,6 +467,7 @@ def test_every_type_of_an_output_comes_back_as_it_was(tmp_path, spark):
     log = OutputLog(tmp_path / "t", APP, Appends(TYPES, SinkWriter.SPARK), spark)
     row = {
         "report": "x",
+        "lines": "a\u2028b\u2029c\x85",  # as it is in the log's statistics
         "b": True,
         "i8": -128,
         "i16": 32767,
@@ -505,7 +506,8 @@ def test_upkeep_leaves_the_checkpoints_and_files_of_sparks_writer_alone(user, ou
     make(user, output, "mapped")
     log = output.log()
     output.run(DeltaOutputWriter(log), at(0))
-    stray = output.path / f"part-00001-{0:010d}-00000-1-{'0' * 32}.parquet"
+    tag = log.shared.writer
+    stray = output.path / f"part-00001-{0:010d}-00000-1-{'0' * 32}-{tag}.parquet"
     stray.touch()
     before = {p for p in output.path.rglob("*") if p.is_file()}
     OutputMaintenance(Upkeep(log, 2, UpkeepSettings(checkpoint_every=1))).run()

@@ -125,6 +125,34 @@ def test_a_deletion_ends_a_row_from_its_own_rowtime_on(place):
     assert index.take(rows, ["name"]).column(0).to_pylist() == ["c1", None]
 
 
+AT_ONE_ROWTIME = {
+    "deleted_and_inserted": ("dc", "c"),
+    "inserted_and_deleted": ("cd", None),
+    "updated_and_deleted": ("ud", None),
+    "deleted_inserted_and_deleted": ("dcd", None),
+    "deleted_and_updated": ("du", "u"),
+}
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2)], ids=["at_once", "two_commits", "one_each"])
+@pytest.mark.parametrize(("ops", "left"), AT_ONE_ROWTIME.values(), ids=AT_ONE_ROWTIME)
+def test_of_the_changes_of_one_rowtime_the_last_one_counts(place, ops, left, cuts):
+    """What REPLACE INTO does: a deletion has the rowtime of its row, and the new row may, too."""
+    rows = [change("c", 1, 3, 1)] + [change(op, 1, 7, pos) for pos, op in enumerate(ops, 2)]
+    build(place, 0, VERSIONS, [batch(rows[:1])])
+    bounds = zip([1, *(1 + cut for cut in cuts)], [*(1 + cut for cut in cuts), None], strict=True)
+    for version, (begin, end) in enumerate(bounds, 1):
+        advance(place, version - 1, version, VERSIONS, [batch(rows[begin:end])])
+    expected = {(1, time): "c1" for time in range(3, 7)}
+    name = left and f"{left}{ops.rindex(left) + 2}"
+    expected |= {(1, time): name for time in range(7, 12) if name}
+    assert seen(DimensionIndex.attach(place, version, VERSIONS)) == expected
+    task = CompactionTask(("id",), Progress(), -1, True, "at", None)
+    compacted = compact(pa.Table.from_batches([batch(rows[::-1])]), task).rows
+    build(place / "compacted", 1, VERSIONS, compacted.to_batches())
+    assert seen(DimensionIndex.attach(place / "compacted", 1, VERSIONS)) == expected
+
+
 def test_rows_without_rowtime_are_no_versions(place):
     index = built(place, change("c", 1, None, 1), change("c", 2, 5, 2), change("d", 2, None, 3))
     assert seen(index) == {(2, time): "c2" for time in range(5, 12)}

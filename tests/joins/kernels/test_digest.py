@@ -66,8 +66,11 @@ class Model:
 
     def take(self, rows):
         kept = [row for row in rows if self.keeps(row)]
-        self.snapshot_rows += sum(row["_op"] == "r" for row in kept)
-        self.generation = max([self.generation, *(row["_generation"] for row in kept)])
+        newest = max([self.generation, *(row["_generation"] for row in kept)])
+        self.snapshot_rows = self.snapshot_rows if newest == self.generation else 0
+        self.generation = newest
+        read = [row for row in kept if row["_op"] == "r" and row["_generation"] == newest]
+        self.snapshot_rows += len(read)
         return kept
 
     def keeps(self, row):

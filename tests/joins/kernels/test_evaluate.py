@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from joins.errors import ExpressionError
 from joins.expressions import Call, Case, Cast, Column, Constant, ProcTime
 from joins.kernels.evaluate import FUNCTIONS, Scope, evaluate, evaluate_rows
-from joins.types import SqlType, TypeName, arrow_type
+from joins.types import Member, SqlType, TypeName, arrow_type
 
 TINYINT = SqlType(TypeName.TINYINT)
 INT = SqlType(TypeName.INT)
@@ -26,6 +26,8 @@ BYTES = SqlType(TypeName.BYTES)
 BOOLEAN = SqlType(TypeName.BOOLEAN)
 DATE = SqlType(TypeName.DATE)
 TIME = SqlType(TypeName.TIME)
+TIME_3 = SqlType(TypeName.TIME, 3)
+TIME_5 = SqlType(TypeName.TIME, 5)
 TIMESTAMP = SqlType(TypeName.TIMESTAMP, 6)
 TIMESTAMP_3 = SqlType(TypeName.TIMESTAMP, 3)
 SECONDS = SqlType(TypeName.TIMESTAMP, 0)
@@ -134,7 +136,7 @@ CALLS = {
     "nullif_different": ("NULLIF", BIGINT, [big(4), big(None)], 4),
     "greatest": ("GREATEST", STRING, [text("a"), text("b")], "b"),
     "least_with_null": ("LEAST", BIGINT, [big(1), big(None)], None),
-    "upper": ("UPPER", STRING, [text("straßa")], "STRAẞA"),
+    "upper": ("UPPER", STRING, [text("straßa")], "STRASSA"),
     "trim_blanks_only": ("TRIM", STRING, [text("  \ta ")], "\ta"),
     "trim_characters": ("LTRIM", STRING, [text("xyxa"), text("xy")], "a"),
     "char_length_counts_code_points": ("CHAR_LENGTH", INT, [text("añ😀")], 3),
@@ -182,6 +184,23 @@ CALLS = {
         Decimal("1.3"),
     ),
     "sign": ("SIGN", BIGINT, [big(-4)], -1),
+    "sign_of_decimals": ("SIGN", decimal(10, 2), [(decimal(10, 2), Decimal("-3.14"))], Decimal(-1)),
+    "round_wraps_as_in_java": ("ROUND", TINYINT, [(TINYINT, 127), (INT, -1)], -126),
+    "round_to_nothing": ("ROUND", BIGINT, [big(2**61), (INT, -50)], 0),
+    "round_a_large_number_to_nothing": ("ROUND", BIGINT, [big(2**63 - 1), (INT, -20)], 0),
+    "round_to_more_than_64_bits": ("ROUND", BIGINT, [big(2**63 - 1), (INT, -19)], 10**19 - 2**64),
+    "greatest_of_conditions": ("GREATEST", BOOLEAN, [T, F], True),
+    "least_of_instants": (
+        "LEAST",
+        INSTANT,
+        [(INSTANT, datetime(2024, 1, 1, tzinfo=UTC)), (INSTANT, datetime(2023, 1, 1, tzinfo=UTC))],
+        datetime(2023, 1, 1, tzinfo=UTC),
+    ),
+    "lower_of_a_last_sigma": ("LOWER", STRING, [text("ΑΣ")], "ας"),
+    "upper_of_ligatures": ("UPPER", STRING, [text("ﬃ ŉ")], "FFI \u02bcN"),
+    "lower_of_a_dotted_i": ("LOWER", STRING, [text("İ")], "i̇"),
+    "like_without_escape": ("LIKE", BOOLEAN, [text("a!"), text("a!"), text("")], True),
+    "trim_characters_of_both_ends": ("TRIM", STRING, [text("xyaxy"), text("yx")], "a"),
     "sqrt": ("SQRT", DOUBLE, [(DOUBLE, 9.0)], 3.0),
     "power": ("POWER", DOUBLE, [(DOUBLE, 2.0), (DOUBLE, 10.0)], 1024.0),
     "year": ("YEAR", BIGINT, [LEAP], 2024),
@@ -311,6 +330,27 @@ CASTS = {
         TIMESTAMP, datetime(1969, 12, 31, 23, 59, 59, 999999), SECONDS,
         datetime(1969, 12, 31, 23, 59, 59),
     ),
+    "date_of_one_digit": (STRING, "1999-9-1", DATE, date(1999, 9, 1)),
+    "date_of_a_year": (STRING, "123", DATE, date(123, 1, 1)),
+    "date_of_a_month": (STRING, "0002024-2", DATE, date(2024, 2, 1)),
+    "date_before_other_text": (STRING, "2024-02-29 at noon", DATE, date(2024, 2, 29)),
+    "time_of_one_digit": (STRING, "1:30:00", TIME, 5_400_000_000),
+    "time_of_an_hour": (STRING, "23", TIME, 82_800_000_000),
+    "time_with_digits": (STRING, "1:2:3.5", TIME_3, 3_723_500_000),
+    "timestamp_of_one_digit": (
+        STRING, "1999-9-1 1:2:3.5", TIMESTAMP_3, datetime(1999, 9, 1, 1, 2, 3, 500_000),
+    ),
+    "instant_of_one_digit": (
+        STRING, "1999-9-1 1:2:3", INSTANT, datetime(1999, 9, 1, 1, 2, 3, tzinfo=UTC),
+    ),
+    "time_without_zeros_at_the_end": (TIME_5, 45_296_123_000, STRING, "12:34:56.123"),
+    "time_with_one_zero_at_the_end": (TIME_3, 45_296_000_000, STRING, "12:34:56.0"),
+    "time_before_midnight": (TIME, -1_000_000, STRING, "23:59:59"),
+    "infinite_text": (STRING, "-Infinity", DOUBLE, -math.inf),
+    "text_with_the_letter_of_its_type": (STRING, "+1.5f", FLOAT, 1.5),
+    "text_with_many_digits_to_decimal": (STRING, f"0.{1:060}", decimal(5, 2), Decimal(0)),
+    "text_without_whole_part": (STRING, ".5", INT, 0),
+    "decimal_of_38_digits_to_integer": (decimal(38, 38), Decimal("0.9"), INT, 0),
     "bytes_to_text": (BYTES, b"ab", STRING, "ab"),
     "null_stays_null": (STRING, None, INT, None),
 }  # fmt: skip
@@ -338,6 +378,10 @@ UNFIT = {
     "too_many_digits": (decimal(5, 2), Decimal("999.99"), decimal(3, 1)),
     "maybe": (STRING, "maybe", BOOLEAN),
     "bytes_that_are_no_utf_8": (BYTES, b"\xff", STRING),
+    "no_time": (STRING, "123:45", TIME),
+    "slashes": (STRING, "2021/09/27", DATE),
+    "day_30_of_february": (STRING, "2024-2-30", DATE),
+    "nan_in_lower_case": (STRING, "nan", DOUBLE),
     "hour_25": (STRING, "25:00:00", TIME),
 }
 
@@ -352,6 +396,40 @@ def test_an_unfit_value_fails_in_cast_and_is_null_in_try_cast(source, value, tar
     tried = run(Cast(column, target, safe=True), a=(source, values))
     assert tried.errors == {}
     assert tried.values.to_pylist() == [None, None, None]
+
+
+AFTER_9999 = Call(
+    "ADD_MONTHS", (Constant("9999-12-31 00:00:00", TIMESTAMP), Constant("1", INT)), TIMESTAMP
+)
+PAIR, NUMBERS = (
+    SqlType(TypeName.ROW, members=(Member("t", TIMESTAMP), Member("x", kind)))
+    for kind in (STRING, INT)
+)
+
+
+def test_constants_after_the_year_9999_are_values_like_others():
+    a = Column("t", "a", STRING)
+    year = run(Call("YEAR", (AFTER_9999,), BIGINT), a=(STRING, ["x"]))
+    assert (year.values.to_pylist(), year.errors) == ([10_000], {})
+    shown = run(Cast(AFTER_9999, STRING), a=(STRING, ["x"]))
+    assert shown.values.to_pylist() == ["10000-01-31 00:00:00.000000"]
+    pair = run(Call("ROW", (AFTER_9999, a), PAIR), a=(STRING, ["x"]))
+    assert (pair.values.field(1).to_pylist(), pair.errors) == (["x"], {})
+
+
+def test_a_long_list_may_have_a_time_after_the_year_9999():
+    early = [Constant(f"2024-01-{day:02} 00:00:00", TIMESTAMP) for day in range(1, 10)]
+    column = Column("t", "a", TIMESTAMP)
+    listed = Call("IN", (column, *early, AFTER_9999), BOOLEAN)
+    answer = run(listed, a=(TIMESTAMP, [datetime(2024, 1, 9), datetime(2024, 1, 10), None]))
+    assert (answer.values.to_pylist(), answer.errors) == ([True, False, None], {})
+
+
+def test_a_cast_names_what_python_has_no_value_for_by_its_type():
+    pair = Call("ROW", (AFTER_9999, Column("t", "a", STRING)), PAIR)
+    answer = run(Cast(pair, NUMBERS), a=(STRING, ["x", "7"]))
+    assert list(answer.errors) == [0]
+    assert answer.errors[0].startswith('cannot cast "struct<')
 
 
 A, B = Column("t", "a", BIGINT), Column("t", "b", BIGINT)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from joins.adapters.delta_log import DeltaLog, create_table
-from joins.kernels.files import FileOrigin, ParquetStage
+from joins.kernels.files import FileOrigin, ParquetStage, writer_tag
 from tests.support.changelog import stage
 
 ORIGIN = FileOrigin(epoch=2, batch=17, task=3, attempt=41)
@@ -130,6 +131,9 @@ def test_a_name_tells_who_wrote_the_file_and_is_never_used_twice():
     names = {ORIGIN.file_name() for _ in range(20)}
     assert len(names) == 20
     assert all(name.startswith("part-00002-0000000017-00003-41-") for name in names)
+    tagged = replace(ORIGIN, writer=writer_tag("sluice:job:life"))
+    assert [FileOrigin.of_name(o.file_name()) for o in (ORIGIN, tagged)] == [ORIGIN, tagged]
+    assert FileOrigin.of_name("part-00000-c000.snappy.parquet") is None
 
 
 # Spark skips files by these statistics.
@@ -163,7 +167,6 @@ def spark_rows(number):
     }
 
 
-@pytest.mark.integration
 def test_spark_finds_the_same_rows_with_and_without_data_skipping(tmp_path, spark: SparkSession):
     create_table(tmp_path, SCHEMA)
     rows = [spark_rows(n) for n in range(24)]

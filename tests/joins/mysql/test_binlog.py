@@ -21,7 +21,6 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
 PARTITIONS = 2
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
@@ -43,9 +42,8 @@ def config_of(database: MariaDb, schema: str, kafka: KafkaOptions, directory) ->
         "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
     )
     return CdcConfig(
-        connection=connection,
+        connection=connection.of_server(server_identity(connection)),
         table=check_source(connection, FIELDS, ("id",)),
-        server=server_identity(connection),
         server_id=choose_server_id(connection),
         low=take_low(connection, 0),
         generation=1,
@@ -198,6 +196,23 @@ DDL = {
     "captured_column_dropped": ["ALTER TABLE t DROP COLUMN v"],
     "captured_column_retyped": ["ALTER TABLE t MODIFY v BLOB"],
     "statement_format": ["SET SESSION binlog_format=STATEMENT", "UPDATE t SET v = 'x'"],
+    "set_statement": ["SET STATEMENT max_statement_time=60 FOR TRUNCATE TABLE t"],
+    "undone_beside_a_temporary_table": [
+        "BEGIN",
+        "INSERT INTO t VALUES (2, 'undone')",
+        "CREATE TEMPORARY TABLE kept (id INT)",
+        "ROLLBACK",
+    ],
+    "undone_to_a_savepoint": [
+        "CREATE TABLE plain (id INT) ENGINE=MyISAM",
+        "BEGIN",
+        "INSERT INTO plain VALUES (1)",
+        "SAVEPOINT s",
+        "INSERT INTO t VALUES (2, 'undone')",
+        "INSERT INTO plain VALUES (2)",
+        "ROLLBACK TO s",
+        "COMMIT",
+    ],
     "partial_row_image": [
         "SET SESSION binlog_row_image=MINIMAL",
         "UPDATE t SET v = 'y' WHERE id = 1",

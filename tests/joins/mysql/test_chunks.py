@@ -16,7 +16,6 @@ from joins.plan import Field
 from joins.types import SqlType, TypeName
 from tests.support.sql import new_schema, run_sql
 
-pytestmark = pytest.mark.integration
 BIG, TEXT, RAW = (SqlType(TypeName(n)) for n in ("BIGINT", "STRING", "BYTES"))
 DEC = SqlType(TypeName.DECIMAL, 20, 0)
 DOUBLE = SqlType(TypeName.DOUBLE)
@@ -108,7 +107,9 @@ def test_records_of_a_chunk_carry_low_and_the_generation(mariadb):
         config, table = checked(mariadb, schema, "a BIGINT", (BIG,))
         run_sql(mariadb, "INSERT INTO t VALUES (7, 8)", schema=schema)
         low = take_low(config, 2).position
-        task = SnapshotTask(config, table, server_identity(config), low, generation=5, partitions=1)
+        task = SnapshotTask(
+            config.of_server(server_identity(config)), table, low, generation=5, partitions=1
+        )
         (batch,) = snapshot_chunk_records(task, Chunk(None, None))
         (record,) = batch.to_pylist()
         assert record["key"] == b'{"a":7}'

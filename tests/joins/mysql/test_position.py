@@ -24,8 +24,6 @@ from tests.support.wait import wait_until
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture(scope="module")
 def own_database(tmp_path_factory, database_home):

@@ -32,7 +32,6 @@ def test_a_gap_is_a_record_that_failed_before_one_that_landed(outcomes, gap):
     assert has_gap(sent) is gap
 
 
-@pytest.mark.integration
 def test_a_sender_that_gave_up_sends_nothing_later(
     tmp_path, mariadb, java, broker_jars, monkeypatch
 ):
@@ -68,7 +67,6 @@ def test_a_batch_is_due(times, due):
     assert due_at_s(*times) == pytest.approx(due)
 
 
-@pytest.mark.integration
 def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
         sender = ChangelogSender(config)

@@ -30,7 +30,7 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 PARTITIONS = 2
 ROWS = 1_000
 TABLE = (
@@ -242,6 +242,13 @@ FOLLOWED: dict[str, tuple[str, ...]] = {
 }
 COPIED_AGAIN: dict[str, tuple[str, ...]] = {
     "truncated": ("TRUNCATE TABLE t", "INSERT INTO t (id, v, other) VALUES (1, 'again', 1)"),
+    "many_times_in_a_row": (
+        *("SET STATEMENT max_statement_time=60 FOR TRUNCATE TABLE t",) * 5,
+        TABLE[1],
+        "RENAME TABLES t TO old, old TO t",
+        "/*!50000 TRUNCATE t */",
+        TABLE[1],
+    ),
     "replaced_by_another_table": (
         "CREATE TABLE n LIKE t",
         "INSERT INTO n (id, v, other) SELECT id, 'new', id FROM t WHERE id % 3 = 0",
@@ -431,7 +438,8 @@ def test_incompatible_change_stalls_until_it_is_undone(place, change, told, undo
             source.wait_same(2)
             return
         source.sql(*change)
-        source.wait_stall(*told, "copied again by itself")
+        fault = source.wait_stall(*told, "copied again by itself")
+        assert "Declare" not in fault.hint, "a job's declaration stays as it is"
         assert source.coordinator.state.needed
         source.sql(f"ALTER TABLE t {undo}", "UPDATE t SET v = 'undone' WHERE id = 3")
         source.wait_same(2)

@@ -1,9 +1,11 @@
 """What is wrong with a source is found before anything starts, by name and with a fix."""
 
+from dataclasses import replace
+
 import pytest
 
 from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
+from joins.adapters.mysql_source import check_source, choose_server_id, computed_from, estimate_rows
 from joins.adapters.mysql_table import CapturedTable
 from joins.errors import SourceError, SourceUnavailableError
 from joins.plan import Field
@@ -12,7 +14,6 @@ from service.embedded.database import DatabaseSettings, MariaDb
 from service.embedded.process import free_port
 from tests.support.sql import new_schema, run_sql
 
-pytestmark = pytest.mark.integration
 BIG, INT, TEXT, BOOL = (SqlType(TypeName(n)) for n in ("BIGINT", "INT", "STRING", "BOOLEAN"))
 ID, NAME = Field("id", BIG), Field("name", TEXT)
 
@@ -75,6 +76,13 @@ WRONG_TABLES = {
         'no column "name"',
         '"title"',
     ),
+    "misspelt_column": (
+        ["CREATE TABLE t (id BIGINT PRIMARY KEY, nam VARCHAR(9))"],
+        (ID, NAME),
+        ("id",),
+        'no column "name"',
+        'Did you mean "nam"?',
+    ),
     "wrong_type": (
         ["CREATE TABLE t (id BIGINT PRIMARY KEY, name DATETIME)"],
         (ID, NAME),
@@ -124,6 +132,17 @@ def test_table_that_does_not_do_is_refused(mariadb, case):
         assert not isinstance(caught.value, SourceUnavailableError)
 
 
+def test_columns_are_computed_from_others_by_way_of_others():
+    expressions = {"id": "", "o": "", "a": "`o` * 2", "b": "round(`A`,0)", "c": "'o"}
+    assert computed_from(expressions) == {
+        "id": (),
+        "o": (),
+        "a": ("o",),
+        "b": ("a", "o"),
+        "c": ("a", "b", "c", "id", "o"),
+    }
+
+
 def test_wrong_password_is_refused_without_showing_it(mariadb):
     config = config_of(mariadb, "shop", password="not-the-secret")
     with pytest.raises(SourceError, match="refused user") as caught:
@@ -135,6 +154,23 @@ def test_wrong_password_is_refused_without_showing_it(mariadb):
 def test_missing_database_is_named(mariadb):
     with pytest.raises(SourceError, match='database "nowhere"'):
         check_source(config_of(mariadb, "nowhere"), (ID,), ("id",))
+
+
+def test_a_misspelt_database_or_table_is_told_the_one_that_is_there(mariadb):
+    with new_schema(mariadb, "CREATE TABLE user_info (id BIGINT PRIMARY KEY)") as schema:
+        right = config_of(mariadb, schema, table="user_info")
+        for what, misspelt in (("database", f"{schema}x"), ("table", "user_inof")):
+            with pytest.raises(SourceError) as caught:
+                check_source(replace(right, **{what: misspelt}), (ID,), ("id",))
+            assert caught.value.hint == f'Did you mean "{getattr(right, what)}"?'
+        check_source(right, (ID,), ("id",))
+
+
+def test_a_changed_password_is_told_how_it_reaches_a_job(mariadb):
+    with pytest.raises(SourceError) as caught:
+        check_source(config_of(mariadb, "shop", password="old"), (ID,), ("id",))
+    for step in ("sluice secrets set NAME", "sluice jobs stop", "sluice jobs resume"):
+        assert step in caught.value.hint
 
 
 def test_server_that_is_down_is_unavailable(mariadb):

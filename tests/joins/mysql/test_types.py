@@ -202,7 +202,6 @@ def from_binlog(config, table: CapturedTable, low, high) -> dict[int, bytes]:
     return dict(zip(batch.column("id").to_pylist(), encode_objects(batch).to_pylist(), strict=True))
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(("kind", "declared", "literals", "expected"), TYPES.values(), ids=TYPES)
 def test_snapshot_and_binlog_write_the_same_bytes(mariadb, kind, declared, literals, expected):
     with new_schema(mariadb) as schema:
@@ -249,7 +248,6 @@ UNREAD = {
 }
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(("kind", "literal"), UNREAD.values(), ids=UNREAD)
 def test_columns_that_are_not_captured_do_not_disturb(mariadb, kind, literal):
     with new_schema(mariadb) as schema:

@@ -21,7 +21,7 @@ OPEN = {("get", "/livez"), ("get", "/readyz")}
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
+def plane(processes, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         data_dir = tmp_path_factory.mktemp("data")
@@ -101,7 +101,7 @@ def test_what_is_nowhere_is_said_only_to_those_who_may_ask(http, tokens):
     assert http.get("/nothing", headers=viewer).status_code == 404
     wrong = http.put("/v1/jobs", headers=viewer)
     assert wrong.status_code == 405
-    assert wrong.headers["Allow"] == "GET, POST"
+    assert wrong.headers["Allow"] == "GET, HEAD, POST"
     assert wrong.json()["hint"]
 
 

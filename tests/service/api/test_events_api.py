@@ -8,6 +8,7 @@ import pytest
 
 from service.api import event_stream
 from service.client import Client
+from service.tokens import NewToken, Scope
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
@@ -150,3 +151,41 @@ def _opens(plane):
     url = f"{plane.url}/v1/events"
     with httpx.stream("GET", url, headers=STREAM, trust_env=False) as answer:
         return answer.status_code == 200
+
+
+def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path):
+    with control_plane(tmp_path) as plane:
+        tokens = plane.services.store.tokens
+        token, text = tokens.create(NewToken("reads", Scope.VIEWER))
+        _, other = tokens.create(NewToken("stays", Scope.VIEWER))
+        bearer, staying = ({"Authorization": f"Bearer {each}"} for each in (text, other))
+        with (
+            _stream(plane, "/v1/events", **staying) as kept,
+            _stream(plane, "/v1/events", **bearer) as told,
+        ):
+            next(told), next(kept)
+            tokens.revoke(token.id)
+            assert all(event["event"] == "comment" for event in told)
+            with Client(plane.url) as client:
+                client.submit(script(), "after")
+            _until(kept, lambda event: event["event"] == "transition")
+        again = httpx.get(f"{plane.url}/v1/events", headers={**STREAM, **bearer}, trust_env=False)
+        assert again.status_code == 401
+
+
+def test_streams_of_one_token_leave_seats_to_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_stream, "MOST_OF_ONE_TOKEN", 1)
+    with control_plane(tmp_path) as plane:
+        texts = [
+            plane.services.store.tokens.create(NewToken(name, Scope.VIEWER))[1]
+            for name in ("one", "other")
+        ]
+        one, other = ({"Authorization": f"Bearer {each}"} for each in texts)
+        with _stream(plane, "/v1/events", **one):
+            refused = httpx.get(
+                f"{plane.url}/v1/events", headers={**STREAM, **one}, trust_env=False
+            )
+            assert refused.status_code == 503
+            assert "of this token" in refused.json()["detail"]
+            with _stream(plane, "/v1/events", **other) as told:
+                next(told)

@@ -121,6 +121,7 @@ def certificate(tmp_path_factory):
     return self_signed(tmp_path_factory.mktemp("tls"))
 
 
+@pytest.mark.usefixtures("processes")
 def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
     cert, key = certificate
     wanted = {"tls_cert": cert, "tls_key": key, "tls_min_version": "1.3", "auth_required": True}
@@ -150,6 +151,7 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
 EXPOSED = "::ffff:127.0.0.1"
 
 
+@pytest.mark.usefixtures("processes")
 def test_an_address_that_others_can_reach_works_with_tokens_and_tls(
     tmp_path, certificate, monkeypatch
 ):
@@ -198,6 +200,7 @@ def _sluice_jobs_ls(url, *, token_file, ca_file):
     return done.stdout
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_certificate_that_cannot_be_used_is_named(tmp_path, certificate):
     cert, key = certificate
     locked = encrypted_key(tmp_path, key)

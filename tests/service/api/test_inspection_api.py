@@ -95,6 +95,29 @@ def test_dead_letters_are_replayed_by_the_runner(http, job_of):
     assert everything.status_code == 200
 
 
+def test_dead_letters_of_a_job_that_has_finished_are_replayed_and_it_stays_finished(plane, http):
+    job_id = http.post("/v1/jobs", json={"sql": script(), "name": "done"}).json()["id"]
+    (plane.services.settings.jobs_dir / job_id / "go").touch()
+    wait_until(lambda: _rests(http, job_id), deadline_s=30, what="the job has finished")
+    events = http.get(f"/v1/jobs/{job_id}/events").json()["items"]
+    for offset in (7, 8):
+        body = {"records": [{"partition": 0, "offset": offset}]}
+        done = http.post(f"/v1/jobs/{job_id}/dead-letters:replay", json=body)
+        assert (done.status_code, done.json()["rows"]) == (200, 1)
+        wait_until(lambda: _rests(http, job_id), deadline_s=30, what="the runner has ended")
+    decided = {"cause": "records-lost", "choice": "continue", "reason": "r", "by": "ann"}
+    refused = http.post(f"/v1/jobs/{job_id}:acknowledge", json=decided)
+    assert refused.json()["type"].rpartition(":")[2] == "runner-absent"
+    assert "nothing to decide" in refused.json()["hint"]
+    assert http.get(f"/v1/jobs/{job_id}/events").json()["items"] == events
+    assert http.delete(f"/v1/jobs/{job_id}").is_success
+
+
+def _rests(http, job_id):
+    job = http.get(f"/v1/jobs/{job_id}").json()
+    return job["state"] == "FINISHED" and not job["runner"]["alive"]
+
+
 def _until_joining(http, job_id):
     wait_until(lambda: http.get(f"/v1/jobs/{job_id}").json()["state"] == "JOINING", deadline_s=20)
 
@@ -108,7 +131,8 @@ def test_letters_of_a_job_with_event_time_are_refused_with_the_way_out(http):
     told = answer.json()
     assert (answer.status_code, told["type"].rpartition(":")[2]) == (409, "not-replayable")
     assert "has moved the watermark on without them" in told["detail"]
-    assert "sluice dlq show JOB PARTITION/OFFSET --raw" in told["hint"]
+    assert "PARTITION/OFFSET --raw" in told["hint"]
+    assert "JOB" not in told["hint"]
 
 
 WRONG_REPLAYS = {

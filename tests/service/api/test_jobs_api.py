@@ -13,7 +13,7 @@ from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
+def plane(processes, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         with control_plane(tmp_path_factory.mktemp("data"), runner_hang_report_s=2) as running:
@@ -71,6 +71,15 @@ def test_a_job_runs_stops_starts_and_is_removed(plane, client):
     assert not (data_dir / "jobs" / job["id"]).exists()
 
 
+def test_what_is_left_of_the_output_of_a_removed_job_is_told(plane, client):
+    told = 'delta table "out" is kept: the job has not created it'
+    (plane.services.settings.data_dir / "shared").write_text(told)
+    job = client.submit(script(), "left")
+    assert client.remove(job["id"], output=True) == {"left": [told]}
+    assert client.remove(job["id"]) == {"left": [told]}, "to whoever had to wait"
+    (plane.services.settings.data_dir / "shared").unlink()
+
+
 def test_a_created_job_has_a_location_and_private_files(plane, http):
     answer = http.post("/v1/jobs", json={"sql": script(), "name": "private"})
     assert answer.status_code == 201
@@ -119,6 +128,7 @@ REFUSED = {
     ),
     "missing_secret": (script(password="${secret:nobody}"), "nobody", "urn:sluice:problem:secret"),
     "bad_sql": ("CREATE TABEL x", "line 1", "urn:sluice:problem:sql"),
+    "empty": ("", "the script is empty", "urn:sluice:problem:sql"),
     "too_long": ("-- " + "x" * 70_000, "expected at most 65536", "urn:sluice:problem:submission"),
 }
 

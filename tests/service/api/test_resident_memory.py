@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import gc, json, sys, psutil
 import service.cli
-from service.footprint import kept_for_good, leave_out_pandas
-leave_out_pandas()
+from service.footprint import kept_for_good, leave_out
+leave_out("pandas")
 with kept_for_good():
     from service.api.server import ControlPlane
     from service.jobs.hooks import default_hooks
@@ -22,6 +24,7 @@ print(json.dumps([loaded, psutil.Process().memory_info().rss, collected]))
 """
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_control_plane_has_its_clients_loaded_and_nothing_large_beside_them() -> None:
     """It may have 250 MB while it works."""
     told = subprocess.run(

@@ -61,6 +61,7 @@ OPERATIONS = [
 ]
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(
     ("path", "method"), OPERATIONS, ids=[f"{method} {path}" for path, method in OPERATIONS]
 )

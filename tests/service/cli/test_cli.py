@@ -1,17 +1,24 @@
 """The command line as its users run it: as a process, with pipes."""
 
+import ast
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
+import typer
 from deltalake import DeltaTable
+from typer.exceptions import TyperException
 
 from joins.adapters.delta_log import create_table
+from service import cli
 from service.client import Client
+from service.credentials import Credentials
+from service.errors import UnreachableError
 from tests.support.control_plane import ROOT, script
 from tests.support.wait import wait_until
 
@@ -123,7 +130,7 @@ WRONG = {
     "unknown_job": (["jobs", "get", "nobody"], 1, 'job "nobody" does not exist'),
     "no_such_file": (["submit", "/nowhere/job.sql"], 1, "cannot be read"),
     "no_server": (["jobs", "ls", "--server", "http://127.0.0.1:1"], 3, "connection refused"),
-    "no_address": (["jobs", "ls", "--server", "nonsense"], 3, "cannot be reached"),
+    "no_address": (["jobs", "ls", "--server", "nonsense"], 3, "is no address"),
     "unknown_command": (["frobnicate"], 2, "No such command"),
     "unknown_option": (["jobs", "ls", "--frobnicate"], 2, "No such option"),
     "missing_argument": (["jobs", "stop"], 2, "Missing argument"),
@@ -142,6 +149,33 @@ def test_an_error_is_two_lines_and_an_exit_code(sluice, arguments, code, message
     assert message in error
     assert error.startswith("error: ")
     assert hint.startswith("hint: ")
+
+
+NO_ADDRESSES = {
+    "nothing": "",
+    "a_word": "nonsense",
+    "without_a_scheme": "localhost:8326",
+    "another_scheme": "ftp://localhost:8326",
+    "no_host": "http://",
+    "half_a_bracket": "http://[::1",
+    "no_port": "http://localhost:port",
+}
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES.values(), ids=NO_ADDRESSES)
+@pytest.mark.parametrize("token", [None, "a token"], ids=["open", "with_a_token"])
+def test_what_is_no_address_is_told_how_one_looks(address, token):
+    with pytest.raises(UnreachableError, match="is no address") as caught:
+        Client(address, Credentials(token=token))
+    assert caught.value.hint == "Write the whole address, such as http://127.0.0.1:8326."
+
+
+def test_a_whole_address_reaches_a_control_plane(plane):
+    _, _, place = plane.url.partition("://")
+    with pytest.raises(UnreachableError, match=f'"{place}" is no address'):
+        Client(place)
+    with Client(f"http://{place}") as client:
+        assert client.version()["name"] == "sluice"
 
 
 def test_a_group_of_commands_by_itself_shows_its_help(sluice):
@@ -180,6 +214,7 @@ def test_serve_says_what_is_in_its_way(plane, sluice, tmp_path):
     assert len(everywhere.stderr.splitlines()) == 2
 
 
+@pytest.mark.usefixtures("processes")
 def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
     with subprocess.Popen(
@@ -197,3 +232,101 @@ def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
 def test_help_and_version_are_data(sluice):
     assert "submit" in sluice("--help").stdout
     assert sluice("version").stdout.strip()
+
+
+@pytest.mark.parametrize("waiting", ["submit", "wait"])
+def test_who_waits_for_a_job_that_is_removed_is_told_so(plane, sluice, waiting):
+    command = [sys.executable, "-m", "service.cli"]
+    if waiting == "wait":
+        sluice("submit", "-", "--name", "goes", "--wait", "join", text=script())
+        command += ["wait", "goes", "finished"]
+    else:
+        command += ["submit", "-", "--name", "goes", "--wait", "finished"]
+    variables = {**os.environ, "SLUICE_SERVER": plane.url}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, cwd=ROOT, env=variables, **pipes) as waiter:
+        if waiting == "submit":
+            waiter.stdin.write(script())
+        waiter.stdin.close()
+        assert any("JOINING" in line for line in iter(waiter.stderr.readline, ""))
+        assert sluice("jobs", "rm", "goes").returncode == 0
+        told = waiter.stderr.read().splitlines()[-2:]
+    assert waiter.returncode == 1
+    assert told[0].endswith(" was removed while it was waited for")
+    assert told[1] == "hint: Submit its script anew."
+
+
+def commands(group, words=()):
+    """Every command with the words that it is called by."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*words, name))
+        else:
+            yield (*words, name), command
+
+
+REQUIRED = {
+    " ".join((*words, each.name)): (words, command, each)
+    for words, command in commands(typer.main.get_command(cli.app))
+    for each in command.params
+    if each.required
+}
+
+
+@pytest.mark.parametrize(("words", "command", "missing"), REQUIRED.values(), ids=REQUIRED)
+def test_what_a_command_needs_is_named_with_its_meaning_when_it_is_missing(words, command, missing):
+    given = []
+    for each in command.params:
+        if each.required and each is not missing:
+            value = "join" if each.name == "phase" else "5"
+            given += [value] if each.param_type_name == "argument" else [each.opts[-1], value]
+    if missing.param_type_name == "argument":  # what comes after it would take its place
+        given = given[: [each.name for each in command.params].index(missing.name)]
+    with pytest.raises(TyperException) as raised:
+        cli.app([*words, *given], standalone_mode=False)
+    hint = cli._usage_hint(raised.value, raised.value.format_message())
+    assert hint.startswith("Give ")
+    assert hint.endswith(".")
+
+
+def test_to_learn_that_nobody_answers_little_is_loaded(processes):
+    """What the typed client, the settings and the servers need takes most of a second."""
+    code = (
+        "import atexit, sys; from service import cli\n"
+        "atexit.register(lambda: print(*{each.partition('.')[0] for each in sys.modules}))\n"
+        "sys.argv = ['sluice', 'jobs', 'ls', '--server', 'http://127.0.0.1:1']; cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert done.returncode == 3
+    loaded = set(done.stdout.split())
+    heavy = {"pydantic_settings", "structlog", "stamina", "psutil", "pyarrow", "trio"}
+    assert loaded & (heavy | {"fastapi", "sqlalchemy", "pyspark", "confluent_kafka"}) == set()
+
+
+PLACEHOLDER = re.compile(r"sluice [a-z][a-z -]*\b(JOB|NAME|TABLE|BATCH)\b")
+
+
+def test_no_text_that_is_shown_has_a_command_with_a_place_to_fill_that_we_know():
+    found = []
+    for file in sorted((ROOT / "service").rglob("*")):
+        if file.suffix == ".js":
+            found += [(file.name, each[0]) for each in PLACEHOLDER.finditer(file.read_text())]
+        elif file.suffix == ".py":
+            tree = ast.parse(file.read_text())
+            docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node)}
+            found += [
+                (file.name, node.value)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in docs
+                and PLACEHOLDER.search(node.value)
+            ]
+    assert found == []
+
+
+def _has_docstring(node):
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, holders) and bool(node.body) and isinstance(node.body[0], ast.Expr)

@@ -45,7 +45,9 @@ def sluice(plane):
 COMMANDS = {
     "batch_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "NO"),
     "table_that_differs": (["replay", "good", "--batch", "13", "--diff"], 1, "output"),
+    "batch_without_anything": (["replay", "good", "--batch", "14"], 1, "nothing to compare"),
     "batch_that_is_the_same": (["replay", "good", "--batch", "4"], 0, "yes"),
+    "newest_batch": (["replay", "good"], 0, "batch"),
     "row": (["explain-row", "good", "clicks/0/7"], 0, "equal to version 2 of current"),
     "row_that_waited": (["explain-row", "good", "clicks/0/8"], 0, "2, watermark not known yet"),
     "row_in_windows": (["explain-row", "good", "clicks/0/8"], 0, "fired in batch 5"),

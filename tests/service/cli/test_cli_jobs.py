@@ -30,7 +30,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
+def plane(processes, tmp_path_factory):
     silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
     structlog.configure(wrapper_class=silent)  # the program runs in this process, too
     with pytest.MonkeyPatch.context() as patch:
@@ -246,6 +246,17 @@ def test_waiting_in_vain_is_an_error_at_once(plane, sluice, name, phase, hint):
     assert sluice("jobs", "rm", job_id)[0] == 0
 
 
+def test_what_a_removal_leaves_is_said(plane, client, sluice):
+    shared = plane.services.settings.data_dir / "shared"
+    shared.write_text('delta table "out" is kept: the job has not created it')
+    job_id = client.submit(script(), "leaves")["id"]
+    code, _, said = sluice("jobs", "rm", job_id, "--with-output")
+    shared.unlink()
+    assert code == 0
+    told = f'job {job_id} removed\nwarning: delta table "out" is kept: the job has not created it\n'
+    assert said.endswith(told)
+
+
 def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as first:
@@ -435,6 +446,7 @@ def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
     assert b"users" in shown
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_program_starts_without_what_few_commands_need():
     slow = ("pyarrow", "pyspark", "sqlglot", "fastapi", "uvicorn", "sqlalchemy")
     code = f"import sys, service.cli; print([name for name in {slow} if name in sys.modules])"
@@ -474,11 +486,13 @@ def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
     assert complete_job(context, "done t") == []  # a shell would take it for two words
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_shell_completes_commands_and_phases():
     assert complete("sluice jobs re") == ["resume"]
     assert complete("sluice wait calm j") == ["join"]
 
 
+@pytest.mark.usefixtures("processes")
 def test_completion_without_a_control_plane_is_silent():
     assert complete("sluice jobs get ", SLUICE_SERVER=NOWHERE) == []
 

@@ -11,6 +11,7 @@ from service.config import Settings
 from service.errors import SecretError
 from service.jobs.layout import JobLayout
 from service.secrets import SecretResolver
+from tests.support.certificates import self_signed
 
 VALUE = "c4n4ry 'ÿ"
 
@@ -69,6 +70,15 @@ def test_what_cannot_be_a_secret_is_refused(data_dir, name, value, message):
     with pytest.raises(SecretError, match=message):
         run("set", name, given=value)
     assert not list(data_dir.glob("secrets/*"))
+
+
+def test_a_certificate_with_its_key_is_a_secret_of_many_lines(data_dir, tmp_path, processes):
+    cert, key = self_signed(tmp_path)
+    for name, path in {"ca": cert, "key": key}.items():
+        run("set", name, given=path.read_text())
+        assert (data_dir / "secrets" / name).read_text().strip() == path.read_text().strip()
+    with pytest.raises(SecretError, match="printable"):
+        run("set", "both", given=f"{cert.read_text()}and more")
 
 
 def test_what_is_not_kept_here_cannot_be_removed(data_dir, monkeypatch):

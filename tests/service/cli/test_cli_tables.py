@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 
 from service.cli import app
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 COMMANDS = {
     "tables": (["dim", "ls", "enriched"], 0, "country, item"),
     "row_that_was_deleted": (["dim", "get", "enriched", "users", "2"], 1, "user_id=2 was deleted"),
@@ -38,3 +40,27 @@ def test_json_is_the_answer_of_the_api_at_the_version(sluice):
     done = sluice("dim", "get", "enriched", "users", "1", "--version", "2", "-o", "json")
     (row,) = json.loads(done.stdout)["items"]
     assert row["values"] == {"user_id": 1, "name": "user 1"}
+
+
+CONFLICTS = {
+    "no_beginning": (["dim", "diff", "enriched", "users"], "--from is missing"),
+    "reversed": (
+        ["dim", "diff", "enriched", "users", "--from", "3", "--to", "1"],
+        "--from 3 is not before --to 1",
+    ),
+    "cursor_and_from": (
+        ["dim", "diff", "enriched", "users", "--from", "1", "--cursor", "x"],
+        "--cursor goes with neither --from nor --to",
+    ),
+    "cursor_and_key": (
+        ["dim", "get", "enriched", "users", "1", "--cursor", "x"],
+        "--cursor goes with neither keys nor --version",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), CONFLICTS.values(), ids=CONFLICTS)
+def test_what_does_not_go_together_is_told_in_the_words_of_options(sluice, arguments, told):
+    done = sluice(*arguments)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.replace("│", " ").split())

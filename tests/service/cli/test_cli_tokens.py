@@ -27,6 +27,7 @@ def sluice(*arguments, **environment):
     )
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_first_token_opens_the_way_for_others(tmp_path):
     data_dir = tmp_path / "data"
     first = sluice(

@@ -21,7 +21,7 @@ from service.client import (
     sluice,
     tables,
 )
-from service.client.events import parse
+from service.client.events import _lines, parse
 from service.client.models import Removed, StatusChanged, Transition
 from service.client.tables import _key_text
 from service.errors import ControlPlaneError
@@ -157,6 +157,11 @@ def test_lines_of_a_stream_are_events_and_a_cut_off_one_is_none():
     ]
     found = list(parse([*lines, "", "event: status", "data: {}"]))
     assert [(e.name, e.data, e.id) for e in found] == [("transition", "{\n}", "7")]
+
+
+def test_a_line_of_a_stream_ends_at_a_line_feed_wherever_its_blocks_end():
+    blocks = ["data: a\u2028".encode(), "b\x85\r".encode(), b"\n\ndata:", b" c\n\n"]
+    assert [event.data for event in parse(_lines(blocks))] == ["a\u2028b\x85", "c"]
 
 
 # A control plane that fails: what it answers is the contract, how often is the client's

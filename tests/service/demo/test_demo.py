@@ -75,6 +75,7 @@ def directory_of(root, pid, started_at_ms) -> Path:
     return directory
 
 
+@pytest.mark.usefixtures("processes")
 def test_only_what_nobody_uses_is_removed(tmp_path, monkeypatch, ended):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ours = int(psutil.Process().create_time() * 1000)

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -14,12 +15,18 @@ from service.cli_up import next_commands
 from service.client import Client
 from service.demo.up import USERS
 from tests.support.control_plane import ROOT
+from tests.support.wait import wait_until
 
 FOUND = {"control_plane": "http://127.0.0.1:4711", "script": "/data/first job.sql"}
+RUNS, RESTS = {"desired_state": "RUNNING"}, {"desired_state": "PAUSED"}
 NEXT = {
     "at_first": ([], ["submit '/data/first job.sql' --wait join", "jobs watch first"]),
-    "one_was_left": ([{"id": "a1"}], ["jobs resume first --wait", "jobs watch first"]),
-    "two_were_left": ([{"id": "b2"}, {"id": "a1"}], ["jobs resume b2 --wait", "jobs watch b2"]),
+    "one_was_stopped": ([{"id": "a1", **RESTS}], ["jobs resume first --wait", "jobs watch first"]),
+    "one_goes_on": ([{"id": "a1", **RUNS}], ["jobs watch first", "jobs logs first --follow"]),
+    "two_were_left": (
+        [{"id": "b2", **RESTS}, {"id": "a1", **RUNS}],
+        ["jobs resume b2 --wait", "jobs watch b2"],
+    ),
 }
 
 
@@ -34,26 +41,56 @@ def test_what_to_type_next_goes_on_with_what_an_earlier_up_has_left(monkeypatch,
     assert list(next_commands(FOUND, 4711, left)) == commands
 
 
-@pytest.mark.integration
-def test_up_has_all_for_a_first_hour_and_leaves_nothing_running(tmp_path):
+@contextmanager
+def up(directory):
+    """`sluice up` on `directory`, and what it prints; all is ended by SIGTERM at the end."""
     command = [sys.executable, "-m", "service.cli", "up", "--port", "0", "-o", "json"]
     with subprocess.Popen(
-        [*command, "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [*command, "--data-dir", str(directory)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as running:
-        lines = iter(running.stdout.readline, "}\n")
-        found = json.loads("".join(lines) + "}")
+        found = json.loads("".join(iter(running.stdout.readline, "}\n")) + "}")
         children = psutil.Process(running.pid).children(recursive=True)
-        with Client(found["control_plane"]) as client, open(found["script"]) as script:
-            checked = client.validate(script.read())
+        with Client(found["control_plane"]) as client:
+            yield found, client, children
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=120) == 0
+    assert [child for child in children if child.is_running()] == []
+
+
+def is_joining(client, job_id):
+    return wait_until(
+        lambda: client.job(job_id)["state"] == "JOINING", deadline_s=180, what="the job joins"
+    )
+
+
+@pytest.mark.usefixtures("processes")
+def test_up_has_all_for_a_first_hour_and_its_jobs_outlive_the_database_and_up_itself(tmp_path):
+    with up(tmp_path) as (found, client, children):
+        script = Path(found["script"]).read_text()
+        assert client.validate(script)["warnings"] == []
+        job_id = client.submit(script)["id"]
+        is_joining(client, job_id)
+        runner = client.job(job_id)["runner"]["pid"]
+        (database,) = [child for child in children if child.name() == "mariadbd"]
+        database.kill()
+        wait_until(lambda: users(found), deadline_s=60, what="the database serves again")
+        assert users(found) == USERS
+        is_joining(client, job_id)
+        assert client.job(job_id)["runner"]["pid"] == runner, "its runner went on meanwhile"
+    with up(tmp_path) as (found, client, _):
+        is_joining(client, job_id)
+        causes = [event["cause"] for event in client.events(job_id)]
+        assert not [cause for cause in causes if "request" in cause]
+
+
+def users(found):
+    """How many users the database has; None while it does not answer."""
+    try:
         with (
             pymysql.connect(read_default_file=found["mariadb_options"]) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute("SELECT COUNT(*) FROM shop.user_info")
-            assert cursor.fetchone() == (USERS,)
-        running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=120) == 0
-    assert checked["name"] == "first"
-    assert checked["warnings"] == []
-    assert len(children) >= 2
-    assert [child for child in children if child.is_running()] == []
+            return cursor.fetchone()[0]
+    except pymysql.MySQLError:
+        return None

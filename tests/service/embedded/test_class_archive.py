@@ -37,7 +37,6 @@ def test_a_jar_that_is_installed_anew_needs_an_archive_made_anew(tmp_path, home)
     assert archive_path(tmp_path, java, [jar]) != first, "a JVM does not take the one of before"
 
 
-@pytest.mark.integration
 def test_an_archive_that_is_made_replaces_the_one_of_what_was_there_before(
     tmp_path, java, spark_jars, class_archive
 ):
@@ -57,6 +56,7 @@ def test_there_is_none_before_it_is_made(tmp_path, home):
     assert provide_class_archive(tmp_path, java, JARS) == path, "it is not made again"
 
 
+@pytest.mark.usefixtures("processes")
 def test_where_it_cannot_be_made_nothing_is_left_and_nobody_is_stopped(tmp_path, home):
     java = Java(home, 17)
     assert provide_class_archive(tmp_path, java, JARS) is None

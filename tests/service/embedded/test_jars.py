@@ -78,6 +78,7 @@ def test_a_proxy_is_handed_to_java(environ: dict[str, str], options: list[str]) 
     assert proxy_options(environ) == options
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_set_is_fetched_once_also_when_many_ask(tmp_path: Path) -> None:
     java = local_ivy(tmp_path / "java", content=b"jar")
     cache = JarCache(tmp_path / "cache", java, (pinned(b"jar"),))
@@ -90,6 +91,7 @@ def test_a_set_is_fetched_once_also_when_many_ask(tmp_path: Path) -> None:
     assert (tmp_path / "java" / "runs").read_text().splitlines() == ["run"]
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_jar_that_differs_from_the_lock_is_refused_and_not_kept(tmp_path: Path) -> None:
     java = local_ivy(tmp_path / "java", content=b"changed")
     cache = JarCache(tmp_path / "cache", java, (pinned(b"jar"),))
@@ -98,6 +100,7 @@ def test_a_jar_that_differs_from_the_lock_is_refused_and_not_kept(tmp_path: Path
     assert list((tmp_path / "cache").rglob("*.jar")) == []
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_cached_jar_that_was_changed_is_found_by_verify(tmp_path: Path) -> None:
     java = local_ivy(tmp_path / "java", content=b"jar")
     cache = JarCache(tmp_path / "cache", java, (pinned(b"jar"),))
@@ -108,6 +111,7 @@ def test_a_cached_jar_that_was_changed_is_found_by_verify(tmp_path: Path) -> Non
         cache.verify(JarSet.SPARK)
 
 
+@pytest.mark.usefixtures("processes")
 def test_without_a_network_the_error_names_the_jar_and_the_cause(tmp_path: Path) -> None:
     cache = JarCache(tmp_path / "cache", local_ivy(tmp_path / "java", fails=True), (SMALL,))
     with pytest.raises(JarCacheError, match=r"1 of 1 jars.*commons-pool2.*UnknownHost") as caught:
@@ -132,13 +136,11 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         cache.jars(JarSet.SPARK)
 
 
-@pytest.mark.integration
 def test_the_shared_cache_holds_what_the_lock_pins(jar_cache: JarCache) -> None:
     for jar_set in (JarSet.SPARK, JarSet.BROKER):
         jar_cache.verify(jar_set)
 
 
-@pytest.mark.integration
 def test_an_interrupted_fetch_leaves_a_cache_that_works(
     jar_cache: JarCache, tmp_path: Path
 ) -> None:

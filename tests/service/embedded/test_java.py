@@ -46,6 +46,7 @@ def environment(machine: dict[str, str | None], root: Path, *, release: bool) ->
     return {"PATH": os.pathsep.join(path) or str(root / "empty"), **java_home}
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("release", [True, False], ids=["release_file", "asks_java"])
 @pytest.mark.parametrize(("machine", "version"), MACHINES.values(), ids=MACHINES)
 def test_the_first_usable_java_is_found(
@@ -66,6 +67,7 @@ def test_without_a_usable_java_the_error_tells_what_was_seen(
     assert "openjdk-17" in caught.value.hint
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_bundled_java_gets_a_launcher_without_the_absent_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +87,6 @@ def test_the_bundled_java_gets_a_launcher_without_the_absent_module(
     assert answer.stdout.splitlines() == ["<-cp>", "<a b>", "<>", "<--add-modules=other>"]
 
 
-@pytest.mark.integration
 def test_java_reads_the_trust_store_made_from_the_machines_authorities(
     java: Java, tmp_path: Path
 ) -> None:

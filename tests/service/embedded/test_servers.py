@@ -21,8 +21,6 @@ from tests.support.sql import run_sql
 from tests.support.topics import consume_json, create_topic, produce
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
-
 BrokerFactory = Callable[..., KafkaBroker]
 OPTIONS = {
     "row_image_minimal": ({"binlog-row-image": "MINIMAL"}, "binlog_row_image", "MINIMAL"),

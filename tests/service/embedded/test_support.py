@@ -8,8 +8,6 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume_json, create_topic, end_offsets, produce
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.integration
-
 
 def test_records_come_back_in_the_order_they_were_sent(kafka: KafkaBroker) -> None:
     topic = create_topic(kafka.bootstrap_servers, partitions=2)

@@ -95,7 +95,7 @@ def test_without_an_address_it_says_where_one_may_be_given(tables_plane):
 
 
 @pytest.fixture(scope="module")
-def small_plane(tmp_path_factory):
+def small_plane(processes, tmp_path_factory):
     """A control plane with a job that has started; its runner is a small program."""
     with (
         pytest.MonkeyPatch.context() as patch,

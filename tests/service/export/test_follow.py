@@ -12,6 +12,8 @@ from service.export.runs import RunCounter
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 JOB = "01a203e7-de57-7f29-a747-22bb11fd8ebd"
 LIFE = (
     # state, run, begins, over

@@ -104,6 +104,7 @@ def test_a_directory_without_a_job_is_refused(job, tmp_path):
     assert json.loads(done.stdout)["error"]["type"] == "checkpoint"
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_command_without_a_job_is_a_usage_error():
     command = [sys.executable, "-m", "service.jobs.inspect", "batch", "--number", "0"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

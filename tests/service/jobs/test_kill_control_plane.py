@@ -14,6 +14,8 @@ from service.jobs.store import JobStore
 from tests.support.control_plane import ControlPlaneProgram, end_runners, script, settings_in
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 
 @pytest.fixture
 def port():

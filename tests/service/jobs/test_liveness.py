@@ -11,6 +11,8 @@ from service.jobs.liveness import Silence
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 
 @pytest.fixture(autouse=True)
 def _password(monkeypatch):

@@ -19,6 +19,8 @@ from service.sql.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 
 @pytest.fixture(autouse=True)
 def _password(monkeypatch):

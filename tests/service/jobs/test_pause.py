@@ -11,6 +11,8 @@ from service.jobs.layout import living_runner
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 JOB = Job(
     id="01234567-89ab-7def-8123-456789abcdef",
     name="one",

@@ -7,8 +7,9 @@ import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.delta_log import create_table
-from joins.errors import SinkError
+from joins.errors import SinkError, SourceError
 from joins.expressions import Constant
+from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.probe import kernel_spec
 from joins.plan import SinkWriter, WatermarkSpec
 from joins.types import SqlType, TypeName
@@ -20,8 +21,6 @@ from tests.support.rig import Rig
 from tests.support.shop import USERS, enrich_sql
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, delete_topics, produce
-
-pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +46,38 @@ def check(submission, tmp_path, monkeypatch):
 
     settings = Settings.load(data_dir=tmp_path)
     return lambda plan=plan: preflight(plan, settings, Inline(None))
+
+
+MISSPELT = {
+    "topic": ("'topic'='{}", "topic"),
+    "database": ("'database-name'='{}", "database"),
+    "table": ("'table-name'='{}", "table"),
+}
+
+
+@pytest.mark.parametrize(("option", "what"), MISSPELT.values(), ids=MISSPELT)
+def test_what_is_missing_outside_is_told_with_its_line_and_the_name_that_was_meant(
+    check, submission, option, what
+):
+    plan = submission[0]
+    source = plan.probe.source if what == "topic" else plan.dimensions[0].source
+    name = source.kafka.topic if what == "topic" else getattr(source, what)
+    written = option.format(name)
+    assert written in plan.sql
+    if what == "topic":
+        wrong = replace(source, kafka=replace(source.kafka, topic=f"{name}x"))
+        plan = replace(plan, probe=replace(plan.probe, source=wrong))
+    else:
+        wrong = replace(source, **{what: f"{name}x"})
+        plan = replace(plan, dimensions=(replace(plan.dimensions[0], source=wrong),))
+    sql = "-- one\n-- two\n" + plan.sql.replace(f"{written}'", f"\n{written}x'")
+    with pytest.raises(SourceError) as caught:
+        check(replace(plan, sql=sql))
+    assert caught.value.hint == f'Did you mean "{name}"?'
+    line, caret = caught.value.excerpt.split("\n")
+    assert line[caret.index("^") :].startswith(f"'{name}x'")
+    assert sql.split("\n")[caught.value.line - 1].startswith(written[:8])
+    assert caught.value.message.startswith(f"line {caught.value.line}, column")
 
 
 def test_an_output_that_is_not_there_yet_is_not_created(check, tmp_path):
@@ -115,6 +146,24 @@ def test_rows_that_replace_others_need_sparks_writer(submission, tmp_path):
     columnar = replace(merges.sink, writer=SinkWriter.COLUMNAR)
     with pytest.raises(SinkError, match="cannot have the columnar writer: its rows replace"):
         output_writer(replace(merges, sink=columnar), settings)
+
+
+def test_late_records_go_to_a_table_of_late_records(check, submission, tmp_path):
+    plan = submission[0]
+    late = replace(plan, probe=replace(plan.probe, late_records_path="out/late"))
+    check(late)
+    create_table(tmp_path / "warehouse/out/late", LATE_RECORDS)
+    check(late)
+    other = replace(plan, probe=replace(plan.probe, late_records_path="out/clicks"))
+    create_table(tmp_path / "warehouse/out/clicks", pa.schema([("user_id", pa.int64())]))
+    with pytest.raises(SinkError, match="has columns"):
+        check(other)
+
+
+def test_an_output_in_another_table_is_refused(check, tmp_path):
+    create_table(tmp_path / "warehouse/out", pa.schema([("user_id", pa.int64())]))
+    with pytest.raises(SinkError, match="is in delta table"):
+        check()
 
 
 IN_THE_WAY = {

@@ -1,9 +1,13 @@
 """What a job has made outside its directory goes with it, even when little of the job is left."""
 
+from dataclasses import replace
+
 import pytest
 
 from joins.adapters.delta_log import create_table
 from joins.adapters.kafka_cluster import KafkaCluster
+from joins.checkpoint import Checkpoint, JobMeta
+from joins.kernels.event_times import LATE_RECORDS
 from joins.kernels.probe import kernel_spec
 from joins.plan import KafkaOptions
 from service.config import Settings
@@ -35,6 +39,7 @@ LOGIN = (
 
 def job_of(directory, servers, login=""):
     plan = plan_script(SQL.format(servers=servers, login=login), name="shop").plan
+    plan = replace(plan, probe=replace(plan.probe, late_records_path="late"))
     layout = JobLayout(directory / "jobs" / unique_name("job"))
     layout.create()
     layout.plan.write_bytes(plan_codec.dump(plan))
@@ -49,19 +54,28 @@ def test_a_job_whose_plan_is_gone_has_nothing_left_outside(tmp_path):
     remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True)
 
 
-@pytest.mark.integration
 def test_topics_and_output_go_although_the_databases_password_is_gone(tmp_path, kafka):
     layout, plan = job_of(tmp_path, kafka.bootstrap_servers)
     settings = Settings.load(data_dir=tmp_path)
     output = output_path(plan.sink, settings)
-    create_table(output, kernel_spec(plan).output_schema)
+    meta = JobMeta("life", 1, "clicks", "id", {0: 0}, {})
+    Checkpoint(layout.checkpoint).write_meta(meta)
+    app_id = f"sluice:{layout.job_dir.name}:life"
+    create_table(output, kernel_spec(plan).output_schema, creator=app_id)
+    late = settings.warehouse_dir / "late"
+    create_table(late, LATE_RECORDS, creator=app_id)
     topic = create_topic(kafka.bootstrap_servers, f"sluice.{layout.job_dir.name}.users")
     remove_job(layout.job_dir, settings, output=False)
     assert output.exists()
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""))
     wait_until(lambda: cluster.describe(topic) is None, deadline_s=20, what="topic is gone")
-    remove_job(layout.job_dir, settings, output=True)
+    assert remove_job(layout.job_dir, settings, output=True) == ()
     assert not output.exists()
+    assert not late.exists()
+    create_table(output, kernel_spec(plan).output_schema)
+    (left,) = remove_job(layout.job_dir, settings, output=True)
+    assert left == f'delta table "{output}" is kept: the job has not created it'
+    assert output.exists()
 
 
 def test_the_clusters_own_login_is_needed(tmp_path):

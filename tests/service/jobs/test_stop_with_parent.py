@@ -20,16 +20,45 @@ from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.usefixtures("processes")
 
-def test_closing_the_control_plane_stops_its_jobs(tmp_path, monkeypatch):
+
+def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     settings = settings_in(tmp_path, stop_with_parent=True, stop_timeout_s=1)
-    with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
-        with Client(plane.url) as client:
-            ids = [client.submit(script(), name)["id"] for name in ("polite", "deaf")]
-            wait_until(lambda: all(client.job(i)["state"] == "JOINING" for i in ids))
-        pids = [living_runner(settings.jobs_dir / i).pid for i in ids]
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Client(plane.url) as client,
+    ):
+        running = [client.submit(script(), name)["id"] for name in ("polite", "deaf", "waits")]
+        resting = {
+            client.submit(script(), f"to be {end.__name__}")["id"]: (end, state)
+            for end, state in ((client.stop, "STOPPED"), (client.pause, "PAUSED"))
+        }
+        wait_until(
+            lambda: all(client.job(i)["state"] == "JOINING" for i in [*running[:2], *resting])
+        )
+        for job_id, (end, state) in resting.items():
+            end(job_id)
+            wait_until(lambda i=job_id, s=state: client.job(i)["state"] == s, what=state)
+        pids = [living_runner(settings.jobs_dir / i).pid for i in running[:2]]
     assert not [pid for pid in pids if is_alive(pid)]
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Client(plane.url) as client,
+    ):
+        wait_until(lambda: all(client.job(i)["state"] == "JOINING" for i in running[:2]))
+        assert client.job(running[2])["desired_state"] == "RUNNING"
+        assert {i: client.job(i)["state"] for i in resting} == {
+            i: state for i, (_, state) in resting.items()
+        }
+        for job_id in running[:2]:
+            causes = [event["cause"] for event in client.events(job_id)]
+            assert not [cause for cause in causes if "request" in cause], "nobody has asked"
+            assert any("control plane has ended" in cause for cause in causes)
+            assert client.job(job_id)["runner"]["crashes"] == 0
 
 
 def test_a_job_that_comes_while_all_are_stopped_is_stopped_too(tmp_path, monkeypatch):

@@ -104,6 +104,19 @@ def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
     assert [event.at_ms for event in store.events(job.id)][-1] == 5
 
 
+def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch):
+    monkeypatch.setattr("service.jobs.store._EVENTS_KEPT", 30)
+    monkeypatch.setattr("service.jobs.store._FORGET_EVERY", 7)
+    quiet, job = store.add(_new("quiet")), store.add(_new())
+    store.transition(job.id, Change(JobState.STARTING, "go"))
+    states = [JobState.JOINING, JobState.STALLED] * 100
+    store.follow(job.id, [Change(each, "told", at_ms=at) for at, each in enumerate(states)], 77)
+    kept = [event.at_ms for event in store.events(job.id)]
+    assert kept == list(range(200 - len(kept), 200))
+    assert 30 <= len(kept) < 40
+    assert len(store.events(quiet.id)) == 1
+
+
 def test_a_job_that_is_being_removed_stays_so(store):
     job = store.add(_new())
     store.want(job.id, DesiredState.REMOVED, remove_output=True)

@@ -1,5 +1,6 @@
 """Runner processes that misbehave."""
 
+import os
 import subprocess
 
 import psutil
@@ -8,9 +9,19 @@ import pytest
 from joins.checkpoint import CheckpointLock
 from service.api.server import ControlPlane
 from service.client import Client, RefusedError
-from service.jobs.layout import JobLayout, living_runner, noted_pid, write_runner_pid
+from service.jobs.layout import (
+    JobLayout,
+    living_runner,
+    noted_pid,
+    processes_on_jobs,
+    write_runner_pid,
+)
+from service.jobs.reports import read_changes
+from service.jobs.requests import REPLAY_DEAD_LETTERS, Asked, RequestBox
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.usefixtures("processes")
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +96,23 @@ def test_a_recycled_process_id_is_not_a_runner(tmp_path):
     assert living_runner(tmp_path) is None
 
 
+def test_a_process_of_another_user_is_not_a_runner(tmp_path, processes):
+    """The owner of the job's directory counts; where we may not give it away, we take another's."""
+    looks_like_one = ("sh", "-c", "read line", "--job-dir", str(tmp_path))
+    with subprocess.Popen(looks_like_one, stdin=subprocess.PIPE, start_new_session=True) as process:
+        write_runner_pid(tmp_path, process.pid)
+        wait_until(lambda: str(tmp_path) in processes_on_jobs(), what="it is seen")
+        assert living_runner(tmp_path).pid == process.pid
+        if os.geteuid() == 0:
+            os.chown(tmp_path, 65534, -1)
+            assert str(tmp_path) not in processes_on_jobs()
+        else:
+            process.kill()
+            write_runner_pid(tmp_path, 1)
+        assert living_runner(tmp_path) is None
+        process.kill()
+
+
 def test_a_job_that_has_finished_stays_so(tmp_path):
     """Its runner ends with 0 and is not missed; neither a start nor a new supervisor wakes it."""
     with control_plane(tmp_path) as plane, Client(plane.url) as client:
@@ -123,6 +151,42 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
         job = client.job(job_id)
         found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
         assert found == ("FINISHED", None, 0)
+
+
+def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path):
+    """The control plane has seen that the stream has ended, but not that the runner has."""
+    settings = settings_in(tmp_path)
+    with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
+        with Client(plane.url) as client:
+            job_id = client.submit(script(), "done unsettled")["id"]
+            _state(client, job_id, "JOINING")
+        plane.services.supervisor.close()
+        job_dir = settings.jobs_dir / job_id
+        (job_dir / "go").touch()
+        wait_until(lambda: _has_ended(noted_pid(job_dir)), what="the runner ends")
+        changes, offset = read_changes(job_dir, plane.services.store.get(job_id).events_offset)
+        seen = plane.services.store.follow(job_id, changes, offset)
+        assert (seen.state, seen.desired_state) == ("FINISHED", "RUNNING")
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+        assert [event["to"] for event in client.events(job_id)][-2:] == ["JOINING", "FINISHED"]
+
+
+def test_a_runner_that_cannot_be_started_to_answer_is_tried_again_less_and_less_often(tmp_path):
+    settings = settings_in(tmp_path)
+    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        job_id = client.submit(script(), "done")["id"]
+        _state(client, job_id, "JOINING")
+        (settings.jobs_dir / job_id / "go").touch()
+        wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
+    box = RequestBox(JobLayout(settings.jobs_dir / job_id).requests)
+    request_id = box.send(Asked(REPLAY_DEAD_LETTERS, {}, by="ann"))
+    nowhere = [str(tmp_path / "nowhere")]
+    with ControlPlane(settings, hooks=HOOKS, runner_command=nowhere) as plane:
+        watches = plane.services.supervisor._watches
+        wait_until(lambda: job_id in watches and watches[job_id].waits, deadline_s=10)
+    with control_plane(tmp_path):
+        assert box.wait(request_id, timeout_s=30), "the next one answers"
 
 
 def _has_ended(pid):

@@ -70,7 +70,8 @@ def probe(**more):
 
 def joining(**more):
     """A probe whose gate is open and whose records are all joined."""
-    return probe(**{"held_records": 0, "lag_records": 0, "batch": 3, "joined_records": 9, **more})
+    done = {"next_offsets": {"0": 12}, "held_records": 0, "lag_records": 0}
+    return probe(**{**done, "batch": 3, "joined_records": 9, **more})
 
 
 def job(**changes):
@@ -127,7 +128,7 @@ WAITS = {
         job(),
         "snapshot-complete",
         'Waiting for table "users": 4,000 of about 10,000 snapshot rows are committed, 1 of 2 '
-        'parts of the copy are read; 7 records of "clicks" are held meanwhile.',
+        'parts of the copy are read; at most 7 records of "clicks" are held meanwhile.',
     ),
     "two_tables_are_copied": (
         job(dimensions=[table(), table("items", snapshot=copy(0, None))]),
@@ -177,11 +178,6 @@ WAITS = {
         job(state="STALLED", error=UNAVAILABLE, stalls=[STALL]),
         "source-reached",
         'The source of table "users" is stalled (source-unavailable): database does not answer',
-    ),
-    "source_unreachable_after_opening": (
-        opened(state="STALLED", error=UNAVAILABLE, stalls=[STALL]),
-        "source-reached",
-        "records are joined with the rows that are there",
     ),
     "stalled_with_cause": (
         opened(state="STALLED", stalls=[LOST], error={**UNAVAILABLE, "type": "records-lost"}),
@@ -256,7 +252,7 @@ WAITS = {
     "paused": (
         job(state="PAUSED", desired_state="PAUSED", runner=GONE),
         "wanted-running",
-        'The job is paused by request; 7 records of "clicks" are held meanwhile.',
+        'The job is paused by request; at most 7 records of "clicks" are held meanwhile.',
     ),
     "pausing": (
         opened(desired_state="PAUSED"),
@@ -354,11 +350,57 @@ def test_the_hint_is_that_of_the_condition(case, hint):
     assert explain_wait(WAITS[case][0]).hint == hint
 
 
+def test_a_table_that_stands_still_is_told_while_the_stream_is_joined():
+    shown = opened(
+        state="STALLED", error=UNAVAILABLE, stalls=[STALL], probe=joining(lag_records=45)
+    )
+    found = explain_wait(shown)
+    assert not found.waiting
+    assert found.sentence.startswith("Nothing waits: batch 3 is committed, at most 45 records")
+    assert "records are joined with the rows that are there" in found.sentence
+    assert found.hint == "Start the database."
+
+
+def test_nobody_knows_what_is_left_of_a_topic_whose_end_is_not_known():
+    for unknown in (joining(lag_records=None), joining(end_offsets={})):
+        ((_, met, evidence),) = told(opened(probe=unknown), "records-available")
+        assert met is None
+        assert "nobody knows now where" in evidence
+
+
 def test_nothing_waits_while_records_are_joined():
     found = explain_wait(opened(probe=joining(lag_records=45)))
     assert not found.waiting
-    assert found.sentence == "Nothing waits: batch 3 is committed, 45 records are being joined."
+    assert (
+        found.sentence
+        == "Nothing waits: batch 3 is committed, at most 45 records are being joined."
+    )
     assert all(condition.met is not False for condition in found.conditions)
+    generated = opened(probe=joining(lag_records=45, held_is_upper_bound=False))
+    assert explain_wait(generated).sentence.endswith("committed, 45 records are being joined.")
+
+
+def test_an_open_transaction_is_what_the_stream_waits_for():
+    """Its sentence is the runner's."""
+    held = {
+        "partition": 3,
+        "offset": 41,
+        "producer_id": 7,
+        "transactional_id": "orders-1",
+        "behind": 12,
+        "since_ms": 1_000,
+        "age_ms": 40_000,
+        "text": 'topic "clicks" partition 3 is held at offset 41 by a transaction of producer 7',
+        "hint": "It ends when its producer commits or aborts it.",
+    }
+    found = explain_wait(opened(probe=joining(open_transactions=[held])))
+    assert (found.waiting, found.hint) == (True, held["hint"])
+    assert found.sentence == f"T{held['text'][1:]}."
+    waits = [c for c in found.conditions if c.met is False]
+    assert [(c.name, c.about) for c in waits] == [
+        ("transactions-ended", "clicks/3"),
+        ("records-available", "clicks"),
+    ]
 
 
 def told(shown, name):

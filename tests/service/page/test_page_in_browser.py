@@ -82,7 +82,7 @@ class Plane:
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory):
+def plane(processes, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         plane = Plane(tmp_path_factory.mktemp("data"))
@@ -228,7 +228,7 @@ def test_a_stalled_job_shows_causes_hints_and_the_decision_that_it_waits_for(
         "Decide whether the job goes on without them.",
         "does not answer",
         "Start it, or correct its address",
-        "sluice acknowledge JOB records-lost",
+        f"sluice acknowledge {stalled_job} records-lost",
         "removes held records in 2 h",
         "dead letters\n17",
     ):
@@ -565,8 +565,67 @@ def test_the_way_of_a_job_is_told_from_its_history(plane, browser):
     found = browser.call("job.js", body, past, {"state": "STALLED", "phase": "LOAD"})
     expected = ["STARTING done", "SNAPSHOT done", "CATCHING_UP ahead", "JOINING ahead"]
     assert found == [*expected, "STALLED now"]
-    found = browser.call("job.js", body, past, {"state": "JOINING", "phase": "JOIN"})
+    joined = {"state": "JOINING", "phase": "JOIN", "dimensions": [{}]}
+    found = browser.call("job.js", body, past, joined)
     assert found == ["STARTING done", "SNAPSHOT done", "CATCHING_UP done", "JOINING now"]
+
+
+def test_a_job_that_joins_no_table_copies_none_on_its_way(plane, browser):
+    browser.open(plane.url)
+    body = "return m.steps(a[0], a[1]).map((step) => `${step.name} ${step.place}`)"
+    found = browser.call("job.js", body, [], {"state": "JOINING", "phase": "JOIN"})
+    assert found == ["STARTING done", "JOINING now"]
+
+
+# what a runner has told → whether the page says that no table is joined
+TOLD = {
+    "nothing_yet": ({"phase": "LOAD", "report": {}, "probe": None, "dimensions": []}, False),
+    "a_stream_alone": ({"phase": "LOAD", "report": {}, "probe": {}, "dimensions": []}, True),
+    "a_table": ({"phase": "LOAD", "report": {}, "probe": {}, "dimensions": [{}]}, False),
+}
+
+
+@pytest.mark.parametrize(("job", "says"), TOLD.values(), ids=TOLD)
+def test_a_job_joins_no_table_once_its_runner_has_told_so(plane, browser, job, says):
+    browser.open(plane.url)
+    assert browser.call("progress.js", "return m.joinsNothing(a[0])", job) is says
+
+
+def test_a_table_that_stands_still_is_told_beside_a_stream_that_is_joined(plane, browser):
+    job_id = plane.submit(script(), "half")
+    down = {
+        "type": "source-unavailable",
+        "message": "database does not answer",
+        "hint": "Start it.",
+        "choices": [],
+    }
+    told = joining(1_700_000_000_000) | {
+        "state": "STALLED",
+        "stalls": [{"part": "source items", **down}],
+        "error": down,
+    }
+    plane.tell(job_id, **told)
+    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    browser.open(job_url(plane, job_id))
+    browser.until("table items stands still, the stream is joined", ".title")
+    text = browser.until("records are joined with the rows that are there", "#why")
+    assert "What it does" in text
+    assert browser.until("Errors and warnings", "#problems").count("does not answer") == 1
+    text = browser.until("lag", "#stream")
+    assert "146" in text
+
+
+def test_numbers_of_a_moment_are_absent_without_a_runner_that_tells_them(plane, browser):
+    job_id = plane.submit(script(), "gone")
+    plane.tell(job_id, **joining(1_700_000_000_000))
+    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    plane.client.stop(job_id)
+    wait_until(lambda: plane.client.job(job_id)["state"] == "STOPPED", deadline_s=60)
+    browser.open(job_url(plane, job_id))
+    browser.until("by a runner that does not speak now", ".title")
+    text = browser.until("joined records", "#stream")
+    assert "201,455" in text
+    assert "lag" not in text
 
 
 def test_batches_are_shown_with_their_pin_and_counts(plane, browser):

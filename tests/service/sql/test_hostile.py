@@ -121,6 +121,7 @@ def test_a_hostile_statement_is_refused_where_it_stands(hostile):
     assert first <= error.line <= first + (text + behind).count("\n")
 
 
+@pytest.mark.usefixtures("processes")
 def test_nothing_that_could_run_a_statement_is_loaded_by_the_planner():
     program = (
         "import sys, service.sql.planner, service.sql.explain, service.jobs.plan_codec;"

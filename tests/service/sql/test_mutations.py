@@ -34,7 +34,9 @@ from tests.service.sql.test_hostile import CORPUS
 SCRIPTS = list(PLANNED.values())
 PARTS = 24
 MUTATIONS_A_PART = 60
-CLIENT_OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"}
+ISOLATION_LEVELS = {"read_committed", "read_uncommitted"}
+SASL = {"sasl.mechanism", "sasl.username", "sasl.password"}
+CLIENT_OPTIONS = {"security.protocol", "isolation.level", *SASL}
 PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource)
@@ -136,6 +138,7 @@ def check_kafka(kafka):
     assert set(properties) <= CLIENT_OPTIONS
     assert properties.get("security.protocol", "SSL") in PROTOCOLS
     assert properties.get("sasl.mechanism", "PLAIN") in MECHANISMS
+    assert properties.get("isolation.level", "read_committed") in ISOLATION_LEVELS
     assert re.fullmatch(r"(?!sluice\.)[A-Za-z0-9._-]+", kafka.topic)
     assert re.fullmatch(r"[A-Za-z0-9_.:,\[\]-]+", kafka.bootstrap_servers)
     for key in ("sasl.username", "sasl.password"):

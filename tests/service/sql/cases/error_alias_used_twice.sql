@@ -1,4 +1,5 @@
 -- error: alias "d" is used twice
+-- fixed: JOIN d FOR SYSTEM_TIME AS OF s.p ON s.n = d.id => JOIN d FOR SYSTEM_TIME AS OF s.p AS other ON s.n = other.id
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

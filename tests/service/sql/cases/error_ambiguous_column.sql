@@ -1,4 +1,5 @@
 -- error: Write one of s.id, d.id.
+-- fixed: SELECT id => SELECT s.id
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: table "s" never ends, but the job runs in batch mode
+-- fixed: ('connector' = 'datagen') => ('connector' = 'datagen', 'number-of-rows' = '5')
 SET 'execution.runtime-mode' = 'batch';
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',

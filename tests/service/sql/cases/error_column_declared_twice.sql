@@ -1,4 +1,5 @@
 -- error: column "k" is declared twice
+-- fixed: k INT, => k2 INT,
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: has no type
+-- fixed: a AS NULL => a AS CAST(NULL AS STRING)
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: a column of datagen and a part of another one are both called "r.x"
+-- fixed: `r.x` => x
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
     'database-name' = 'shop', 'table-name' = 'd'

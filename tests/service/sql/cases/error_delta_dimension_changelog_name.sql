@@ -1,4 +1,5 @@
 -- error: Leave the column out or rename it in the table.
+-- fixed:  _partition INT, =>
 CREATE TABLE d (id BIGINT, _partition INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

@@ -1,4 +1,5 @@
 -- error: computed column "twice" of a delta table is not supported
+-- fixed:  twice AS id * 2, =>
 CREATE TABLE d (id BIGINT, twice AS id * 2, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

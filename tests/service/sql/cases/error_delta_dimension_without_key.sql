@@ -1,4 +1,5 @@
 -- error: table "d" has no primary key
+-- fixed: name STRING) => name STRING, PRIMARY KEY (id) NOT ENFORCED)
 CREATE TABLE d (id BIGINT, name STRING) WITH ('connector' = 'delta', 'path' = 'd');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

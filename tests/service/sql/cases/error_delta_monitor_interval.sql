@@ -1,4 +1,5 @@
 -- error: option "source.monitor-interval" is "5", expected 100 ms to 1 h
+-- fixed: = '5') => = '500 ms')
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd', 'source.monitor-interval' = '5');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

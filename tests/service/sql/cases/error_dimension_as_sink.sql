@@ -1,4 +1,5 @@
 -- error: is mysql-cdc, which cannot be written
+-- fixed: INTO d => INTO o
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: needs the kafka connector
+-- fixed: , db STRING METADATA FROM 'database_name' VIRTUAL =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, db STRING METADATA FROM 'database_name' VIRTUAL) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

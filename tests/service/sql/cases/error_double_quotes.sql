@@ -1,4 +1,5 @@
--- error: unexpected """
+-- error: A text goes between single quotes, a name between backticks.
+-- fixed: "k" => `k`
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,1 +1,2 @@
--- error: has no INSERT INTO
+-- error: the script is empty
+-- fixed:  => CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd'); CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH ('connector' = 'datagen'); CREATE TABLE o (x BIGINT) WITH ('connector' = 'print'); INSERT INTO o SELECT s.k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

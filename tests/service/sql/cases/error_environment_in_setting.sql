@@ -1,4 +1,5 @@
 -- error: setting "pipeline.name" is
+-- fixed: ${env:HOME} => name
 SET 'pipeline.name' = '${env:HOME}';
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',

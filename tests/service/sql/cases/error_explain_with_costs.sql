@@ -1,4 +1,5 @@
 -- error: EXPLAIN ESTIMATED_COST is not supported
+-- fixed: EXPLAIN ESTIMATED_COST INSERT => EXPLAIN INSERT
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

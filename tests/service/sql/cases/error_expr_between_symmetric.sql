@@ -1,4 +1,5 @@
 -- error: BETWEEN SYMMETRIC is not supported
+-- fixed: BETWEEN SYMMETRIC 2 AND 1 => BETWEEN 1 AND 2
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: expected WHEN
+-- fixed: CASE k END => CASE WHEN k > 1 THEN k END
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: the pattern of DATE_FORMAT must be a literal
+-- fixed: (ts, t) => (ts, 'yyyy-MM-dd HH:mm:ss')
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: FLOOR(x TO unit) is not supported Write CAST(x AS DATE)
+-- fixed: FLOOR(ts TO HOUR) => DATE_FORMAT(ts, 'yyyy-MM-dd HH:00')
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: ILIKE is not supported Write LOWER
+-- fixed: t NOT ILIKE 'a.*' => LOWER(t) NOT LIKE 'a%'
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

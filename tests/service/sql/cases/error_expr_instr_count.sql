@@ -1,4 +1,6 @@
 -- error: INSTR takes 2 arguments, not 1
+-- fixed: SELECT INSTR(t) => SELECT INSTR(t, 'a')
+-- fixed: (x STRING) => (x INT)
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,6 @@
 -- error: an INTERVAL is no value here
+-- fixed: SELECT INTERVAL '1' DAY => SELECT ts - INTERVAL '1' DAY
+-- fixed: (x BIGINT => (x TIMESTAMP(3)
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

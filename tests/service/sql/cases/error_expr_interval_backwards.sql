@@ -1,4 +1,5 @@
 -- error: INTERVAL has no SECOND TO MINUTE
+-- fixed: '1:15' SECOND TO MINUTE => '5' SECOND
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,6 @@
 -- error: "+" with an INTERVAL takes TIMESTAMP, not DATE
+-- fixed: (x DATE) => (x TIMESTAMP(3))
+-- fixed: DATE '2024-01-01' => CAST(DATE '2024-01-01' AS TIMESTAMP(3))
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

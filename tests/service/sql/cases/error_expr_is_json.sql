@@ -1,4 +1,5 @@
 -- error: expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM
+-- fixed: t IS JSON => t IS NOT NULL
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: malformed DATE literal
+-- fixed: 2024-13-01 => 2024-01-31
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: malformed number
+-- fixed: 12abc => 42
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: has 45 digits, more than 38
+-- fixed: 111111111111111111111111111111111111111111111 => 1111111111
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

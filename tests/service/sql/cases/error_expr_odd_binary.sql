@@ -1,4 +1,5 @@
 -- error: even number of digits
+-- fixed: x'ABC' => x'0A'
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: the length must be a literal up to 65,536
+-- fixed: LPAD(t, n, '0') => LPAD(t, 10, '0')
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

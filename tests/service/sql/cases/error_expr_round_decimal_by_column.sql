@@ -1,4 +1,5 @@
 -- error: ROUND of a DECIMAL takes a literal
+-- fixed: ROUND(amount, n) => ROUND(amount, 2)
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: rows (a, b, …) are not supported
+-- fixed: (k, n) = (1, 2) => k = 1 AND n = 2
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: a cast to a sized binary type
+-- fixed: VARBINARY(3) => BYTES
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

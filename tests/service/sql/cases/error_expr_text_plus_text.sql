@@ -1,4 +1,5 @@
 -- error: Join texts with || or CONCAT
+-- fixed: t + t => t || t
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

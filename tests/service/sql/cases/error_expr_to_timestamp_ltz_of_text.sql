@@ -1,4 +1,5 @@
 -- error: TO_TIMESTAMP_LTZ takes BIGINT, not STRING
+-- fixed: (t, 3) => (CAST(t AS BIGINT), 3)
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: expected END
+-- fixed: THEN 1 => THEN 1 END
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: expected ")"
+-- fixed: (k + 1 => (k + 1)
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: expected FOR SYSTEM_TIME AS OF
+-- fixed: FOR VERSION AS OF 3 => FOR SYSTEM_TIME AS OF s.p
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: the hint has it twice
+-- fixed: 'topic'='a', 'topic'='b' => 'topic'='a'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

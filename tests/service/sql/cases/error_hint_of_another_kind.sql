@@ -1,4 +1,5 @@
 -- error: query hints other than OPTIONS are not supported
+-- fixed: /*+ LOOKUP('table'='d') */ s.k, d.name FROM s => s.k, d.name FROM s /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: is joined twice with different OPTIONS
+-- fixed: JOIN d FOR SYSTEM_TIME => JOIN d /*+ OPTIONS('lookup.strategy'='shuffle') */ FOR SYSTEM_TIME
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: INSERT OVERWRITE is not supported
+-- fixed: INSERT OVERWRITE o => INSERT INTO o
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: LIMIT is not supported here
+-- fixed:  LIMIT 3 =>  WHERE s.k < 3
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: only a table can be joined with
+-- fixed: JOIN (SELECT * FROM d) ON => JOIN d FOR SYSTEM_TIME AS OF s.p ON
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: USING is not supported
+-- fixed: USING (id) => ON s.k = d.id
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: expected a size from 1 kb to 1 tb
+-- fixed: '10' => '64 mb'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

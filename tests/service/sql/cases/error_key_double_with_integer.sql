@@ -1,4 +1,5 @@
 -- error: key "d.id" is BIGINT, compared with DOUBLE
+-- fixed: s.r = d.id => CAST(s.r AS BIGINT) = d.id
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: option "topic" is already in table "base"
+-- fixed: (INCLUDING ALL) => (OVERWRITING OPTIONS)
 CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'

@@ -1,4 +1,5 @@
 -- error: ARRAY_CONTAINS takes no ARRAY<ROW<
+-- fixed: ARRAY_CONTAINS(items, ROW('x', 1)) => items[1].sku = 'x'
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

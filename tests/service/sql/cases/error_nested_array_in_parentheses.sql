@@ -1,4 +1,5 @@
 -- error: Write ARRAY[a, b].
+-- fixed: ARRAY(n) => ARRAY[n]
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

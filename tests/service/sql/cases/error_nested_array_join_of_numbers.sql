@@ -1,4 +1,5 @@
 -- error: Write CAST(… AS ARRAY<STRING>)
+-- fixed: ARRAY[n, 1] => CAST(ARRAY[n, 1] AS ARRAY<STRING>)
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: expected "]"
+-- fixed: ARRAY[n, 1 FROM => ARRAY[n, 1] FROM
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: ARRAY has operands of INT and STRING
+-- fixed: ARRAY[n, d.name] => ARRAY[n, CAST(d.name AS INT)]
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: CARDINALITY takes an ARRAY or a MAP
+-- fixed: CARDINALITY => CHAR_LENGTH
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

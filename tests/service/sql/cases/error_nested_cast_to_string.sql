@@ -1,4 +1,5 @@
 -- error: Take a scalar value out of it
+-- fixed: CAST(payload AS STRING) => CAST(payload.user_id AS STRING)
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: column "address" of the primary key is ROW<`city` STRING>
+-- fixed: PRIMARY KEY (address) => PRIMARY KEY (id)
 CREATE TABLE d (id BIGINT, address ROW<city STRING>, PRIMARY KEY (address) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
 CREATE TABLE s (k BIGINT, city STRING, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',

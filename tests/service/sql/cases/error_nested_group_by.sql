@@ -1,4 +1,5 @@
 -- error: GROUP BY takes no ARRAY
+-- fixed: window_end, tags => window_end, tags[1]
 CREATE TABLE s (payload ROW<id BIGINT, ts TIMESTAMP(3)>, tags ARRAY<STRING>, ts AS payload.ts,
     WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',

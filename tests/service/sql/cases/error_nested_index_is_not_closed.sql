@@ -1,4 +1,5 @@
 -- error: array[1] or map['key']
+-- fixed: labels[1 FROM => labels['key'] FROM
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: Take a scalar value out of it
+-- fixed: SELECT payload FROM => SELECT payload.`user`.mail FROM
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

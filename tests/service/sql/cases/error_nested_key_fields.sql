@@ -1,4 +1,5 @@
 -- error: key.fields names "a"
+-- fixed: 'key.fields' = 'a' => 'key.fields' = 'x'
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: nested more than 16 levels deep
+-- fixed: ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(ROW(n)))))))))))))))) => n
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

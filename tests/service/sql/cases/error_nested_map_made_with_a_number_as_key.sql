@@ -1,4 +1,5 @@
 -- error: a key of MAP is INT, expected STRING
+-- fixed: MAP[n, n] => MAP[CAST(n AS STRING), n]
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

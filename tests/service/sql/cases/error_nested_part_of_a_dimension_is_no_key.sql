@@ -1,4 +1,5 @@
 -- error: a key is a bare column of the dimension
+-- fixed: ON s.city = d.address.city => ON s.k = d.id
 CREATE TABLE d (
     id BIGINT, address ROW<city STRING, zip INT>, tags ARRAY<STRING>, prices MAP<STRING, ROW<amount DECIMAL(6, 2)>>,
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: a part of ROW is NULL
+-- fixed: ROW(NULL) => ROW(CAST(NULL AS INT))
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,2 +1,3 @@
 -- error: expected WITH
+-- fixed: (a INT) => (a INT) WITH ('connector' = 'print')
 CREATE TABLE t (a INT);

@@ -1,4 +1,5 @@
 -- error: column "b" of "o" is NOT NULL and gets no value
+-- fixed: (a) SELECT k => (a, b) SELECT k, k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: an ON condition is INT, expected BOOLEAN
+-- fixed: AND s.n => AND s.n = 1
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

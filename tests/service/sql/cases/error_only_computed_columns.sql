@@ -1,4 +1,5 @@
 -- error: has no physical column
+-- fixed: (p AS => (k BIGINT, p AS
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: not from 1 to 65535
+-- fixed: b:99999 => b:9999
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

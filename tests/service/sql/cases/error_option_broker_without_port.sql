@@ -1,4 +1,5 @@
 -- error: expected host:port
+-- fixed: = 'b', => = 'b:9092',
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

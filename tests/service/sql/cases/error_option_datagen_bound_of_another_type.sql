@@ -1,4 +1,5 @@
 -- error: not a value of TINYINT
+-- fixed: '300' => '127'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: has no effect on a random BIGINT
+-- fixed: 'fields.k.length' = '3' => 'fields.k.max' = '3'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

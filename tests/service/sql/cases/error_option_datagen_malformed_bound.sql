@@ -1,4 +1,5 @@
 -- error: expected a number
+-- fixed: '1-1' => '42'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

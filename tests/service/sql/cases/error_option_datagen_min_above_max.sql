@@ -1,4 +1,5 @@
 -- error: below "fields.k.min" 5
+-- fixed: '5', 'fields.k.max' = '1' => '1', 'fields.k.max' = '5'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

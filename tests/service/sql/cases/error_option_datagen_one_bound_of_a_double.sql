@@ -1,4 +1,5 @@
 -- error: option "fields.r.min" needs "fields.r.max"
+-- fixed: 'fields.r.min' = '1' => 'fields.r.min' = '1', 'fields.r.max' = '2'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: option "fields.k.end" is missing
+-- fixed: 'fields.k.start' = '1' => 'fields.k.start' = '1', 'fields.k.end' = '9'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: datagen cannot make column "at_"
+-- fixed: at_ TIMESTAMP(3) => at_ AS CAST('2024-01-01 00:00:00' AS TIMESTAMP(3))
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

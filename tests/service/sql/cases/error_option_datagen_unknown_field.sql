@@ -1,4 +1,5 @@
 -- error: names column "kk", which is not in the table
+-- fixed: fields.kk.min => fields.k.min
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

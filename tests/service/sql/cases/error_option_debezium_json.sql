@@ -1,4 +1,5 @@
 -- error: table "s" has format debezium-json, which cannot be read
+-- fixed: 'format' = 'debezium-json' => 'format' = 'json'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

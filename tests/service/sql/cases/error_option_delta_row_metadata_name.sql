@@ -1,4 +1,6 @@
 -- error: column name "_batch" is taken by the row metadata
+-- fixed: 'path' = 'a' => 'path' = 'a', 'row-metadata' = 'false'
+-- fixed: INSERT INTO o SELECT => INSERT INTO o (x) SELECT
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: has a ${…} that is not allowed
+-- fixed: '${env:HOME}' => 's'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: both format and value.format
+-- fixed: , 'value.format' = 'json' =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: option "topic" is given twice
+-- fixed: , 'topic' = 't' =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

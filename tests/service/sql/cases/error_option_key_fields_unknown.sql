@@ -1,4 +1,5 @@
 -- error: key.fields names "y"
+-- fixed: 'key.fields' = 'y' => 'key.fields' = 'x'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

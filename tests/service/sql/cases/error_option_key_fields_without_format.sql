@@ -1,4 +1,5 @@
 -- error: option "key.fields" needs "key.format"
+-- fixed: 'key.fields' = 'x' => 'key.fields' = 'x', 'key.format' = 'json'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: unknown metadata key "headers"
+-- fixed: h STRING METADATA FROM 'headers' => h STRING METADATA FROM 'topic'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

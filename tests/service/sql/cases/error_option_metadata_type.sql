@@ -1,4 +1,5 @@
 -- error: metadata "offset" is BIGINT, not STRING
+-- fixed: o STRING METADATA => o BIGINT METADATA
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

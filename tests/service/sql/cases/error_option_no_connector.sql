@@ -1,4 +1,6 @@
 -- error: has no option "connector"
+-- fixed: 'topic' = 's' => 'connector' = 'datagen'
+-- fixed: (k BIGINT) => (k BIGINT, p AS PROCTIME())
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

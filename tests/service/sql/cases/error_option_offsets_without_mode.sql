@@ -1,4 +1,5 @@
 -- error: has no effect with
+-- fixed: 'earliest-offset' => 'specific-offsets'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

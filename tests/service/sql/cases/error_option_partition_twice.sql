@@ -1,4 +1,5 @@
 -- error: partition 0 is given twice
+-- fixed: ;partition:0,offset:2 =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: has no effect with PLAINTEXT
+-- fixed: 'PLAIN' => 'PLAIN', 'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.username' = 'u', 'properties.sasl.password' = '${secret:x}'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,6 @@
 -- error: Did you mean "kafka"?
+-- fixed: 'kafak' => 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json'
+-- fixed: (k BIGINT) => (k BIGINT, p AS PROCTIME())
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

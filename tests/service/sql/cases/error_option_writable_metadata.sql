@@ -1,4 +1,5 @@
 -- error: cannot be written
+-- fixed: FROM 'timestamp' => FROM 'timestamp' VIRTUAL
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

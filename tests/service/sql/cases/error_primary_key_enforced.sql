@@ -1,4 +1,5 @@
 -- error: expected NOT ENFORCED
+-- fixed: PRIMARY KEY, => PRIMARY KEY NOT ENFORCED,
 CREATE TABLE d (id BIGINT PRIMARY KEY, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
 -- error: the first table is the probe
+-- fixed: FROM s FOR SYSTEM_TIME AS OF p => FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

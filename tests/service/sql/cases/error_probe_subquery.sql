@@ -1,4 +1,5 @@
 -- error: only a table can stand here
+-- fixed: (SELECT * FROM s) AS s => s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

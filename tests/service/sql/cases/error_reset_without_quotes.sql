@@ -1,2 +1,3 @@
 -- error: a key in single quotes
+-- fixed: pipeline.name => 'pipeline.name'
 RESET pipeline.name;

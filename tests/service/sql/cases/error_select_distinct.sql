@@ -1,4 +1,5 @@
 -- error: SELECT DISTINCT is not supported
+-- fixed: SELECT DISTINCT => SELECT
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: a statement after the INSERT INTO
+-- fixed: SET 'pipeline.name' = 'x'; =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

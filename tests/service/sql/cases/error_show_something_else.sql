@@ -1,2 +1,3 @@
 -- error: SHOW JOBS
+-- fixed: SHOW CATALOGS => SHOW TABLES
 SHOW CATALOGS;

@@ -1,4 +1,5 @@
 -- error: INSERT INTO "p" writes to topic "out", as INSERT INTO "o" does
+-- fixed: 'topic' = 'out' => 'topic' = 'other'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

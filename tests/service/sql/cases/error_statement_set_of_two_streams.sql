@@ -1,4 +1,5 @@
 -- error: the statement set reads two streams: table "s" into "o" and table "r" into "o"
+-- fixed: INSERT INTO o SELECT r.k, d.name FROM r JOIN d FOR SYSTEM_TIME AS OF r.p ON r.k = d.id; =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

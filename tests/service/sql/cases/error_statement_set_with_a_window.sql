@@ -1,4 +1,7 @@
 -- error: INSERT INTO "counts" joins by event time or has a window, which a statement set of several INSERTs cannot
+-- fixed: EXECUTE STATEMENT SET BEGIN =>
+-- fixed: INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; =>
+-- fixed: END; =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

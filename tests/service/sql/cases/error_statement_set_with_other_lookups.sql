@@ -1,4 +1,5 @@
 -- error: table "d" has other OPTIONS into "o" than in an INSERT before
+-- fixed:  /*+ OPTIONS('lookup.strategy' = 'broadcast') */ =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

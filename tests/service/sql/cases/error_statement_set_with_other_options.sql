@@ -1,4 +1,5 @@
 -- error: table "s" has other OPTIONS into "o" than into "o"
+-- fixed:  /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */ =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

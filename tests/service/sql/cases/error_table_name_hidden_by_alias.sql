@@ -1,4 +1,5 @@
 -- error: table "s" has the alias "c" here
+-- fixed: SELECT s.k => SELECT c.k
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,2 +1,3 @@
 -- error: not usable for topics and directories
+-- fixed: `../x` => x
 CREATE TABLE `../x` (a INT) WITH ('connector' = 'print');

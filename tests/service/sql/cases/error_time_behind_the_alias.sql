@@ -1,4 +1,5 @@
 -- error: FOR SYSTEM_TIME AS OF stands behind the alias "x" Write the alias last: [LEFT] JOIN
+-- fixed: JOIN d AS x FOR SYSTEM_TIME AS OF s.p => JOIN d FOR SYSTEM_TIME AS OF s.p AS x
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

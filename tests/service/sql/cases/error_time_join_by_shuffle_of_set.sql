@@ -1,4 +1,5 @@
 -- error: lookup.strategy shuffle does not keep
+-- fixed: SET 'lookup.strategy' = 'shuffle' => SET 'lookup.strategy' = 'index'
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED, WATERMARK FOR since AS since) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

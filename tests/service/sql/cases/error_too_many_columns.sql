@@ -1,4 +1,5 @@
 -- error: the query has 2 columns, "o" takes 1: x
+-- fixed: SELECT k, n => SELECT k
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

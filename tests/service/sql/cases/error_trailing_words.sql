@@ -1,4 +1,5 @@
 -- error: expected JOIN, WHERE, GROUP BY, ";" or the end
+-- fixed:  nonsense here =>
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,5 @@
 -- error: a second primary key
+-- fixed: , PRIMARY KEY (id) NOT ENFORCED =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

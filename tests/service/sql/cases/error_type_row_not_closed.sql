@@ -1,2 +1,3 @@
 -- error: expected ">"
+-- fixed: x INT) => x INT>)
 CREATE TABLE t (a ROW<x INT) WITH ('connector' = 'print');

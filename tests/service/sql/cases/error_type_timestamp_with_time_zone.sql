@@ -1,2 +1,3 @@
 -- error: TIMESTAMP WITH TIME ZONE is not supported
+-- fixed: TIMESTAMP WITH TIME ZONE => TIMESTAMP_LTZ(3)
 CREATE TABLE t (a TIMESTAMP WITH TIME ZONE) WITH ('connector' = 'print');

@@ -1,2 +1,3 @@
 -- error: a length is 0
+-- fixed: VARCHAR(0) => VARCHAR(1)
 CREATE TABLE t (a VARCHAR(0)) WITH ('connector' = 'print');

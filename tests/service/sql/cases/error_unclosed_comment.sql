@@ -1,4 +1,5 @@
 -- error: does not end
+-- fixed: /* never closed => /* closed */
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

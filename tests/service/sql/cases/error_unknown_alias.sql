@@ -1,4 +1,5 @@
 -- error: unknown table or alias "x"
+-- fixed: x.k => s.k
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

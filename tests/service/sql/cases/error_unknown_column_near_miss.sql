@@ -1,4 +1,6 @@
 -- error: Did you mean "amount"?
+-- fixed: amuont => amount
+-- fixed: (x BIGINT) => (x DECIMAL(8, 3))
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,2 +1,3 @@
 -- error: USE statements are not supported
+-- fixed: USE CATALOG c; => 
 USE CATALOG c;

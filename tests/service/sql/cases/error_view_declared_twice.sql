@@ -1,4 +1,5 @@
 -- error: view "v" is declared twice
+-- fixed: VIEW v AS SELECT k FROM => VIEW v2 AS SELECT k FROM
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

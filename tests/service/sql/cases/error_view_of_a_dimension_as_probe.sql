@@ -1,4 +1,6 @@
 -- error: is mysql-cdc, which cannot be a probe
+-- fixed: FROM v JOIN d FOR SYSTEM_TIME AS OF v.name ON v.id = d.id => FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
+-- fixed: SELECT v.id => SELECT s.k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: is a view, which has no options
+-- fixed: FROM v /*+ OPTIONS('a'='b') */ => FROM v
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: more than 32 views are nested
+-- fixed: v32 AS SELECT k FROM v31 => v32 AS SELECT k FROM v30
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: option "scan.watermark.use-processing-time" has no effect on a stream that ends
+-- fixed: , 'scan.bounded.mode' = 'latest-offset' =>
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: the watermark of "ts" is NULL
+-- fixed: AS NULL) => AS ts - INTERVAL '5' SECOND)
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

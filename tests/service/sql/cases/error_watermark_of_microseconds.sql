@@ -1,4 +1,5 @@
 -- error: the time column "ts" is TIMESTAMP(6)
+-- fixed: TIMESTAMP(6) => TIMESTAMP(3)
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,5 @@
 -- error: WATERMARK FOR names a field inside "a"
+-- fixed: WATERMARK FOR a.ts => WATERMARK FOR ts
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,7 @@
 -- error: a join behind TUMBLE
+-- fixed: FROM TABLE(TUMBLE(TABLE s, => FROM TABLE(TUMBLE(TABLE joined,
+-- fixed: JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id GROUP => GROUP
+-- fixed: INSERT INTO => CREATE VIEW joined AS SELECT s.* FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; INSERT INTO
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

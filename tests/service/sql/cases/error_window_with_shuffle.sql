@@ -1,4 +1,5 @@
 -- error: lookup.strategy shuffle, which jobs with windows or event time do not have
+-- fixed: 'lookup.strategy' = 'shuffle' => 'lookup.strategy' = 'index'
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd', 'lookup.strategy' = 'shuffle'

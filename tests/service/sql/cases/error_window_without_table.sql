@@ -1,4 +1,6 @@
 -- error: TUMBLE(…) stands behind FROM by itself Write FROM TABLE(TUMBLE(TABLE t
+-- fixed: FROM TUMBLE(TABLE s, DESCRIPTOR(p), INTERVAL '1' MINUTE) => FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(p), INTERVAL '1' MINUTE))
+-- fixed: (x STRING) => (x BIGINT)
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

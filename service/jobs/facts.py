@@ -1,0 +1,62 @@
+"""What of a runner's report may be shown, and of when it is: the rule for REST, commands and page.
+
+A report outlives its runner. What is committed stays true: counts, offsets, versions, the rows of a
+copy. What was only so at that moment is absent unless the runner that lives now has told it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Document = Mapping[str, Any]
+_OF_THE_PROBE = ("held_records", "held_bytes", "lag_records", "ends_at_ms")
+_OF_A_TABLE = ("lag_records", "binlog_delay_ms", "position", "emitted")
+_OF_THE_MOMENT = ("warnings", "stalls")
+
+
+def shown(report: Document, *, is_live: bool) -> dict[str, Any]:
+    """`report` without what nobody knows.
+
+    Args:
+        report: what a runner has written.
+        is_live: it is of the runner that lives now, which speaks.
+    """
+    found = dict(report)
+    probe, tables = found.get("probe"), found.get("dimensions") or ()
+    if isinstance(probe, Mapping):
+        found["probe"] = _probe(probe, is_live=is_live, joins_tables=bool(tables))
+    if not is_live:
+        found["dimensions"] = [_without(table, _OF_A_TABLE) for table in tables]
+        found |= {name: [] for name in _OF_THE_MOMENT}
+    return found
+
+
+def _probe(probe: Document, *, is_live: bool, joins_tables: bool) -> dict[str, Any]:
+    if is_live:
+        told = dict(probe)
+    else:
+        told = _without(probe, _OF_THE_PROBE) | {"end_offsets": {}, "open_transactions": []}
+        if is_at_its_end(probe):
+            told |= {"lag_records": 0, "end_offsets": probe["bounded_offsets"]}
+    return told if joins_tables else _without(told, ("matched", "unmatched"))
+
+
+def is_at_its_end(probe: Document) -> bool:
+    """Whether all of a stream that has an end is joined: nothing can come any more."""
+    end, done = probe.get("bounded_offsets") or {}, probe.get("next_offsets") or {}
+    return bool(end) and all(done.get(name, 0) >= offset for name, offset in end.items())
+
+
+def unread(probe: Document) -> int | None:
+    """Records of the stream that are not in the committed output; None while nobody knows."""
+    lag: int | None = probe.get("lag_records")
+    ends = probe.get("end_offsets") or {}
+    if lag is None or not ends:
+        return None
+    start, done = probe.get("start_offsets") or {}, probe.get("next_offsets") or {}
+    ahead = (end - done.get(name, start.get(name, 0)) for name, end in ends.items())
+    left: int = sum(max(0, each) for each in ahead)
+    return max(lag, left)
+
+
+def _without(value: Document, names: tuple[str, ...]) -> dict[str, Any]:
+    return {**value, **{name: None for name in names if name in value}}

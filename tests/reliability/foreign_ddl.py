@@ -1,0 +1,372 @@
+"""Experiment `foreign-ddl`: what others do to a captured table, written in all the ways there are.
+
+Each generated statement runs on the database while the source streams its binlog. After it the rows
+that the changelog topic tells are those of `SELECT`, or the source has said why it cannot follow;
+then the table is copied again, and the rows are compared again. Daily work has nothing copied.
+The source is the product's own CDC session and snapshot reader, without Spark.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from kafka import KafkaConsumer, TopicPartition
+
+from joins.adapters import mysql_binlog
+from joins.adapters.changelog_producer import ChangelogProducer
+from joins.adapters.mysql_cdc_config import CdcConfig
+from joins.adapters.mysql_chunks import Chunk, SnapshotTask, snapshot_chunk_records
+from joins.adapters.mysql_connection import MysqlConnectionConfig
+from joins.adapters.mysql_position import server_identity, take_high, take_low
+from joins.adapters.mysql_source import check_source, choose_server_id
+from joins.plan import Field, KafkaOptions
+from joins.types import SqlType, TypeName
+from tests.reliability.experiment import Lab, result
+from tests.support.copies import copy_of
+from tests.support.foreign_ddl import (
+    CONCERNING,
+    ODD,
+    ROUTINE,
+    TABLE,
+    UNDONE,
+    Deed,
+    Written,
+    elsewhere,
+    written,
+)
+from tests.support.topics import create_topic, delete_topics, unique_name
+from tests.support.wait import wait_until
+from watermark.errors import SluiceError
+
+_FIELDS = (
+    Field("id", SqlType(TypeName.BIGINT)),
+    Field("v", SqlType(TypeName.STRING)),
+    Field("n", SqlType(TypeName.STRING)),
+)
+_SELECT = f"SELECT id, v, n FROM {TABLE}"
+_ROWS = (
+    f"REPLACE INTO {TABLE} (id, v, n) SELECT seq, CONCAT('v', %s, seq), seq %% 7 FROM seq_1_to_9"
+)
+_COLUMNS = "(id BIGINT PRIMARY KEY, v VARCHAR(50), n INT, spare VARCHAR(9), KEY by_n (n))"
+_TABLES = (
+    f"CREATE TABLE {TABLE} {_COLUMNS}",
+    "CREATE TABLE carts (id BIGINT PRIMARY KEY, v VARCHAR(50), n INT)",
+    f"CREATE TABLE `{ODD}` (id INT)",
+    "CREATE TABLE plain (id INT) ENGINE=MyISAM",
+    "CREATE TABLE watched (id INT PRIMARY KEY)",
+    "CREATE TRIGGER watching AFTER INSERT ON watched FOR EACH ROW"
+    f" DELETE FROM {TABLE} WHERE id = NEW.id",
+    f"CREATE VIEW seen AS SELECT * FROM {TABLE}",
+    f"CREATE PROCEDURE emptying() TRUNCATE TABLE {TABLE}",
+    f"CREATE FUNCTION emptied() RETURNS INT DETERMINISTIC BEGIN DELETE FROM {TABLE}; RETURN 1; END",
+)
+_OBJECTS = (
+    "SELECT CONCAT(TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, ''), IFNULL(CREATE_OPTIONS, ''))"
+    " FROM information_schema.TABLES WHERE TABLE_SCHEMA=%s"
+    " UNION SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA=%s"
+    " UNION SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA=%s"
+    " UNION SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA=%s"
+    " UNION SELECT CONCAT(TABLE_NAME, COLUMN_NAME, COLUMN_TYPE) FROM information_schema.COLUMNS"
+    " WHERE TABLE_SCHEMA=%s UNION SELECT CONCAT(TABLE_NAME, INDEX_NAME)"
+    " FROM information_schema.STATISTICS WHERE TABLE_SCHEMA=%s"
+)
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+class _Told(mysql_binlog.Protocol):
+    """What the session tells, kept instead of written to standard output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[dict[str, Any]] = []
+
+    def tell(self, event: str, value: Mapping[str, Any]) -> None:
+        self.events.append({"event": event, **value})
+
+    def find(self, event: str, **members: object) -> dict[str, Any] | None:
+        """The last event of that name with these members."""
+        found = (e for e in reversed([*self.events]) if e["event"] == event)
+        return next((e for e in found if members.items() <= e.items()), None)
+
+
+@dataclass
+class Tally:
+    """What came out of the statements.
+
+    Attributes:
+        refused: the server did not take them; they are no cases.
+        copied: the source said why it could not follow, and the copy was right again.
+        wrong: rows differed, and the source had said nothing.
+        needless: daily work had the table copied.
+        failed: neither came in time, or the copy was not right.
+    """
+
+    cases: int = 0
+    followed: int = 0
+    copied: int = 0
+    refused: int = 0
+    wrong: list[str] = field(default_factory=list)
+    needless: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+class Place:
+    """One schema, its captured table, and a source that follows it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.schema = unique_name("ddl")
+        self._lab = lab
+        self._directory = lab.place("foreign-ddl")
+        self._connection = MysqlConnectionConfig(
+            lab.mariadb.host,
+            lab.mariadb.port,
+            lab.mariadb.cdc_user,
+            lab.mariadb.cdc_password,
+            self.schema,
+            TABLE,
+        )
+        servers = lab.kafka.bootstrap_servers
+        self._kafka = KafkaOptions(servers, create_topic(servers, partitions=1))
+        self._producer = ChangelogProducer(self._kafka, 1, TABLE)
+        self._part = TopicPartition(self._kafka.topic, 0)
+        self._consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+        self._consumer.assign([self._part])
+        self._consumer.seek_to_beginning(self._part)
+        self._records: list[Any] = []
+        self._generation = 0
+        self._told = _Told()
+        self._thread: threading.Thread | None = None
+        self._objects: Sequence[Any] = ()
+        self.tally = Tally()
+
+    def close(self) -> None:
+        """End everything and remove what is there."""
+        self._end_source()
+        self._producer.close()
+        self._consumer.close()
+        delete_topics(self._kafka.bootstrap_servers, self._kafka.topic)
+        self._sql(*self._dropped())
+
+    def run(self, plan: Sequence[tuple[Written, bool]]) -> None:
+        """Carry out each of `plan`, which says whether it is daily work."""
+        for number, (one, is_routine) in enumerate(plan):
+            self._prepare()
+            self._sql(_ROWS % number)
+            try:
+                self._do(one)
+            except pymysql.MySQLError as exc:
+                self.tally.refused += 1
+                self._lab.say(f"refused: {one.text!r}: {exc}")
+                continue
+            self.tally.cases += 1
+            try:
+                self._judge(one, is_routine)
+            except TimeoutError as exc:
+                self._fail(f"{one.text!r}: {exc}")
+
+    def _sql(self, *statements: str) -> list[Any]:
+        with self._lab.mariadb.connect() as connection, connection.cursor() as cursor:
+            with contextlib.suppress(pymysql.err.OperationalError):  # the schema may be gone
+                connection.select_db(self.schema)
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def _do(self, one: Written) -> None:
+        with self._lab.mariadb.connect(one.default) as connection, connection.cursor() as cursor:
+            for statement in (*one.deed.before, one.text, *one.deed.after):
+                cursor.execute(statement)
+
+    def _judge(self, one: Written, is_routine: bool) -> None:
+        label = f"{one.text!r} in {one.default!r} after {one.deed.before}"
+        error = self._settled()
+        table = self._table()
+        if error is None:
+            good = table is not None and self._copy() == table
+            self.tally.followed += good
+            if not good:
+                self.tally.wrong.append(label)
+                self._lab.say(f"WRONG: {label}: {self._copy()} for {table}")
+                self._end_source()
+            return
+        self._end_source()
+        if is_routine:
+            self.tally.needless.append(f"{label}: {error['message']}")
+            self._lab.say(f"needless: {label}: {error['message']}")
+        told = error["message"] and error["hint"] and error["type"] == "SnapshotNeededError"
+        try:
+            good = bool(told) and self._copied_again(table)
+        except SluiceError as exc:  # it does not fit any more, and says so
+            good = bool(exc.message and exc.hint)
+        self.tally.copied += good
+        if not good:
+            self._fail(f"{label}: {error}")
+
+    def _fail(self, what: str) -> None:
+        self.tally.failed.append(what)
+        self._lab.say(f"FAILED: {what}")
+        self._end_source()
+
+    def _copied_again(self, table: Rows | None) -> bool:
+        self._start_source()
+        return self._settled() is None and self._copy() == table
+
+    def _table(self) -> Rows | None:
+        """The rows of the server, None without a table."""
+        names = [one.name for one in _FIELDS]
+        try:
+            found = self._sql(_SELECT)
+        except pymysql.MySQLError:
+            return None
+        return as_text({(row[0],): dict(zip(names, row, strict=True)) for row in found})
+
+    # The source
+    # ----------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """The tables as they are at first, and a source that follows."""
+        names = [self.schema] * 6
+        with self._lab.mariadb.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(_OBJECTS, names)
+            objects = sorted(cursor.fetchall())
+            if not self._objects or objects != self._objects:
+                self._end_source()
+                self._sql(*self._dropped(), f"CREATE DATABASE {self.schema}")
+                self._sql(*_TABLES, *self._made_elsewhere())
+                cursor.execute(_OBJECTS, names)
+                self._objects = sorted(cursor.fetchall())
+        if self._thread is None:
+            self._start_source()
+            assert self._settled() is None, self._told.events
+
+    def _dropped(self) -> tuple[str, ...]:
+        schemas = (self.schema, elsewhere(self.schema))
+        return tuple(f"DROP DATABASE IF EXISTS {name}" for name in schemas)
+
+    def _made_elsewhere(self) -> tuple[str, ...]:
+        name = elsewhere(self.schema)
+        return f"CREATE DATABASE IF NOT EXISTS {name}", f"CREATE TABLE {name}.{TABLE} (id INT)"
+
+    def _start_source(self) -> None:
+        """Copy the table under a new generation and follow the binlog from before."""
+        self._generation += 1
+        connection = self._connection.of_server(server_identity(self._connection))
+        low = take_low(connection, self._generation)
+        config = CdcConfig(
+            connection=connection,
+            table=check_source(connection, _FIELDS, ("id",)),
+            server_id=choose_server_id(connection),
+            low=low,
+            generation=self._generation,
+            kafka=self._kafka,
+            partitions=1,
+            offset_file=self._directory / "source.cdc.json",
+        )
+        self._write_snapshot(config)
+        self._told = _Told()
+        self._thread = threading.Thread(
+            target=mysql_binlog.run, args=(config, self._told), daemon=True
+        )
+        self._thread.start()
+
+    def _write_snapshot(self, config: CdcConfig) -> None:
+        position, generation = config.low.position, config.generation
+        task = SnapshotTask(config.connection, config.table, position, generation, 1)
+        for batch in snapshot_chunk_records(task, Chunk(None, None)):
+            columns = (batch.column(name).to_pylist() for name in batch.schema.names)
+            self._producer.send(zip(*columns, strict=True))
+
+    def _end_source(self) -> None:
+        self._told.stopped.set()
+        if self._thread is not None:
+            self._thread.join(timeout=60)
+            self._thread = None
+
+    def _settled(self) -> dict[str, Any] | None:
+        """Wait until the session has read all there is; the error that ended it, if one did."""
+        told, high = self._told, take_high(self._connection, self._generation).position
+        place = {"epoch": high.epoch, "file": high.file, "pos": high.pos}
+        told.events = [event for event in told.events if event["event"] == "error"]
+        told.on_command({"high": place, "generation": self._generation})
+
+        def answered() -> dict[str, Any] | None:
+            return told.find("error", retry=False) or told.find("watermark")
+
+        found = wait_until(answered, deadline_s=60, what="an answer of the source")
+        assert found is not None
+        if found["event"] == "error":
+            return dict(found)
+        self._read_through(int(found["partitions"][0]["offset"]))
+        return None
+
+    def _read_through(self, offset: int) -> None:
+        deadline = time.monotonic() + 60
+        while self._consumer.position(self._part) <= offset:
+            assert time.monotonic() < deadline, "the topic's records do not come"
+            for batch in self._consumer.poll(timeout_ms=200).values():
+                self._records.extend(batch)
+
+    def _copy(self) -> Rows:
+        """The rows that the topic tells."""
+        return as_text(copy_of(self._records, 1).rows)
+
+
+def as_text(rows: Rows) -> Rows:
+    """Rows for comparison: numbers are declared as texts."""
+    return {k: {n: v if v is None else str(v) for n, v in r.items()} for k, r in rows.items()}
+
+
+def ways(lab: Lab, deed: Deed, schema: str, count: int) -> list[Written]:
+    """`count` ways to write `deed`, the same for the same seed; the first one is the plain one."""
+    found: list[Written] = []
+
+    @seed(f"{lab.seed} {deed}")
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(written(deed, schema, is_gated=deed not in ROUTINE))
+    def collect(one: Written) -> None:
+        found.append(one)
+
+    collect()
+    return found
+
+
+def plan_of(lab: Lab, schema: str) -> list[tuple[Written, bool]]:
+    """What is carried out, and whether it is daily work, in an order of the seed's."""
+    few, many = lab.cases(2, 30), lab.cases(3, 30)
+    found = [(one, False) for d in (*CONCERNING, *UNDONE) for one in ways(lab, d, schema, few)]
+    found += [(one, True) for deed in ROUTINE for one in ways(lab, deed, schema, many)]
+    lab.random("foreign-ddl").shuffle(found)
+    return found
+
+
+def run(lab: Lab) -> dict[str, Any]:
+    """Every deed in several ways."""
+    logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)  # warns of what we handle
+    with contextlib.closing(Place(lab)) as place:
+        plan = plan_of(lab, place.schema)
+        lab.say(f"{len(plan)} statements")
+        place.run(plan)
+    told = place.tally
+    passed = told.followed + told.copied - len(told.needless)
+    is_ok = not (told.wrong or told.needless or told.failed)
+    return {
+        **result(lab, "foreign-ddl", told.cases, passed, (), ok=is_ok),
+        "wrong": len(told.wrong),
+        "needless": len(told.needless),
+        "copied": told.copied,
+        "followed": told.followed,
+        "refused": told.refused,
+        "examples": [*told.wrong, *told.needless, *told.failed][:20],
+    }

@@ -1,0 +1,206 @@
+"""Every hint of a refused script, followed: what it says is written, and the script is planned.
+
+Three ways to provoke a hint and to follow it: a case with `-- fixed:` lines, or with a name that
+was meant; a form that is damaged by leaving out one token, and is whole again; a script that is
+too large, and is smaller.
+"""
+
+import pytest
+
+from service.sql.dialect import tokenize
+from service.sql.script import Script
+from tests.service.sql.scripts import JOIN, TABLES, selecting
+from tests.support.hints import listed
+from tests.support.sql_hints import Sites, cases, followed, refusal, says_how
+
+CASES = cases()
+FOLLOWED = [name for name, case in CASES.items() if says_how(case)]
+TIMED = (
+    f"{TABLES}CREATE TABLE e (k BIGINT, n INT, t STRING, ts TIMESTAMP(3), p AS PROCTIME(), "
+    "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka', 'topic' = 'e', "
+    "'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json');\n"
+)
+SINK = "CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');\n"
+INSERT = f"INSERT INTO o SELECT s.k {JOIN};\n"
+WINDOW = "INSERT INTO o SELECT COUNT(*) FROM TABLE({}) GROUP BY window_start, window_end;"
+DAY = "INTERVAL '1' DAY"
+# a script and the part of it that is damaged
+EXPRESSIONS = {
+    "in": ("k IN (1, 2)", "BOOLEAN"),
+    "between": ("k BETWEEN 1 AND 2", "BOOLEAN"),
+    "case": ("CASE WHEN ok THEN 1 END", "INT"),
+    "simple_case": ("CASE n WHEN 2 THEN 1 ELSE 3 END", "INT"),
+    "cast": ("CAST(k AS STRING)", "STRING"),
+    "extract": ("EXTRACT(YEAR FROM CURRENT_TIMESTAMP)", "BIGINT"),
+    "trim_both": ("TRIM(BOTH 'x' FROM t)", "STRING"),
+    "trim": ("TRIM(t)", "STRING"),
+    "substring_from": ("SUBSTRING(t FROM 1 FOR 3)", "STRING"),
+    "substring": ("SUBSTRING(t, 1, 3)", "STRING"),
+    "position": ("POSITION('x' IN t)", "INT"),
+    "interval": ("CURRENT_TIMESTAMP - INTERVAL '5' SECOND(1)", "TIMESTAMP_LTZ(3)"),
+    "number": ("0.5 + 1", "DECIMAL(10, 2)"),
+}
+TYPES = (
+    *("DECIMAL(10, 2)", "TIME(3)", "TIMESTAMP(3) WITHOUT TIME ZONE", "MAP<STRING, INT>"),
+    *("VARCHAR(10)", "ROW<x INT, y STRING>", "ARRAY<INT>", "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
+)
+STATEMENTS = {
+    "describe": (TABLES, "DESCRIBE s;", ""),
+    "show_create": (TABLES, "SHOW CREATE TABLE s;", ""),
+    "drop": (TABLES, "DROP TABLE IF EXISTS s;", ""),
+    "view": (TABLES, "CREATE VIEW v (a) COMMENT 'x' AS SELECT k FROM s;", ""),
+    "reset": ("", "RESET 'pipeline.name';", ""),
+    "set": ("", "SET 'pipeline.name' = 'x';", ""),
+    "create_table": (
+        "",
+        "CREATE TABLE t (a INT COMMENT 'x', b BIGINT METADATA FROM 'offset' VIRTUAL, "
+        "ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, "
+        "PRIMARY KEY (a) NOT ENFORCED) COMMENT 'y' WITH ('connector' = 'kafka', 'topic' = 't', "
+        "'properties.bootstrap.servers' = 'b:1', 'format' = 'json');",
+        "",
+    ),
+    "like": (TABLES, "CREATE TABLE t LIKE s (INCLUDING ALL);", ""),
+    "insert": (TABLES + SINK, INSERT, ""),
+    "statement_set": (TABLES + SINK, f"EXECUTE STATEMENT SET BEGIN {INSERT} {INSERT} END;", ""),
+    "begin_statement_set": (TABLES + SINK, f"BEGIN STATEMENT SET; {INSERT} {INSERT} END;", ""),
+    "hint": (
+        TABLES + SINK + "INSERT INTO o SELECT s.k FROM s ",
+        "/*+ OPTIONS('scan.startup.mode' = 'latest-offset', 'format' = 'json') */",
+        JOIN.removeprefix("FROM s") + ";",
+    ),
+    "join": (
+        TABLES + SINK + "INSERT INTO o SELECT s.k FROM s ",
+        "LEFT JOIN d FOR SYSTEM_TIME AS OF s.p AS other ON s.k = other.id",
+        ";",
+    ),
+    "lateral": (
+        TABLES + SINK + "INSERT INTO o SELECT s.k FROM s ",
+        "JOIN LATERAL TABLE(d(s.p)) AS d ON s.k = d.id",
+        ";",
+    ),
+    "tumble": (TIMED + SINK, WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})"), ""),
+    "hop": (TIMED + SINK, WINDOW.format(f"HOP(TABLE e, DESCRIPTOR(ts), {DAY}, {DAY})"), ""),
+    "session": (
+        TIMED + SINK,
+        WINDOW.format(f"SESSION(TABLE e PARTITION BY (k), DESCRIPTOR(ts), {DAY})")[:-1] + ", k;",
+        "",
+    ),
+    "named_arguments": (
+        TIMED + SINK,
+        WINDOW.format(f"TUMBLE(DATA => TABLE e, TIMECOL => DESCRIPTOR(ts), SIZE => {DAY})"),
+        "",
+    ),
+    "aggregates": (
+        TIMED + "CREATE TABLE o (x BIGINT, y INT, z STRING) WITH ('connector' = 'blackhole');\n",
+        "INSERT INTO o SELECT COUNT(DISTINCT n), SUM(n) FILTER (WHERE n > 0), LISTAGG(t, ', ')",
+        " FROM TABLE(TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '1' DAY)) "
+        "GROUP BY window_start, window_end;",
+    ),
+}
+
+
+def forms():
+    """Name → (what stands before, the form, what stands behind)."""
+    for name, (expression, of_type) in EXPRESSIONS.items():
+        before, _, after = selecting("\N{PILCROW SIGN}", of_type).partition("\N{PILCROW SIGN}")
+        yield name, (before, expression, after)
+    for of_type in TYPES:
+        yield of_type, ("CREATE TABLE w (a ", of_type, ") WITH ('connector' = 'print');")
+    yield from STATEMENTS.items()
+
+
+FORMS = dict(forms())
+
+
+def damaged(before, form, after):
+    """The script with each token of the form left out once."""
+    for token in tokenize(Script(form))[:-1]:
+        yield before + form[: token.start] + " " + form[token.end :] + after
+
+
+JOINED = " JOIN d FOR SYSTEM_TIME AS OF s.p AS d{0} ON s.k = d{0}.id"
+WIDE = "CREATE TABLE w ({}) WITH ('connector' = 'print');\n"
+# a script of a size that is too large, and one that is not
+SIZES = {
+    "expression": (lambda n: selecting("UPPER(" * n + "t" + ")" * n), 250, 20),
+    "operators": (lambda n: selecting("- " * n + "n", "INT"), 300, 20),
+    "plan": (lambda n: selecting("UPPER(" * n + "t" + ")" * n), 100, 20),
+    "rows": (lambda n: selecting("(" * n + "t" + ")" * n), 3_000, 20),
+    "bytes": (lambda n: "-- " + "x" * n, 70_000, 20),
+    "tokens": (lambda n: ";" * n, 10_001, 20),
+    "columns": (
+        lambda n: selecting(", ".join(["n"] * n)).replace(
+            "(x STRING)", "(" + ", ".join(f"x{i} INT" for i in range(n)) + ")"
+        ),
+        1_001,
+        20,
+    ),
+    "joins": (
+        lambda n: selecting("t").rstrip(";\n") + "".join(map(JOINED.format, range(n))),
+        40,
+        3,
+    ),
+    "views": (
+        lambda n: (
+            WIDE.format(", ".join(f"c{at} INT" for at in range(900)))
+            + "CREATE VIEW v0 AS SELECT * FROM w;\n"
+            + "".join(f"CREATE VIEW v{i} AS SELECT * FROM v{i - 1};\n" for i in range(1, n))
+        ),
+        200,
+        3,
+    ),
+    "doubling": (
+        lambda n: selecting("(" * n + "ok" + " BETWEEN FALSE AND TRUE)" * n, "BOOLEAN"),
+        40,
+        3,
+    ),
+    "replacements": (
+        lambda n: selecting("REPLACE(" * n + "t" + ", 'a', 'aaaaaaaaaa')" * n),
+        12,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_the_script_that_a_hint_asks_for_is_planned(name):
+    script = followed(CASES[name])
+    error = refusal(script)
+    if error is not None and error.hint.startswith("Did you mean"):  # the name is written twice
+        error = refusal(followed(script))
+    assert error is None, f"{CASES[name]}\n{error}\n{error.hint}"
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_that_hints_name_is_planned(name):
+    assert refusal("".join(FORMS[name])) is None
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_less_of_what_is_too_much_is_planned(name):
+    make, _, little = SIZES[name]
+    assert refusal(make(little)) is None
+
+
+def provoking():
+    """The scripts whose hints are followed here."""
+    yield from (CASES[name] for name in FOLLOWED)
+    yield from (make(much) for make, much, _ in SIZES.values())
+    for parts in FORMS.values():
+        yield from damaged(*parts)
+
+
+def test_every_hint_of_the_language_is_followed_here_or_listed(monkeypatch):
+    found, met = Sites(), set()
+    with found.watched(monkeypatch):
+        for script in provoking():
+            error = refusal(script)
+            if error is not None:
+                assert error.hint.endswith((".", "?")), script
+                met.add(found.of_newest())
+    known = set(listed())
+    left = [key for site in found.all if site not in met for key in site.keys]
+    assert sorted(set(left) - known) == [], "add a case, or list it in tests/hints.txt"
+    followed_too = {key for site in met if site is not None for key in site.keys}
+    of_language = {key for key in known if key.startswith("service/sql/")}
+    assert sorted(of_language - set(left)) == [], f"{len(followed_too)} are followed"

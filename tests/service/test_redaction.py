@@ -1,0 +1,390 @@
+"""Resolved secrets are in no text: every option that takes one, every refusal of a server."""
+
+import gc
+import io
+import json
+import logging
+import pickle
+import sys
+import traceback
+from contextlib import contextmanager
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.adapters.deadline import within
+from joins.adapters.mysql_cdc_config import CdcConfig
+from joins.adapters.mysql_connection import MysqlConnectionConfig, connected
+from joins.adapters.mysql_position import BinlogMark
+from joins.adapters.mysql_table import CapturedTable
+from joins.adapters.source_process import SourceProcess
+from joins.kernels.envelope import BinlogPosition
+from joins.plan import KafkaOptions
+from joins.redacted_output import redact_standard_error
+from joins.source_coordinator import last_line
+from joins.stalls import Fault
+from service.config import Settings
+from service.errors import NotAllowedError
+from service.jobs.check import made
+from service.jobs.preflight import preflight
+from service.logs import configure_logs
+from service.resolution import connection_of, resolve_secrets
+from service.secrets import SecretResolver
+from service.sql.options import CONNECTORS
+from service.sql.planner import plan
+from tests.support.certificates import self_signed
+from tests.support.sockets import listening, silent
+from tests.support.topics import create_topic, delete_topics
+from tests.support.wait import wait_until
+from watermark.errors import SluiceError
+from watermark.redaction import Secret, redacted, secrets_in
+
+CANARY = 'c4n4ry it\'s "the" one\\ ü'
+TAKES_ONE = [
+    (connector, option.key)
+    for connector, options in CONNECTORS.items()
+    for option in options
+    if option.reference
+]
+
+
+# The rule
+# --------------------------------------------------------------------------------------------------
+
+printable = st.characters(exclude_categories=["Cs", "Cc"])
+values = st.text(printable, min_size=4, max_size=60)
+long_values = st.text(printable, min_size=21, max_size=60)
+WRITTEN = {
+    "plain": str,
+    "json": lambda value: json.dumps({"x": value}),
+    "json_of_utf8": lambda value: json.dumps(value, ensure_ascii=False),
+    "python": repr,
+    "bytes": lambda value: repr(value.encode()),
+    "sql": lambda value: "'" + value.replace("'", "''") + "'",
+}
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, st.sampled_from(sorted(WRITTEN)))
+def test_a_secret_is_replaced_however_it_is_written(value, form):
+    secret = Secret(value, "\N{SNOWMAN}")
+    shown = redacted(f"server: {WRITTEN[form](value)} refused")
+    assert "\N{SNOWMAN}" in shown
+    assert secret not in shown
+
+
+@settings(max_examples=50, deadline=None)
+@given(long_values, st.integers(16, 20))
+def test_of_a_secret_that_is_cut_short_nothing_is_left(value, kept):
+    secret = Secret(value, "\N{SNOWMAN}")
+    assert secret[:kept] not in redacted(f"user '{secret[:kept]}'@'x'")
+
+
+def test_a_short_secret_is_replaced_where_it_is_a_word():
+    secret = Secret("ab", "${secret:x}")
+    assert redacted("ab is refused, cab is not, 'ab'") == (
+        "${secret:x} is refused, cab is not, '${secret:x}'"
+    )
+    assert secret == "ab"
+
+
+def test_a_secret_that_nobody_holds_any_more_is_an_ordinary_text():
+    first, second = Secret(CANARY, "${secret:x}"), Secret(CANARY, "${secret:y}")
+    del first
+    assert redacted(f"a {CANARY}") == f"a {second.reference}"
+    del second
+    gc.collect()
+    assert redacted(f"a {CANARY}") == f"a {CANARY}"
+
+
+def test_copies_in_other_processes_are_secrets_too():
+    secret = Secret(CANARY, "${secret:x}")
+    copy = pickle.loads(pickle.dumps(secret))
+    told = json.loads(json.dumps(secrets_in({"a": [("b", secret)], "c": "d"})))
+    del secret
+    assert redacted(copy) == copy.reference == repr(copy) == "${secret:x}"
+    del copy
+    gc.collect()
+    assert told == {CANARY: "${secret:x}"}
+
+
+# Every option, every refusal
+# --------------------------------------------------------------------------------------------------
+
+
+def echo(client, _):
+    """A database that refuses the login and repeats all that it could know."""
+    salt = b"12345678901234567890"
+    greeting = b"\x0a8.0.0\0" + bytes(4) + salt[:8] + b"\0\0\x82\x2d\x02\0\x08\0\x15" + bytes(10)
+    _send(client, 0, greeting + salt[8:] + b"\0mysql_native_password\0")
+    login = client.recv(4096)
+    forms = " ".join(write(CANARY) for write in WRITTEN.values())
+    if login:
+        _send(client, login[3] + 1, b"\xff\x15\x04#28000Access denied " + forms.encode())
+
+
+def _send(client, number, payload):
+    client.sendall(len(payload).to_bytes(3, "little") + bytes([number]) + payload)
+
+
+def garbage(client, _):
+    """A server of another protocol, which repeats what it gets."""
+    client.sendall(CANARY.encode() * 40)
+    client.recv(4096)
+
+
+@contextmanager
+def closed():
+    with silent() as port:
+        pass
+    yield port
+
+
+REFUSALS = {
+    "says_nothing": silent,
+    "is_not_there": closed,
+    "speaks_another_protocol": lambda: listening(garbage),
+    "repeats_what_it_knows": lambda: listening(echo),
+}
+MYSQL = {
+    "hostname": "127.0.0.1", "username": "cdc", "password": "wrong",
+    "database-name": "d", "table-name": "t",
+}  # fmt: skip
+KAFKA = {
+    "topic": "t", "properties.security.protocol": "SASL_PLAINTEXT",
+    "properties.sasl.mechanism": "PLAIN", "properties.sasl.username": "me",
+    "properties.sasl.password": "wrong",
+}  # fmt: skip
+
+
+def table(connector, columns, options):
+    told = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    return f"({columns}) WITH ('connector' = '{connector}', {told});\n"
+
+
+def script(connector, given, broker, topic):
+    """A script in which one table of `connector` has the options `given`."""
+    mysql, kafka = {**MYSQL, "port": 1}, {"topic": topic, "properties.bootstrap.servers": broker}
+    sink = table("kafka", "k BIGINT", {**kafka, "format": "json"})
+    stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**kafka, "format": "json"})
+    if connector == "mysql-cdc":
+        mysql |= given
+    elif connector == "upsert-kafka":
+        formats = {"key.format": "json", "value.format": "json"}
+        sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", {**formats, **given})
+    else:
+        stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**given, "format": "json"})
+    dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
+    return (
+        f"CREATE TABLE d {dimension} CREATE TABLE s {stream} CREATE TABLE o {sink}"
+        "INSERT INTO o SELECT s.k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.k;"
+    )
+
+
+@pytest.fixture(scope="module")
+def world(kafka, tmp_path_factory):
+    """(settings with the secrets `canary` and `pem`, a broker that answers, its topic)."""
+    directory = tmp_path_factory.mktemp("secrets")
+    cert, key = self_signed(directory)
+    (directory / "canary").write_text(CANARY, encoding="utf-8")
+    topic = create_topic(kafka.bootstrap_servers)
+    yield (
+        Settings.load(data_dir=directory / "data", secrets_dir=directory),
+        kafka.bootstrap_servers,
+        topic,
+    )
+    delete_topics(kafka.bootstrap_servers, topic)
+    cert.unlink()
+    key.unlink()
+
+
+def with_secret(key):
+    """The options of a table whose option `key` is the secret, and what else it needs."""
+    given = {key: "${secret:canary}"}
+    if key.startswith("database.ssl"):
+        given |= {"database.ssl.mode": "verify_identity"}
+    if key in ("database.ssl.cert", "database.ssl.key"):
+        given |= dict.fromkeys(("database.ssl.cert", "database.ssl.key"), "${secret:canary}")
+    return given
+
+
+@contextmanager
+def logged():
+    """What the logs of a process of ours write in the block."""
+    stream, before = io.StringIO(), sys.stderr
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    sys.stderr = stream
+    try:
+        configure_logs("DEBUG", as_json=True)
+        yield stream
+    finally:
+        sys.stderr = before
+        root.handlers = handlers
+
+
+def texts_of(error):
+    """All that may come of an error: answers, states, checks, logs and tracebacks."""
+    yield from (error.message, error.hint, str(Fault.of(error)), last_line(error))
+    yield "".join(traceback.format_exception(error))
+    with logged() as stream:
+        logging.getLogger("service").error("failed", exc_info=error)
+        logging.getLogger("kafka").error("refused %s", error)
+    yield stream.getvalue()
+
+
+def refused(sql, world_settings):
+    """Every text of the refusal of a script, from preflight and from a doctor's check."""
+    planned, secrets = plan(sql), SecretResolver.of(world_settings, None)
+    told = []
+
+    def look():
+        try:
+            preflight(planned, world_settings, secrets)
+        except SluiceError as error:
+            told.extend(texts_of(error))
+            raise
+        raise AssertionError("nothing was refused")
+
+    with within(0.5):
+        (check,) = made("outside", look)
+    return [*told, str(check.as_json())]
+
+
+GENERATED = {f"{c}_{o}_{r}": (c, o, r) for (c, o), r in product(TAKES_ONE, REFUSALS)}
+
+
+@pytest.mark.parametrize(("connector", "key", "refusal"), GENERATED.values(), ids=GENERATED)
+def test_no_refusal_shows_a_secret(world, connector, key, refusal):
+    world_settings, broker, topic = world
+    with REFUSALS[refusal]() as port:
+        given = with_secret(key)
+        if connector == "mysql-cdc":
+            given |= {"port": port}
+        else:
+            given = {**KAFKA, "properties.bootstrap.servers": f"127.0.0.1:{port}", **given}
+        told = refused(script(connector, given, broker, topic), world_settings)
+    for text, write in product(told, WRITTEN.values()):
+        assert write(CANARY).strip("b'\"") not in text
+
+
+def test_a_refused_login_shows_the_reference(world, mariadb):
+    world_settings, broker, topic = world
+    given = {**with_secret("username"), "port": mariadb.port}
+    told = refused(script("mysql-cdc", given, broker, topic), world_settings)
+    assert "refused user" in told[0]
+    assert "${secret:canary}" in told[0]
+    assert not any("c4n4ry" in text for text in told)
+
+
+def test_a_worker_that_is_refused_shows_no_secret(world):
+    """It has the configuration from the task, and what it raises is printed as a traceback."""
+    world_settings, broker, topic = world
+    with listening(echo) as port:
+        given = {**with_secret("username"), "port": port}
+        planned = plan(script("mysql-cdc", given, broker, topic))
+        resolved = resolve_secrets(planned, SecretResolver.of(world_settings, None))
+        task = pickle.dumps(connection_of(resolved.dimensions[0].source))
+        del resolved
+        gc.collect()
+        with pytest.raises(SluiceError) as caught, connected(pickle.loads(task)):
+            pass
+    assert "Access denied" in caught.value.message
+    assert not any("c4n4ry" in text for text in texts_of(caught.value))
+
+
+def test_the_configuration_of_a_process_keeps_its_secrets(world):
+    world_settings, broker, topic = world
+    planned = plan(script("mysql-cdc", with_secret("password"), broker, topic))
+    resolved = resolve_secrets(planned, SecretResolver.of(world_settings, None))
+    config = connection_of(resolved.dimensions[0].source)
+    told = json.loads(json.dumps(config.as_json()))
+    assert secrets_in(config.as_json()) == {CANARY: "${secret:canary}"}
+    assert MysqlConnectionConfig.from_json(told) == config
+    assert "c4n4ry" not in repr(config)
+
+
+def test_a_source_process_that_is_refused_tells_no_secret(world, tmp_path, capfd):
+    world_settings, broker, topic = world
+    events = []
+    with listening(echo) as port:
+        given = {**with_secret("username"), "port": port}
+        planned = plan(script("mysql-cdc", given, broker, topic))
+        resolved = resolve_secrets(planned, SecretResolver.of(world_settings, None))
+        config = CdcConfig(
+            connection=connection_of(resolved.dimensions[0].source),
+            table=CapturedTable("d", "t", (), ()),
+            server_id=5,
+            low=BinlogMark(BinlogPosition(0, 1, 4), "binlog", 6, None, 0),
+            generation=1,
+            kafka=KafkaOptions(broker, topic),
+            partitions=1,
+            offset_file=tmp_path / "t.cdc.json",
+        )
+        process = SourceProcess("joins.adapters.mysql_binlog", config, events.append)
+        try:
+            wait_until(lambda: events or not process.running, what="it is refused")
+        finally:
+            process.stop()
+    told = f"{events}{capfd.readouterr()}"
+    assert "Access denied ${secret:canary}" in told
+    assert "c4n4ry" not in told
+
+
+def test_what_python_prints_itself_is_redacted(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    redact_standard_error()
+    secret = Secret(CANARY, "${secret:x}")
+    try:
+        raise ValueError(f"server said {secret} and {secret!r}")
+    except ValueError:
+        sys.excepthook(*sys.exc_info())
+    assert "ValueError: server said ${secret:x}" in stream.getvalue()
+    assert "c4n4ry" not in stream.getvalue()
+
+
+# Which server may get which secret
+# --------------------------------------------------------------------------------------------------
+
+ALLOWED = {
+    "any": (None, True),
+    "this_one": ("canary@127.0.0.1:3306", True),
+    "by_patterns": ("x@y:1,can*@127.*:*", True),
+    "another_server": ("canary@127.0.0.1:3307", False),
+    "another_secret": ("shop@127.0.0.1:3306", False),
+    "any_secret_of_another_server": ("*@x:1", False),
+}
+
+
+@pytest.mark.parametrize(("allowed", "works"), ALLOWED.values(), ids=ALLOWED)
+@pytest.mark.parametrize("key", ["username", "password", "database.ssl.ca"])
+def test_a_server_gets_the_secrets_that_are_allowed_to_it(world, key, allowed, works):
+    world_settings, broker, topic = world
+    listed = world_settings.model_copy(update={"allowed_secrets": allowed})
+    given = {**with_secret(key), "port": 3306}
+    planned = plan(script("mysql-cdc", given, broker, topic))
+    secrets = SecretResolver.of(listed, None)
+    if works:
+        assert resolve_secrets(planned, secrets)
+        return
+    with pytest.raises(NotAllowedError, match='secret "canary" is not allowed to server') as caught:
+        resolve_secrets(planned, secrets)
+    assert "SLUICE_ALLOWED_SECRETS" in caught.value.hint
+
+
+def test_every_broker_of_a_list_must_be_allowed(world):
+    world_settings, _, topic = world
+    listed = world_settings.model_copy(update={"allowed_secrets": "canary@a:1"})
+    given = {**KAFKA, **with_secret("properties.sasl.password")}
+    for servers, works in (("a:1", True), ("a:1,b:2", False), ("a:1, b:2", False)):
+        options = {**given, "properties.bootstrap.servers": servers}
+        planned = plan(script("kafka", options, "c:3", topic))
+        secrets = SecretResolver.of(listed, None)
+        if works:
+            resolve_secrets(planned, secrets)
+            continue
+        with pytest.raises(NotAllowedError):
+            resolve_secrets(planned, secrets)

@@ -1,0 +1,50 @@
+"""SQL expressions planned and evaluated by themselves: text and columns in, values out."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import pyarrow as pa
+
+from joins.kernels.evaluate import Evaluated, evaluate_rows
+from joins.kernels.evaluate import Scope as Rows
+from joins.types import SqlType, arrow_type
+from service.sql.cursor import TokenCursor
+from service.sql.dialect import tokenize
+from service.sql.expression_parser import ExpressionParser
+from service.sql.expression_planner import ExpressionPlanner
+from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.script import Script
+from service.sql.type_parser import parse_type
+
+NOW_MS = 1_700_000_000_123
+
+
+@cache
+def sql_type(text: str) -> SqlType:
+    """The type that a script writes so."""
+    script = Script(text)
+    return parse_type(TokenCursor(script, tokenize(script))).type
+
+
+def planned(expression: str, types: Mapping[str, str]) -> Typed:
+    """`expression` over columns of `types`; raises SqlError where a script would."""
+    script = Script(expression)
+    columns = tuple(ScopeColumn(name, sql_type(text), True) for name, text in types.items())
+    scope = Scope(script, (ScopeRelation("t", "t", columns, "t"),))
+    return ExpressionPlanner(scope).plan(
+        ExpressionParser(TokenCursor(script, tokenize(script))).parse()
+    )
+
+
+def evaluated(typed: Typed, columns: Mapping[str, pa.Array]) -> Evaluated:
+    """The values of a planned expression for these rows."""
+    count = max((len(column) for column in columns.values()), default=1)
+    return evaluate_rows(typed.expression, Rows(lambda column: columns[column.name], count, NOW_MS))
+
+
+def arrays(types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> dict[str, pa.Array]:
+    """Rows as columns of `types`, in their order."""
+    return {
+        name: pa.array([row[at] for row in rows], arrow_type(sql_type(text)))
+        for at, (name, text) in enumerate(types.items())
+    }
