@@ -47,7 +47,8 @@ _REMOVES_ROWS = (
     ("DISCARD", "TABLESPACE"),
     ("IMPORT", "TABLESPACE"),
 )
-# In a strict session these conversions keep every value or fail.
+# In a strict session these conversions keep every value or fail. Not those to shorter texts: spaces
+# at the end are cut with a note only.
 _EXACT_OR_FAILS = frozenset(
     [
         "TINYINT",
@@ -56,11 +57,7 @@ _EXACT_OR_FAILS = frozenset(
         "INT",
         "INTEGER",
         "BIGINT",
-        "VARCHAR",
         "VARBINARY",
-        "TINYTEXT",
-        "TEXT",
-        "MEDIUMTEXT",
         "LONGTEXT",
         "TINYBLOB",
         "BLOB",

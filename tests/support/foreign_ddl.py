@@ -95,6 +95,10 @@ CONCERNING = _deeds(
     "CALL emptying()",
     "EXECUTE IMMEDIATE 'TRUNCATE TABLE items'",
     Deed("ALTER TABLE {t} MODIFY v VARCHAR(2)", before=("SET SESSION sql_mode=''",)),
+    *(
+        Deed(f"ALTER TABLE {{t}} MODIFY v {shorter}", before=("UPDATE items SET v = 'v  '",))
+        for shorter in ("VARCHAR(2)", "TINYTEXT")
+    ),
     *_logged_as_statements(
         "UPDATE {t} SET v = 'unlogged'",
         "DELETE FROM {t}",
@@ -142,7 +146,7 @@ ROUTINE = _deeds(
     "ALTER TABLE {t} FORCE",
     "ALTER TABLE {t} ENGINE=InnoDB COMMENT='DROP COLUMN n' AUTO_INCREMENT = 900",
     "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 'd'",
-    "ALTER TABLE IF EXISTS {t} MODIFY v VARCHAR(200) , ALGORITHM=COPY",
+    "ALTER TABLE IF EXISTS {t} MODIFY v LONGTEXT , ALGORITHM=COPY",
     "ALTER TABLE {t} PARTITION BY HASH(id) PARTITIONS 3",
     "ALTER TABLE {o} ADD items INT , DROP COLUMN n",
     "ALTER TABLE {o} RENAME TO third , COMMENT='items'",

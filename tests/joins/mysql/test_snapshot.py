@@ -217,7 +217,7 @@ FOLLOWED: dict[str, tuple[str, ...]] = {
         "DELETE FROM t WHERE id = 6",
     ),
     "captured_column_widened": (
-        "ALTER TABLE t MODIFY v VARCHAR(5000)",
+        "ALTER TABLE t MODIFY v LONGTEXT",
         "UPDATE t SET v = REPEAT('w', 4000) WHERE id = 5",
         "ALTER TABLE t ADD INDEX (v(20)), ALTER v SET DEFAULT 'd'",
         "INSERT INTO t (id) VALUES (2300)",
@@ -257,6 +257,10 @@ COPIED_AGAIN: dict[str, tuple[str, ...]] = {
     "dropped_and_made_again": ("DROP TABLE t", *TABLE, "DELETE FROM t WHERE id > 500"),
     "captured_column_narrowed": (
         "SET SESSION sql_mode=''",
+        "ALTER TABLE t MODIFY v VARCHAR(2)",
+    ),
+    "spaces_at_the_end_cut_in_a_strict_session": (
+        "UPDATE t SET v = CONCAT(LEFT(v, 2), '   ')",
         "ALTER TABLE t MODIFY v VARCHAR(2)",
     ),
     "captured_column_dropped_and_added": (
