@@ -13,11 +13,11 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
-from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import JoinError
-from joins.failpoints import parse_failpoints
-from service.credentials import DEFAULT_HOST, DEFAULT_PORT
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.failpoints import parse_failpoints
+from joins.plan.errors import JoinError
 from service.errors import ConfigError
+from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"

@@ -19,22 +19,22 @@ import typer
 import joins
 import service
 import watermark
-from joins.adapters.kafka_sink import HEADER_NAMES
-from joins.checkpoint import Checkpoint
-from joins.failpoints import ACTIONS, POINTS
-from joins.kernels.probe import ROW_METADATA
-from service.cli import app
-from service.cli_exits import ExitCode
+from joins.durable.checkpoint import Checkpoint
+from joins.durable.failpoints import ACTIONS, POINTS
+from joins.kernels.probe.probe import ROW_METADATA
+from joins.sinks.kafka import HEADER_NAMES
+from service.cli.exits import ExitCode
+from service.cli.main import app
 from service.config import PREFIX, Settings
-from service.credentials import CA_FILE, TOKEN, TOKEN_FILE
 from service.demo.run import DemoResult
-from service.jobs.job import JobState
-from service.jobs.layout import JobLayout
-from service.jobs.requests import CHOICES
-from service.sql.explain import explain
-from service.sql.options import CONNECTORS
-from service.sql.planner import plan_script
-from service.sql.settings import SETTINGS
+from service.jobs.store.job import JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.requests import CHOICES
+from service.security.credentials import CA_FILE, TOKEN, TOKEN_FILE
+from service.sql.answers.explain import explain
+from service.sql.catalog.options import CONNECTORS
+from service.sql.catalog.settings import SETTINGS
+from service.sql.planner.planner import plan_script
 from watermark.errors import SluiceError
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from service.cli import app
+from service.cli.main import app
 from service.config import PREFIX, Settings
 from tests.support.hints import ROOT, inventory, listed, sites
 

@@ -1,7 +1,8 @@
 """Data is cut into lines at line feeds only: strings of JSON hold other ends of lines as they are.
 
 Python cuts at U+2028, U+2029, U+0085 and further characters where it is asked for lines of text,
-and a file opened as text at carriage returns too. Data goes through `joins.checkpoint.json_lines`.
+and a file opened as text at carriage returns too. Data goes through
+`joins.durable.checkpoint.json_lines`.
 """
 
 import ast
@@ -10,28 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from joins.checkpoint import json_lines
+from joins.durable.checkpoint import json_lines
 
 ROOT = Path(__file__).parents[1]
 CUTTING = frozenset({"splitlines", "readline", "readlines", "iter_lines", "aiter_lines"})
 STREAMS = frozenset({"stdin", "stdout", "stderr"})
 # Where lines are of a text that is for people, or of a stream whose writer escapes all but ASCII.
 ALLOWED = {
-    "joins/adapters/datagen.py:main": "one line of our own json.dumps",
-    "joins/adapters/delta_output.py:_refused": "a message of Spark",
-    "joins/adapters/source_process.py:_read": "lines of our own json.dumps",
-    "joins/adapters/source_protocol.py:first_line": "one line of our own json.dumps",
-    "joins/adapters/source_protocol.py:listen": "lines of our own json.dumps",
-    "joins/guards.py:explain_spark": "a message of Spark",
-    "joins/queries.py:_first_line": "a message of Spark",
-    "joins/source_coordinator.py:last_line": "a message of Spark",
-    "service/cli_output.py:say_error": "an excerpt of a script, for a terminal",
-    "service/cli_output.py:show": "a table, for a terminal",
+    "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
+    "joins/adapters/delta/output.py:_refused": "a message of Spark",
+    "joins/adapters/process/process.py:_read": "lines of our own json.dumps",
+    "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",
+    "joins/adapters/process/protocol.py:listen": "lines of our own json.dumps",
+    "joins/stream/guards.py:explain_spark": "a message of Spark",
+    "joins/job/queries.py:_first_line": "a message of Spark",
+    "joins/source/coordinator.py:last_line": "a message of Spark",
+    "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
+    "service/cli/output.py:show": "a table, for a terminal",
     "service/embedded/jarlock.py:read_lock": "a file of this repository",
     "service/embedded/jars.py:_cause": "a report of Ivy",
     "service/embedded/process.py:last_lines": "the log of a broker or database",
     "service/embedded/relock.py:read_roots": "a file of this repository",
-    "service/jobs/store.py:_first_line": "a message of a database",
+    "service/jobs/store/store.py:_first_line": "a message of a database",
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from joins.errors import SourceUnavailableError
+from joins.plan.errors import SourceUnavailableError
 
 
 class Deadline:

@@ -6,7 +6,14 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.api import (
+from service.api.http import problems
+from service.api.http.access import Rules, describe, secure
+from service.api.http.bodies import check_body
+from service.api.http.guard import Gate, Guard
+from service.api.http.heads import Heads
+from service.api.http.negotiation import check_accept
+from service.api.http.parameters import check_query
+from service.api.routes import (
     acknowledgements,
     dead_letters,
     events,
@@ -18,22 +25,15 @@ from service.api import (
     metrics,
     page,
     planning,
-    problems,
     progress,
     statements,
     tables,
     tokens,
 )
-from service.api.access import Rules, describe, secure
-from service.api.bodies import check_body
-from service.api.event_stream import EventHub
-from service.api.guard import Gate, Guard
-from service.api.heads import Heads
-from service.api.jobs import Services
-from service.api.metrics import RequestCounters, RequestMetrics
-from service.api.negotiation import check_accept
-from service.api.parameters import check_query
-from service.api.schemas import Problem
+from service.api.routes.event_stream import EventHub
+from service.api.routes.jobs import Services
+from service.api.routes.metrics import RequestCounters, RequestMetrics
+from service.api.schemas.jobs import Problem
 
 _ROUTERS = (
     planning.router,  # its addresses would else be taken for ids of jobs

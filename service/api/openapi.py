@@ -5,12 +5,12 @@ import tempfile
 from pathlib import Path
 
 from service.api.app import create_app
-from service.api.jobs import Services
+from service.api.routes.jobs import Services
 from service.config import Settings
-from service.jobs.hooks import Hooks
-from service.jobs.store import JobStore
-from service.jobs.submission import Submissions
-from service.jobs.supervisor import Supervisor
+from service.jobs.store.store import JobStore
+from service.jobs.submit.submission import Submissions
+from service.jobs.supervise.hooks import Hooks
+from service.jobs.supervise.supervisor import Supervisor
 
 PATH = Path(__file__).with_name("openapi.json")
 
@@ -29,7 +29,7 @@ def document(hooks: Hooks) -> str:
 
 def main() -> None:
     """Replace the committed file."""
-    from service.jobs.hooks import default_hooks
+    from service.jobs.supervise.hooks import default_hooks
 
     PATH.write_text(document(default_hooks()), encoding="utf-8")
 

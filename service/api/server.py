@@ -14,20 +14,20 @@ from typing import Self
 
 import uvicorn
 
-from service.api import exposure
 from service.api.app import create_app
-from service.api.connections import SeatedServer
-from service.api.jobs import Services
-from service.api.peers import Peers
-from service.api.protocol import HEAD_LIMIT_BYTES, patient
+from service.api.http import exposure
+from service.api.http.connections import SeatedServer
+from service.api.http.peers import Peers
+from service.api.http.protocol import HEAD_LIMIT_BYTES, patient
+from service.api.routes.jobs import Services
 from service.config import Settings
 from service.errors import ControlPlaneError
-from service.jobs.hooks import Hooks, default_hooks
-from service.jobs.inspector import Inspector
-from service.jobs.job import RESTING, DesiredState
-from service.jobs.store import JobStore
-from service.jobs.submission import Submissions
-from service.jobs.supervisor import Supervisor
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.job import RESTING, DesiredState
+from service.jobs.store.store import JobStore
+from service.jobs.submit.submission import Submissions
+from service.jobs.supervise.hooks import Hooks, default_hooks
+from service.jobs.supervise.supervisor import Supervisor
 
 _START_TIMEOUT_S = 20.0
 _KILLED_WITHIN_S = 10.0

@@ -10,7 +10,7 @@ from service.client.models import JobStatus, Transition
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.client.wire import Client
-from service.credentials import Credentials
+from service.security.credentials import Credentials
 
 
 class Sluice:

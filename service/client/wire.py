@@ -12,7 +12,6 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from service.credentials import Credentials
 from service.errors import (
     ConfigError,
     ControlPlaneError,
@@ -21,6 +20,7 @@ from service.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
+from service.security.credentials import Credentials
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.delta_log import DeltaLog
-from joins.pins import PinStore
+from joins.adapters.delta.log import DeltaLog
+from joins.durable.pins import PinStore
 
 _COLUMNS = ["user_id", "gender", "_batch"]
 _SHOWN_COLUMNS = ["user_id", "item_id", "gender", "name", "_dimension_versions"]

@@ -17,7 +17,7 @@ import psutil
 from rich.console import Console
 from rich.live import Live
 
-from joins.pins import PinStore
+from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
@@ -28,7 +28,7 @@ from service.demo.view import render
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError
-from service.jobs.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
+from service.jobs.store.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
 
 _PREFIX = "sluice-demo-"
 _DATA = "data"

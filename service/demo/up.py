@@ -15,7 +15,7 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.errors import ServerStartError
 from service.embedded.server import EmbeddedServer
-from service.jobs.layout import write_private
+from service.jobs.store.layout import write_private
 
 USERS = 1000
 _STOP_TIMEOUT_S = 15.0

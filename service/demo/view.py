@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from service.cli_output import number
+from service.cli.output import number
 
 _PHASE_STYLE = {"LOAD": "yellow", "JOIN": "green"}
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joins.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.java import Java
 from service.embedded.process import LOOPBACK, Command, free_port, require_free
 from service.embedded.server import EmbeddedServer

@@ -18,7 +18,7 @@ from service.embedded.java import Java
 from service.embedded.process import file_lock
 
 _log = structlog.get_logger()
-_MAKE = (sys.executable, "-m", "joins.class_warm_up")
+_MAKE = (sys.executable, "-m", "joins.job.class_warm_up")
 _MAKE_S = 600
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pymysql
 
-from joins.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.process import LOOPBACK, Command, free_port, last_lines, require_free
 from service.embedded.server import EmbeddedServer
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from joins.expressions import Column, Expression, columns_of
-from joins.plan import (
+from joins.plan.expressions import Column, Expression, columns_of
+from joins.plan.plan import (
     WINDOW,
     BlackholeSink,
     DatagenSource,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from joins.checkpoint import write_atomically
+from joins.durable.checkpoint import write_atomically
 from service.client import Sluice
 from service.client.models import Transition
 from service.client.refusals import NotFoundError

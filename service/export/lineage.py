@@ -12,13 +12,13 @@ from typing import Any
 
 import structlog
 
-from joins.plan import BoundedMode, JoinPlan, KafkaSource
+from joins.plan.plan import BoundedMode, JoinPlan, KafkaSource
 from service.client import NotFoundError, Sluice
 from service.client.models import JobStatus
 from service.errors import ExportError
 from service.export import datasets
 from service.export.runs import Step
-from service.sql.planner import plan_script
+from service.sql.planner.planner import plan_script
 from service.version import program_version
 from watermark.errors import SluiceError
 

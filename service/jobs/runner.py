@@ -17,20 +17,20 @@ from typing import Any
 
 import structlog
 
-from joins.checkpoint import read_json, write_json_atomically
-from joins.errors import CheckpointInUseError, FencedError, SourceUnavailableError
-from joins.redacted_output import redact_standard_error
-from joins.requests import Requests
-from joins.stalls import Fault
-from joins.status import status_json
-from joins.temporal_join import TemporalJoin
+from joins.adapters.process.redacted_output import redact_standard_error
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.requests import Requests
+from joins.durable.stalls import Fault
+from joins.job.status import status_json
+from joins.job.temporal_join import TemporalJoin
+from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
-from service.jobs.facts import shown
-from service.jobs.layout import JobLayout, append_event, write_runner_pid
-from service.jobs.plan_codec import load
+from service.jobs.inspect.facts import shown
+from service.jobs.store.layout import JobLayout, append_event, write_runner_pid
+from service.jobs.store.plan_codec import load
 from service.logs import configure_logs
-from service.secret_hand_over import take_over
-from service.wiring import OpenJob, open_job
+from service.security.secret_hand_over import take_over
+from service.wiring.job import OpenJob, open_job
 from watermark.errors import SluiceError
 
 EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER = 0, 1, 3, 4

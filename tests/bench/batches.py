@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joins.pins import PinStore
+from joins.durable.pins import PinStore
 
 WARM_UP = 2  # batches of a JVM that are left out
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta.log import DeltaLog
 from tests.bench.batches import batch_limit, batch_times, records_per_second
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place

@@ -11,8 +11,8 @@ from typing import Self
 
 import psutil
 
-from joins.pins import PinStore
-from service.jobs.layout import living_runner
+from joins.durable.pins import PinStore
+from service.jobs.store.layout import living_runner
 from tests.bench.batches import WARM_UP, BatchTime, pinned_times, planned_at
 from tests.bench.measure import Bar, Measure, Sense
 from tests.bench.place import Place

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from joins.adapters.delta_log import DeltaLog
-from joins.pins import PinStore
+from joins.adapters.delta.log import DeltaLog
+from joins.durable.pins import PinStore
 from tests.bench.measure import Bar, Measure, Sense, Sizes, quantile
 from tests.bench.place import Place
 from tests.bench.shop import Changes, Clicks, Stream, delta_output, now_ms, users

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.kernels.index import DimensionIndex
+from joins.kernels.index.index import DimensionIndex
 from tests.bench.memory_bench import SPEC
 
 _CHUNK = 65_536

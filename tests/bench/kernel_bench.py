@@ -20,12 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from joins.adapters.kafka_sink import RecordEncoding
-from joins.expressions import Column
-from joins.kernels.files import FileOrigin, ParquetStage
-from joins.kernels.index import DimensionIndex, IndexSpec, advance, build
-from joins.kernels.json_rows import parse
-from joins.kernels.probe import (
+from joins.durable.pins import Pin
+from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
+from joins.kernels.json.rows import parse
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.kernels.probe.probe import (
     DEAD_LETTERS,
     BatchContext,
     JoinedBatch,
@@ -34,8 +33,8 @@ from joins.kernels.probe import (
     join_batch,
     kernel_spec,
 )
-from joins.pins import Pin
-from joins.plan import (
+from joins.plan.expressions import Column
+from joins.plan.plan import (
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -49,7 +48,8 @@ from joins.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.types import SqlType, TypeName, arrow_type
+from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.sinks.kafka import RecordEncoding
 from tests.support.poison import BIG, KINDS
 
 RECORDS = 500_000

@@ -19,30 +19,30 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import (
+from joins.adapters.delta.features import Appends
+from joins.adapters.delta.log import (
     INTERNAL_TABLE_PROPERTIES,
     OWN_TABLE_PROPERTIES,
     DeltaLog,
     create_table,
 )
-from joins.expressions import Column
-from joins.index_keeper import IndexKeeper
-from joins.kernels.files import FileOrigin, ParquetStage, StagedFile
-from joins.kernels.index import build
-from joins.kernels.probe import DEAD_LETTERS as LETTER_SCHEMA
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.maintenance import (
+from joins.dimension.index_keeper import IndexKeeper
+from joins.dimension.maintenance import (
     ChangelogMaintenance,
     DimensionKey,
     OutputMaintenance,
     Upkeep,
     UpkeepSettings,
 )
-from joins.pins import Pin
-from joins.plan import Dimension, DimensionJoin, Field, JoinType, KeyPair
-from joins.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
-from joins.staging import merge_reports
+from joins.durable.pins import Pin
+from joins.kernels.index.index import build
+from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
+from joins.kernels.probe.probe import DEAD_LETTERS as LETTER_SCHEMA
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.plan.expressions import Column
+from joins.plan.plan import Dimension, DimensionJoin, Field, JoinType, KeyPair
+from joins.worker.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
+from joins.worker.staging import merge_reports
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.memory_bench import SCHEMA, snapshot_rows, user_rows
 from tests.bench.place import Place

@@ -15,12 +15,12 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from joins.kernels.envelope import CapturedColumn, changelog_schema
-from joins.kernels.index import IndexSpec, build
-from joins.kernels.manifest import read_manifest
-from joins.kernels.wire import Encoding
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
+from joins.kernels.index.index import IndexSpec, build
+from joins.kernels.index.manifest import read_manifest
+from joins.kernels.json.wire import Encoding
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 

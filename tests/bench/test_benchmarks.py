@@ -12,7 +12,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from joins.pins import Pin, PinStore
+from joins.durable.pins import Pin, PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java

@@ -3,7 +3,7 @@
 The worst case of a lookup; merging keeps the number of live segments to a handful.
 """
 
-from joins.kernels import index
+from joins.kernels.index import index
 from service.jobs import runner
 
 

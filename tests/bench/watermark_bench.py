@@ -7,9 +7,9 @@ from collections.abc import Callable
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from watermark.model import Watermark
-from watermark.records import Record
+from watermark.reference.records import Record
+from watermark.reference.windows import SessionWindows, Stream, TumblingWindows, WindowOperator
 from watermark.valve import StatusWatermarkValve
-from watermark.windows import SessionWindows, Stream, TumblingWindows, WindowOperator
 
 CHANNELS = 64
 KEYS = 10_000

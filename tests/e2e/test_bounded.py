@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from joins.pins import PinStore
+from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig

@@ -18,7 +18,7 @@ from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(400)
-WORKER = "joins.worker_daemon"
+WORKER = "joins.worker.daemon"
 EXECUTORS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.jobs.layout import noted_pid
+from service.jobs.store.layout import noted_pid
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
 

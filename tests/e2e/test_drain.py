@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from joins.pins import Pin, PinStore
+from joins.durable.pins import Pin, PinStore
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from joins.checkpoint import read_json
-from joins.explain_row import Coordinates
-from joins.pins import PinStore
+from joins.durable.checkpoint import read_json
+from joins.durable.pins import PinStore
+from joins.lookback.explain_row import Coordinates
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.jobs.past import open_explainer, open_replayer
+from service.jobs.inspect.past import open_explainer, open_replayer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name

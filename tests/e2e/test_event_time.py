@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from joins.pins import PinStore
-from service.jobs.past import open_replayer
+from joins.durable.pins import PinStore
+from service.jobs.inspect.past import open_replayer
 from tests.support.rig import Rig, RunningJob, cdc_table
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, consume_json, create_topic, produce, unique_name

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from kafka import KafkaAdminClient
 
-from joins.pins import PinStore
+from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import RunningJob, running_rig

@@ -18,8 +18,8 @@ from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(400)
-CDC = "joins.adapters.mysql_binlog"
-WORKER = "joins.worker_daemon"
+CDC = "joins.adapters.mysql.binlog"
+WORKER = "joins.worker.daemon"
 
 
 def items(rig: Rig, path: str) -> list[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from joins.checkpoint import read_json
+from joins.durable.checkpoint import read_json
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, running_rig

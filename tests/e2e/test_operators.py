@@ -12,7 +12,7 @@ from kafka.errors import TopicAlreadyExistsError
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.jobs.layout import JobLayout
+from service.jobs.store.layout import JobLayout
 from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import ROOT
 from tests.support.rig import Rig, RunningJob, cdc_table, is_alive, kafka_table, running_rig

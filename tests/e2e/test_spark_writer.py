@@ -3,8 +3,8 @@
 import pytest
 from deltalake import DeltaTable
 
-from joins.kernels.probe import kernel_spec
-from service.sql.planner import plan_script
+from joins.kernels.probe.probe import kernel_spec
+from service.sql.planner.planner import plan_script
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema

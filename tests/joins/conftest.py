@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from joins.session import SparkSettings, start_session
+from joins.job.session import SparkSettings, start_session
 from service.embedded.java import Java
 from tests.support.jvm import QUICK_JVM
 

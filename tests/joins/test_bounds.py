@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.bounds import behind_backlog, cut, is_reached, up_to_backlog
-from joins.guards import Marks, TopicView, resumption
-from joins.probe_lives import Life
+from joins.durable.probe_lives import Life
+from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
+from joins.stream.guards import Marks, TopicView, resumption
 
 END = {0: 10, 1: 0}
 CUT = {

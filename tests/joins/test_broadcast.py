@@ -1,7 +1,7 @@
 """The rows that are broadcast: those of the version that is asked for, forwards and back."""
 
-from joins.broadcast import DEFAULT_MAX_BYTES, BroadcastRows
-from joins.kernels.index import IndexSpec
+from joins.kernels.index.index import IndexSpec
+from joins.lookup.broadcast import DEFAULT_MAX_BYTES, BroadcastRows
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.probe import USERS
 

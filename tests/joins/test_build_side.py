@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.build_side import BuildTask, read_changelog_state, stage_changes
-from joins.errors import SourceError
-from joins.kernels.digest import ChangelogDigest, ChangelogState
-from joins.kernels.envelope import BinlogPosition, encode_watermark
-from joins.staging import merge_reports
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.dimension.build_side import BuildTask, read_changelog_state, stage_changes
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.plan.errors import SourceError
+from joins.worker.staging import merge_reports
 from tests.support.changelog import COLUMNS, SCHEMA, Changelog, record, watermark
 
 HIGH = encode_watermark(BinlogPosition(0, 1, 50), 1)

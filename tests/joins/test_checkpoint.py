@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.checkpoint import (
+from joins.durable.checkpoint import (
     Checkpoint,
     CheckpointLock,
     JobMeta,
@@ -19,7 +19,7 @@ from joins.checkpoint import (
     read_json,
     write_json_atomically,
 )
-from joins.errors import CheckpointError, CheckpointInUseError
+from joins.plan.errors import CheckpointError, CheckpointInUseError
 
 DAMAGED = {
     "empty": b"",
@@ -41,7 +41,7 @@ META = JobMeta(
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from joins.checkpoint import CheckpointLock
+from joins.durable.checkpoint import CheckpointLock
 
 lock = CheckpointLock(Path(sys.argv[1]))
 lock.acquire()
@@ -53,7 +53,7 @@ sys.stdin.readline()
 RACER = """
 import sys
 from pathlib import Path
-from joins.checkpoint import create_json_once
+from joins.durable.checkpoint import create_json_once
 
 print("ready", flush=True)
 sys.stdin.readline()

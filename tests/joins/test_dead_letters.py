@@ -7,14 +7,14 @@ import signal
 import pyarrow as pa
 import pytest
 
-from joins import dead_letter_replay
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.dead_letters import DeadLetter, DeadLetters
-from joins.errors import FencedError, RequestError, SinkError, UnknownLetterError
-from joins.kernels.files import FileOrigin, ParquetStage
-from joins.kernels.probe import DEAD_LETTERS
-from joins.letter_replays import LetterReplays
-from joins.pins import PinStore
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.durable.letter_replays import LetterReplays
+from joins.durable.pins import PinStore
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.kernels.probe.probe import DEAD_LETTERS
+from joins.lookback import dead_letter_replay
+from joins.lookback.dead_letters import DeadLetter, DeadLetters
+from joins.plan.errors import FencedError, RequestError, SinkError, UnknownLetterError
 from tests.support.letters import (
     APP,
     CORRECTED,

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from joins.adapters.delta_feed_state import DeltaFeedConfig
-from joins.delta_coordinator import DeltaCoordinator
-from joins.plan import Field, KafkaOptions
-from joins.stalls import Stalls
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.feed_state import DeltaFeedConfig
+from joins.durable.stalls import Stalls
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName
+from joins.source.delta_coordinator import DeltaCoordinator
 from service.embedded.process import free_port
 from tests.support.rig import descendants
 from tests.support.wait import wait_until
@@ -53,7 +53,7 @@ def test_what_is_in_the_way_is_a_stall_and_the_next_one_takes_its_place(tmp_path
         write_deltalake(path, pa.table({"id": [1, 2]}), mode="overwrite", schema_mode="overwrite")
         wait_until(stalled(stalls, "did not take records"), what="no broker")
         assert (tmp_path / "source.json").exists()
-    assert not descendants(psutil.Process(), "joins.adapters.delta_feed")
+    assert not descendants(psutil.Process(), "joins.adapters.delta.feed")
 
 
 @pytest.mark.usefixtures("processes")

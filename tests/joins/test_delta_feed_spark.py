@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.feeds import feed, table_rows
 
 pytestmark = pytest.mark.timeout(300)

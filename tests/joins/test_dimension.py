@@ -3,15 +3,15 @@
 import pyarrow as pa
 import pytest
 
-from joins.build_side import BuildSettings, BuildTask, read_changelog_state
-from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.errors import FencedError
-from joins.failpoints import FailpointError, Failpoints
-from joins.index_keeper import IndexKeeper
-from joins.kernels.envelope import BinlogPosition, encode_watermark
-from joins.kernels.index import DimensionIndex, IndexSpec
-from joins.plan import KafkaOptions
-from joins.staging import BatchTurns, QueryGuards
+from joins.dimension.build_side import BuildSettings, BuildTask, read_changelog_state
+from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
+from joins.dimension.index_keeper import IndexKeeper
+from joins.durable.failpoints import FailpointError, Failpoints
+from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.kernels.index.index import DimensionIndex, IndexSpec
+from joins.plan.errors import FencedError
+from joins.plan.plan import KafkaOptions
+from joins.worker.staging import BatchTurns, QueryGuards
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.topics import create_topic, delete_topics, produce

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta_log import Rewrite
-from joins.changelog_scan import key_table
-from joins.dimension_changes import changes_between
-from joins.dimension_states import DimensionStates, PageLimit
-from joins.errors import UnknownVersionError, VersionExpiredError
-from joins.kernels.compaction import CompactionTask, compact, watermarks
+from joins.adapters.delta.log import Rewrite
+from joins.dimension.changelog_scan import key_table
+from joins.dimension.changes import changes_between
+from joins.dimension.states import DimensionStates, PageLimit
+from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
+from joins.plan.errors import UnknownVersionError, VersionExpiredError
 from tests.support.changelog import Changelog, record, stage, watermark
 from tests.support.histories import PARTITIONS, copied_histories
 from tests.support.probe import USERS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.event_channels import BatchInput, EventChannels, EventInput, Heard
+from joins.batch.event_channels import BatchInput, EventChannels, EventInput, Heard
 from watermark.errors import StateFormatError
 from watermark.model import (
     MAX_TIMESTAMP,

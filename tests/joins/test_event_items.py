@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.state_log import StateFile
-from joins.event_channels import EventInput, Merged
-from joins.event_items import MANY_IN_BUCKET, act_stage, to_merge, window_stage
-from joins.event_state import Advance, EventChannels, EventState
-from joins.plan import WindowKind
+from joins.adapters.delta.state_log import StateFile
+from joins.batch.event_channels import EventInput, Merged
+from joins.batch.event_items import MANY_IN_BUCKET, act_stage, to_merge, window_stage
+from joins.batch.event_state import Advance, EventChannels, EventState
+from joins.plan.plan import WindowKind
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 

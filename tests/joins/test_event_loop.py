@@ -2,13 +2,13 @@
 
 import pytest
 
-from joins.event_channels import BatchInput, EventInput, Heard
-from joins.event_plan import spread
-from joins.event_state import EventSpec, EventState, advance, batch_input
-from joins.event_view import EventView
-from joins.expressions import Column
-from joins.plan import Windowing, WindowKind
-from joins.types import SqlType, TypeName
+from joins.batch.event_channels import BatchInput, EventInput, Heard
+from joins.batch.event_plan import spread
+from joins.batch.event_state import EventSpec, EventState, advance, batch_input
+from joins.batch.event_view import EventView
+from joins.plan.expressions import Column
+from joins.plan.plan import Windowing, WindowKind
+from joins.plan.types import SqlType, TypeName
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)

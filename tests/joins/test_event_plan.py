@@ -7,20 +7,20 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
-from joins.event_batch import EventTables
-from joins.event_channels import EventInput
-from joins.event_plan import BatchPlanner, EventParts
-from joins.event_state import EventSpec, EventState
-from joins.failpoints import Failpoints
-from joins.kernels.probe import DEAD_LETTERS
-from joins.lookups import Lookups
-from joins.pins import PinStore
-from joins.plan import KafkaOptions
-from joins.probe_lives import Life
-from joins.probe_side import ProbeHooks, ProbeSettings
-from joins.staging import BatchTurns, QueryGuards
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.batch.event_batch import EventTables
+from joins.batch.event_channels import EventInput
+from joins.batch.event_plan import BatchPlanner, EventParts
+from joins.batch.event_state import EventSpec, EventState
+from joins.batch.lookups import Lookups
+from joins.batch.probe_side import ProbeHooks, ProbeSettings
+from joins.durable.failpoints import Failpoints
+from joins.durable.pins import PinStore
+from joins.durable.probe_lives import Life
+from joins.kernels.probe.probe import DEAD_LETTERS
+from joins.plan.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
+from joins.plan.plan import KafkaOptions
+from joins.worker.staging import BatchTurns, QueryGuards
 from tests.support.topics import create_topic, produce
 
 VERSIONS = {"rates": 7}

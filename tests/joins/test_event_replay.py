@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.errors import PinnedVersionExpiredError
-from joins.event_replay import state_differences
-from joins.event_state import EventState
+from joins.batch.event_state import EventState
+from joins.lookback.event_replay import state_differences
+from joins.plan.errors import PinnedVersionExpiredError
 from tests.joins.test_event_task import COUNTS, PLAN, click, on_event
 from tests.support.past_event_job import PastEventJob
 

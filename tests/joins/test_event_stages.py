@@ -2,16 +2,16 @@
 
 import pytest
 
-from joins.adapters.state_log import StateFile
-from joins.event_channels import EventInput
-from joins.event_stages import run_stages
-from joins.event_state import EventSpec, EventState
-from joins.expressions import Column
-from joins.kernels.files import StagedFile
-from joins.pins import Pin
-from joins.plan import Windowing, WindowKind
-from joins.staging import BatchReport
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.state_log import StateFile
+from joins.batch.event_channels import EventInput
+from joins.batch.event_stages import run_stages
+from joins.batch.event_state import EventSpec, EventState
+from joins.durable.pins import Pin
+from joins.kernels.probe.files import StagedFile
+from joins.plan.expressions import Column
+from joins.plan.plan import Windowing, WindowKind
+from joins.plan.types import SqlType, TypeName
+from joins.worker.staging import BatchReport
 
 TIMESTAMP = SqlType(TypeName.TIMESTAMP, 3)
 WINDOW = Windowing(WindowKind.TUMBLE, 1_000, Column("c", "at", TIMESTAMP), TIMESTAMP, (), ())

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Cast, Column, Constant
-from joins.kernels.row_kinds import INSERT, UPDATE_AFTER
-from joins.plan import (
+from joins.kernels.changelog.row_kinds import INSERT, UPDATE_AFTER
+from joins.plan.expressions import Call, Cast, Column, Constant
+from joins.plan.plan import (
     WINDOW,
     Aggregate,
     AggregateFunction,
@@ -31,13 +31,13 @@ from joins.plan import (
     Windowing,
     WindowKind,
 )
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
 from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
 from tests.support.probe import USERS
 from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 from watermark.model import PROCESSING_TIME
-from watermark.records import OutputTag, Record, SideRecord
-from watermark.temporal import (
+from watermark.reference.records import OutputTag, Record, SideRecord
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -45,7 +45,7 @@ from watermark.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.windows import SessionWindows, SlidingWindows, Stream, TumblingWindows
+from watermark.reference.windows import SessionWindows, SlidingWindows, Stream, TumblingWindows
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)

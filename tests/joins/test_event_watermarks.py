@@ -9,28 +9,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from joins.adapters.delta_log import Change
-from joins.build_side import (
+from joins.adapters.delta.log import Change
+from joins.dimension.build_side import (
     BuildTask,
     CommittedBatch,
     read_changelog_state,
     read_event_state,
     stage_changes,
 )
-from joins.checkpoint import Checkpoint
-from joins.dimension import DimensionPlaces, DimensionRuntime
-from joins.expressions import Call, Column, Constant
-from joins.fold_commits import fold_metadata
-from joins.history import HistoryPlaces
-from joins.index_source import DimensionTables, IndexSource
-from joins.kernels.digest import ChangelogDigest
-from joins.kernels.envelope import BinlogPosition, CapturedColumn, encode_watermark
-from joins.kernels.index import DimensionIndex, IndexSpec
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.kernels.wire import Encoding
-from joins.maintenance import JobLogs, Maintenance, UpkeepSettings
-from joins.past_indexes import PastIndexes
-from joins.plan import (
+from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
+from joins.dimension.maintenance import JobLogs, Maintenance, UpkeepSettings
+from joins.durable.checkpoint import Checkpoint
+from joins.kernels.changelog.digest import ChangelogDigest
+from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn, encode_watermark
+from joins.kernels.index.index import DimensionIndex, IndexSpec
+from joins.kernels.json.wire import Encoding
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.lookback.history import HistoryPlaces
+from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.row_matches import RowMatches
+from joins.lookup.fold_commits import fold_metadata
+from joins.lookup.index_source import DimensionTables, IndexSource
+from joins.plan.expressions import Call, Column, Constant
+from joins.plan.plan import (
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -45,10 +46,9 @@ from joins.plan import (
     ProbeSource,
     WatermarkSpec,
 )
-from joins.probe_task import IndexPlace
-from joins.row_matches import RowMatches
-from joins.staging import merge_reports
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
+from joins.worker.probe_task import IndexPlace
+from joins.worker.staging import merge_reports
 from tests.support.probe import PIN, clicks
 
 BIGINT, TIME = SqlType(TypeName.BIGINT), SqlType(TypeName.TIMESTAMP, 3)

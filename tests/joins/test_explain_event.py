@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from joins.explain_event import EventJourneys
-from joins.plan import WindowKind
+from joins.lookback.explain_event import EventJourneys
+from joins.plan.plan import WindowKind
 from tests.joins.test_event_task import COUNTS, PLAN, click
 from tests.support.past_event_job import PastEventJob
 from watermark import MIN_TIMESTAMP

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.checkpoint import Checkpoint
-from joins.errors import UnknownTopicError
-from joins.explain_row import Coordinates
-from joins.expressions import Call, Column, Constant
-from joins.plan import BlackholeSink, DimensionJoin, Field, JoinType, KeyPair, OutputColumn
-from joins.probe_lives import ProbeLives
-from joins.types import SqlType, TypeName
-from service.jobs.past import open_explainer
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.durable.checkpoint import Checkpoint
+from joins.durable.probe_lives import ProbeLives
+from joins.lookback.explain_row import Coordinates
+from joins.plan.errors import UnknownTopicError
+from joins.plan.expressions import Call, Column, Constant
+from joins.plan.plan import BlackholeSink, DimensionJoin, Field, JoinType, KeyPair, OutputColumn
+from joins.plan.types import SqlType, TypeName
+from service.jobs.inspect.past import open_explainer
 from tests.support.changelog import record, watermark
 from tests.support.past_job import open_gate, past_job
 from tests.support.probe import BIGINT, PLAN, STRING, USERS

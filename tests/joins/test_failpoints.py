@@ -9,8 +9,8 @@ import sys
 import psutil
 import pytest
 
-from joins.errors import JoinError
-from joins.failpoints import POINTS, FailpointError, Failpoints, parse_failpoints
+from joins.durable.failpoints import POINTS, FailpointError, Failpoints, parse_failpoints
+from joins.plan.errors import JoinError
 from tests.support.wait import wait_until
 
 PARSED = {
@@ -42,7 +42,7 @@ REFUSED = {
 }
 PROGRAM = """
 import sys
-from joins.failpoints import Failpoints
+from joins.durable.failpoints import Failpoints
 
 points = Failpoints(sys.argv[1])
 for passage in range(3):

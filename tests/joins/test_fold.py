@@ -11,27 +11,27 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from joins import first_fold as first_fold_module
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_source import captured_columns
-from joins.build_side import read_changelog_state
-from joins.errors import SinkError
-from joins.first_fold import FirstFiles
-from joins.fold import Fold, folded_version
-from joins.fold_commits import newest_fold
-from joins.index_source import IndexSource
-from joins.kernels.changes import Progress
-from joins.kernels.envelope import changelog_schema
-from joins.kernels.index import DimensionIndex, IndexSpec
-from joins.maintenance import (
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.source import captured_columns
+from joins.dimension import first_fold as first_fold_module
+from joins.dimension.build_side import read_changelog_state
+from joins.dimension.first_fold import FirstFiles
+from joins.dimension.fold import Fold, folded_version
+from joins.dimension.maintenance import (
     ChangelogMaintenance,
     CurrentMaintenance,
     DimensionKey,
     Upkeep,
     UpkeepSettings,
 )
-from joins.plan import Field
-from joins.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.envelope import changelog_schema
+from joins.kernels.index.index import DimensionIndex, IndexSpec
+from joins.lookup.fold_commits import newest_fold
+from joins.lookup.index_source import IndexSource
+from joins.plan.errors import SinkError
+from joins.plan.plan import Field
+from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
 from tests.support.wait import wait_until
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.errors import (
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.durable.probe_lives import Gap, Life
+from joins.plan.errors import (
     GuardError,
     LogsDisagreeError,
     OffsetsWentBackError,
@@ -16,7 +17,8 @@ from joins.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
-from joins.guards import (
+from joins.plan.plan import KafkaOptions
+from joins.stream.guards import (
     Marks,
     Reach,
     TopicGuard,
@@ -26,8 +28,6 @@ from joins.guards import (
     look_at,
     resumption,
 )
-from joins.plan import KafkaOptions
-from joins.probe_lives import Gap, Life
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until

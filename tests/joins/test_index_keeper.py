@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexDiskFullError
-from joins.index_keeper import IndexKeeper
-from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.log import DeltaLog
+from joins.dimension.index_keeper import IndexKeeper
+from joins.kernels.index.index import DimensionIndex, IndexSpec, usable_versions
+from joins.plan.errors import IndexDiskFullError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.disk import largest_file
 
@@ -143,8 +143,8 @@ def test_after_a_full_disk_nothing_is_read_in_vain(changelog, place, monkeypatch
 
 FULL_DISK = """
 import pathlib, shutil, structlog, sys
-from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexDiskFullError
+from joins.adapters.delta.log import DeltaLog
+from joins.plan.errors import IndexDiskFullError
 from tests.joins.test_index_keeper import BY_ID, BY_NAME, IndexKeeper, names
 
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

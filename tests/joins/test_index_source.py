@@ -10,13 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from joins.adapters.delta_log import DeltaLog
-from joins.errors import IndexBuildError, PinnedVersionExpiredError
-from joins.fold_commits import newest_fold
-from joins.index_source import DimensionTables, IndexSource
-from joins.kernels.changes import Progress
-from joins.kernels.digest import ChangelogDigest, ChangelogState
-from joins.kernels.index import (
+from joins.adapters.delta.log import DeltaLog
+from joins.dimension.maintenance import ChangelogMaintenance, DimensionKey, Upkeep, UpkeepSettings
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.index.index import (
     DimensionIndex,
     FoldedRows,
     IndexSpec,
@@ -24,9 +22,11 @@ from joins.kernels.index import (
     build,
     usable_versions,
 )
-from joins.maintenance import ChangelogMaintenance, DimensionKey, Upkeep, UpkeepSettings
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.lookup.fold_commits import newest_fold
+from joins.lookup.index_source import DimensionTables, IndexSource
+from joins.plan.errors import IndexBuildError, PinnedVersionExpiredError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import Changelog, batch_of, record, watermark
 from tests.support.folds import Current, can_fold, shown, state_of, visible
 from tests.support.histories import KEYS, PARTITIONS, copied_histories, histories
@@ -86,7 +86,7 @@ def split(commits, data):
 
 @pytest.fixture(params=[0, 4], ids=["never_merged", "merged"])
 def merging(request, monkeypatch):
-    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", request.param)
+    monkeypatch.setattr("joins.kernels.index.index._MERGE_FACTOR", request.param)
 
 
 @settings(
@@ -336,7 +336,7 @@ def test_an_index_is_advanced_from_one_that_is_near_else_made_from_a_nearer_fold
     source.make(tmp_path / "far", 1, BY_ID)
     with capture_logs() as logs:
         source.make(tmp_path / "near", newest, BY_ID)
-        monkeypatch.setattr("joins.index_source._FAR_COMMITS", 2)
+        monkeypatch.setattr("joins.lookup.index_source._FAR_COMMITS", 2)
         source.make(tmp_path / "far", newest, BY_ID)
     assert [log["made_from"] for log in logs] == ["fold"]
     for place in ("near", "far"):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from joins.errors import CheckpointError
-from joins.leases import oldest_leased
-from joins.pins import Pin, PinStore
+from joins.durable.leases import oldest_leased
+from joins.durable.pins import Pin, PinStore
+from joins.plan.errors import CheckpointError
 
 
 @pytest.fixture

@@ -22,9 +22,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from kafka import KafkaProducer
 
-from joins.pins import PinStore
-from service.jobs.inspect import explain_row, list_letters, replay_batch, show_letter, show_tables
-from service.jobs.past import histories, open_replayer
+from joins.durable.pins import PinStore
+from service.jobs.inspect.past import histories, open_replayer
+from service.jobs.inspect.program import (
+    explain_row,
+    list_letters,
+    replay_batch,
+    show_letter,
+    show_tables,
+)
 from tests.support.run_here import JobHere, jobs_here
 from tests.support.topics import consume, create_topic, produce
 from watermark.errors import SluiceError

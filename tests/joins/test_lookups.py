@@ -8,17 +8,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaSinkWriter
-from joins.adapters.kafka_sink import KafkaSinkWriter
-from joins.errors import DimensionTooLargeError, PinnedVersionExpiredError
-from joins.expressions import Call, Column
-from joins.index_keeper import IndexKeeper
-from joins.kernels import packets
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.lookups import Lookups, Role
-from joins.pins import Pin
-from joins.plan import (
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.batch.lookups import Lookups, Role
+from joins.dimension.index_keeper import IndexKeeper
+from joins.durable.pins import Pin
+from joins.kernels.index import packets
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.plan.errors import DimensionTooLargeError, PinnedVersionExpiredError
+from joins.plan.expressions import Call, Column
+from joins.plan.plan import (
     DimensionJoin,
     JoinType,
     KafkaOptions,
@@ -27,9 +25,11 @@ from joins.plan import (
     LookupStrategy,
     OutputColumn,
 )
-from joins.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask
-from joins.row_files import RowFiles
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
+from joins.sinks.delta import DeltaSinkWriter
+from joins.sinks.kafka import KafkaSinkWriter
+from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask
+from joins.worker.row_files import RowFiles
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.probe import BIGINT, PLAN, STRING, USERS
 from tests.support.topics import consume, create_topic, delete_topics, produce

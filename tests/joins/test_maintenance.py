@@ -12,13 +12,10 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.build_side import read_changelog_state
-from joins.errors import FencedError, PinnedVersionExpiredError, SinkError
-from joins.index_keeper import IndexKeeper
-from joins.kernels.files import FileOrigin
-from joins.kernels.index import DimensionIndex, IndexSpec, usable_versions
-from joins.maintenance import (
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.dimension.build_side import read_changelog_state
+from joins.dimension.index_keeper import IndexKeeper
+from joins.dimension.maintenance import (
     ChangelogMaintenance,
     CurrentMaintenance,
     DimensionKey,
@@ -27,8 +24,11 @@ from joins.maintenance import (
     Upkeep,
     UpkeepSettings,
 )
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.kernels.index.index import DimensionIndex, IndexSpec, usable_versions
+from joins.kernels.probe.files import FileOrigin
+from joins.plan.errors import FencedError, PinnedVersionExpiredError, SinkError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
 from tests.support.histories import KEYS, PARTITIONS, histories
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from joins.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError
-from joins.index_source import DimensionTables
-from joins.kernels.files import SharedTable
-from joins.kernels.index import usable_versions
-from joins.node_directory import on_this_node
-from joins.probe_task import IndexPlace, ProbeTask, stage_delta
-from joins.staging import merge_reports
+from joins.kernels.index.index import usable_versions
+from joins.kernels.probe.files import SharedTable
+from joins.lookup.index_source import DimensionTables
+from joins.plan.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError
+from joins.worker.node_directory import on_this_node
+from joins.worker.probe_task import IndexPlace, ProbeTask, stage_delta
+from joins.worker.staging import merge_reports
 from tests.support.changelog import SCHEMA, Changelog, record, stage
 from tests.support.probe import PIN, clicks, probe_task
 from tests.support.wait import wait_until

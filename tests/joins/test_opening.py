@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from joins.checkpoint import Checkpoint
-from joins.opening import Opening, channel_name
+from joins.durable.checkpoint import Checkpoint
+from joins.job.opening import Opening, channel_name
 from watermark.errors import SluiceError
 from watermark.model import MIN_TIMESTAMP, Watermark
 from watermark.phase import Phase

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.errors import CheckpointError
-from joins.pins import (
+from joins.durable.pins import (
     LoggedBatch,
     Pin,
     PinStore,
@@ -16,6 +15,7 @@ from joins.pins import (
     read_offset_log,
     restore_offset_log,
 )
+from joins.plan.errors import CheckpointError
 
 PIN = Pin(
     batch=7,

@@ -8,27 +8,27 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewPartitions
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaSinkWriter
-from joins.adapters.state_log import StateChange, StateColumns, StateLog
-from joins.checkpoint import Checkpoint, JobMeta
-from joins.errors import (
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
+from joins.batch.event_batch import EventTables
+from joins.batch.event_state import EventState
+from joins.batch.probe_control import ControlParts, ProbeControl
+from joins.batch.probe_side import FinishedBatch
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.pins import Pin, pin_json, read_offset_log
+from joins.durable.requests import Request
+from joins.durable.stalls import Stalls
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.kernels.probe.probe import DEAD_LETTERS
+from joins.plan.errors import (
     CheckpointError,
     LogsDisagreeError,
     NothingToAcknowledgeError,
     PinnedVersionExpiredError,
     RequestError,
 )
-from joins.event_batch import EventTables
-from joins.event_state import EventState
-from joins.kernels.files import FileOrigin, ParquetStage
-from joins.kernels.probe import DEAD_LETTERS
-from joins.pins import Pin, pin_json, read_offset_log
-from joins.plan import KafkaOptions
-from joins.probe_control import ControlParts, ProbeControl
-from joins.probe_side import FinishedBatch
-from joins.requests import Request
-from joins.stalls import Stalls
+from joins.plan.plan import KafkaOptions
+from joins.sinks.delta import DeltaSinkWriter
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.transactions import transactions
@@ -411,7 +411,7 @@ def test_an_interrupted_acknowledgement_is_completed_at_the_next_start(job):
 
 
 def test_a_batch_that_still_runs_keeps_the_acknowledgement_waiting(job, monkeypatch):
-    monkeypatch.setattr("joins.probe_control._BATCH_ENDS_S", 0.1)
+    monkeypatch.setattr("joins.batch.probe_control._BATCH_ENDS_S", 0.1)
     control = job.control()
     control.report(LogsDisagreeError("other", hint="Other."))
     with control.turn, pytest.raises(RequestError, match="still running"):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.checkpoint import Checkpoint, JobMeta
-from joins.errors import CheckpointError
-from joins.probe_lives import Gap, Life, ProbeLives, life_of, read_lives
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.probe_lives import Gap, Life, ProbeLives, life_of, read_lives
+from joins.plan.errors import CheckpointError
 
 META = JobMeta(
     incarnation="i",

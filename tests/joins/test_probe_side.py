@@ -6,18 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.errors import LogsDisagreeError
-from joins.failpoints import FailpointError, Failpoints
-from joins.inserts import Inserts, ProbeInsert
-from joins.kernels.probe import DEAD_LETTERS, kernel_spec
-from joins.lookups import Lookups
-from joins.pins import Pin, PinStore
-from joins.plan import KafkaOptions
-from joins.probe_lives import Life
-from joins.probe_side import ProbeHooks, ProbeSettings, ProbeSide, up_to
-from joins.probe_task import ProbeTask
-from joins.staging import BatchReport, BatchTurns, QueryGuards
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.batch.inserts import Inserts, ProbeInsert
+from joins.batch.lookups import Lookups
+from joins.batch.probe_side import ProbeHooks, ProbeSettings, ProbeSide, up_to
+from joins.durable.failpoints import FailpointError, Failpoints
+from joins.durable.pins import Pin, PinStore
+from joins.durable.probe_lives import Life
+from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
+from joins.plan.errors import LogsDisagreeError
+from joins.plan.plan import KafkaOptions
+from joins.worker.probe_task import ProbeTask
+from joins.worker.staging import BatchReport, BatchTurns, QueryGuards
 from tests.support.probe import PLAN
 
 BOUNDED = Life("probe", 0, "id-1", {0: 0, 1: 5}, end_offsets={0: 10, 1: 5})

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from joins.errors import IndexBuildError
-from joins.kernels.files import SharedTable
-from joins.probe_task import DEAD_LETTERS, OUTPUT, stage_delta
-from joins.staging import merge_reports
+from joins.kernels.probe.files import SharedTable
+from joins.plan.errors import IndexBuildError
+from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, stage_delta
+from joins.worker.staging import merge_reports
 from tests.support.probe import PIN, clicks, probe_task
 
 

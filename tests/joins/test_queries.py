@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from joins import queries
-from joins.queries import Queries
-from joins.stalls import Stalls
+from joins.durable.stalls import Stalls
+from joins.job import queries
+from joins.job.queries import Queries
 from watermark.errors import SluiceError
 
 

@@ -7,20 +7,20 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from joins.adapters.delta_log import DeltaLog
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.checkpoint import write_json_atomically
-from joins.errors import (
+from joins.adapters.delta.log import DeltaLog
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.durable.checkpoint import write_json_atomically
+from joins.kernels.json.canonical import CanonicalRows
+from joins.lookback.replay import Committed, EventSide, Recomputed, Verdict, _verdict
+from joins.plan.errors import (
     BatchNotCommittedError,
     NotReplayableError,
     PinnedVersionExpiredError,
     RecordsExpiredError,
     UnknownBatchError,
 )
-from joins.kernels.canonical import CanonicalRows
-from joins.plan import BlackholeSink, DeltaSink, KafkaOptions, KafkaSink
-from joins.replay import Committed, EventSide, Recomputed, Verdict, _verdict
-from service.jobs.past import open_replayer
+from joins.plan.plan import BlackholeSink, DeltaSink, KafkaOptions, KafkaSink
+from service.jobs.inspect.past import open_replayer
 from tests.support.changelog import record
 from tests.support.past_job import APP_ID, past_job
 from tests.support.probe import PLAN

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from joins.checkpoint import read_json
-from joins.errors import FencedError, NothingToAcknowledgeError
-from joins.requests import Request, Requests
+from joins.durable.checkpoint import read_json
+from joins.durable.requests import Request, Requests
+from joins.plan.errors import FencedError, NothingToAcknowledgeError
 from tests.support.wait import wait_until
 
 

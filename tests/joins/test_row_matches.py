@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from joins.checkpoint import Checkpoint
-from joins.expressions import Call, Case, Cast, Column, Constant
-from joins.history import HistoryPlaces
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.past_indexes import PastIndexes
-from joins.plan import DimensionJoin, JoinType, KeyPair
-from joins.probe_task import IndexPlace
-from joins.row_matches import RowMatches
-from joins.types import SqlType, TypeName
+from joins.durable.checkpoint import Checkpoint
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.lookback.history import HistoryPlaces
+from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.row_matches import RowMatches
+from joins.plan.expressions import Call, Case, Cast, Column, Constant
+from joins.plan.plan import DimensionJoin, JoinType, KeyPair
+from joins.plan.types import SqlType, TypeName
+from joins.worker.probe_task import IndexPlace
 from tests.support.changelog import Changelog, record
 from tests.support.probe import BIGINT, PIN, PLAN, STRING, USERS, clicks
 

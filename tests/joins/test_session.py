@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from service.jobs.runner_process import environment
+from service.jobs.supervise.runner_process import environment
 
 SECRETS = {
     "spark.hadoop.fs.s3a.secret.key": "open sesame",
@@ -26,8 +26,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import psutil
-from joins.session import SparkSettings, start_session
-from joins.staging import limit_arrow_batches
+from joins.job.session import SparkSettings, start_session
+from joins.worker.staging import limit_arrow_batches
 directory, jars, java_home, archive, extra = json.load(sys.stdin)
 settings = SparkSettings("s", [Path(j) for j in jars], Path(directory), "local[1]", "512m",
     Path(java_home), Path(archive), extra)

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.errors import IndexDirectoryError, IndexLockedError, StoppingError
-from joins.failpoints import Failpoints
-from joins.kernels.files import StagedFile
-from joins.kernels.room import Room
-from joins.staging import (
+from joins.durable.failpoints import Failpoints
+from joins.kernels.index.room import Room
+from joins.kernels.probe.files import StagedFile
+from joins.plan.errors import IndexDirectoryError, IndexLockedError, StoppingError
+from joins.worker.staging import (
     ARROW_BATCH_BYTES,
     ARROW_BYTES,
     ARROW_RECORDS,
@@ -141,7 +141,7 @@ def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
 
 
 def test_a_node_whose_index_is_locked_is_found_in_what_spark_says():
-    told = 'Job aborted: joins.errors.IndexLockedError: process 7 on node "a"\n\tat org.apache'
+    told = 'Job aborted: joins.plan.errors.IndexLockedError: process 7 on node "a"\n\tat org.apache'
     found = no_room(RuntimeError(told))
     assert isinstance(found, IndexLockedError)
     assert (found.message, found.hint) == ('process 7 on node "a"', IndexLockedError.HINT)
@@ -179,7 +179,7 @@ def test_a_small_batch_has_few_tasks(spark, records, tasks):
 
 
 def _spared(batches):
-    loaded = "joins.build_side" in sys.modules
+    loaded = "joins.dimension.build_side" in sys.modules
     for _ in batches:
         yield pa.record_batch([[loaded], [gc.get_freeze_count()]], names=["loaded", "objects"])
 

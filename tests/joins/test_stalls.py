@@ -2,8 +2,8 @@
 
 import pytest
 
-from joins.errors import SourceUnavailableError
-from joins.stalls import Fault, Stalls
+from joins.durable.stalls import Fault, Stalls
+from joins.plan.errors import SourceUnavailableError
 from watermark.errors import SluiceError
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.guards import TopicView, look_at
-from joins.plan import KafkaOptions
-from joins.transactions import TransactionWatch
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.plan import KafkaOptions
+from joins.stream.guards import TopicView, look_at
+from joins.stream.transactions import TransactionWatch
 from tests.support.topics import create_topic, produce
 from tests.support.transactions import transactions
 

@@ -18,15 +18,15 @@ import pymysql
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from kafka import KafkaConsumer, TopicPartition
 
-from joins.adapters import mysql_binlog
-from joins.adapters.changelog_producer import ChangelogProducer
-from joins.adapters.mysql_cdc_config import CdcConfig
-from joins.adapters.mysql_chunks import Chunk, SnapshotTask, snapshot_chunk_records
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import server_identity, take_high, take_low
-from joins.adapters.mysql_source import check_source, choose_server_id
-from joins.plan import Field, KafkaOptions
-from joins.types import SqlType, TypeName
+from joins.adapters.kafka.changelog_producer import ChangelogProducer
+from joins.adapters.mysql import binlog as mysql_binlog
+from joins.adapters.mysql.cdc_config import CdcConfig
+from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import server_identity, take_high, take_low
+from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName
 from tests.reliability.experiment import Lab, result
 from tests.support.copies import copy_of
 from tests.support.foreign_ddl import (

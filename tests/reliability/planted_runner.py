@@ -19,18 +19,19 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
-import joins.index_source
-from joins.adapters import mysql_binlog, source_process
-from joins.adapters.delta_log import DeltaLog
-from joins.adapters.delta_sink import DeltaSinkWriter
-from joins.adapters.mysql_sender import ChangelogSender
-from joins.build_side import BuildSide
-from joins.checkpoint import write_json_atomically
-from joins.dimension import DimensionRuntime
-from joins.pins import Pin, PinStore
-from joins.probe_progress import ProbeProgress
-from joins.probe_task import DEAD_LETTERS, OUTPUT, ProbeTask
-from joins.staging import BatchReport
+import joins.lookup.index_source
+from joins.adapters.delta.log import DeltaLog
+from joins.adapters.mysql import binlog as mysql_binlog
+from joins.adapters.mysql.sender import ChangelogSender
+from joins.adapters.process import process as source_process
+from joins.batch.probe_progress import ProbeProgress
+from joins.dimension.build_side import BuildSide
+from joins.dimension.dimension import DimensionRuntime
+from joins.durable.checkpoint import write_json_atomically
+from joins.durable.pins import Pin, PinStore
+from joins.sinks.delta import DeltaSinkWriter
+from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, ProbeTask
+from joins.worker.staging import BatchReport
 from service.jobs import runner
 from watermark.model import PROCESSING_TIME
 
@@ -134,7 +135,7 @@ def reused_app_id() -> None:
 
 def stale_index() -> None:
     """A newer version's index is the older one's."""
-    advance = joins.index_source.advance
+    advance = joins.lookup.index_source.advance
 
     def planted(
         directory: Path, before: int, version: int, spec: Any, changes: Iterator[pa.RecordBatch]
@@ -142,7 +143,7 @@ def stale_index() -> None:
         del changes
         advance(directory, before, version, spec, iter(()))
 
-    joins.index_source.advance = planted  # the planted bug
+    joins.lookup.index_source.advance = planted  # the planted bug
 
 
 def range_off_by_one() -> None:
@@ -192,7 +193,7 @@ def primary_key_change_ignored() -> None:
     def planted(command: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
         bug = "primary-key-change-ignored"
         started = [sys.executable, "-m", "tests.reliability.planted_runner", "--cdc", bug]
-        return popen(started if "joins.adapters.mysql_binlog" in command else command, **options)
+        return popen(started if "joins.adapters.mysql.binlog" in command else command, **options)
 
     source_process.subprocess.Popen = planted  # type: ignore[assignment,misc]  # the planted bug
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 
-from service.jobs.layout import living_runner
+from service.jobs.store.layout import living_runner
 from tests.support.wait import wait_until
 
-CDC = "joins.adapters.mysql_binlog"
-WORKER = "joins.worker_daemon"
+CDC = "joins.adapters.mysql.binlog"
+WORKER = "joins.worker.daemon"
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 

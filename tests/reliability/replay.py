@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from kafka import KafkaProducer
 
-from joins.errors import PinnedVersionExpiredError, UnknownBatchError
-from service.jobs.past import open_replayer
+from joins.plan.errors import PinnedVersionExpiredError, UnknownBatchError
+from service.jobs.inspect.past import open_replayer
 from tests.reliability.experiment import Lab, result
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.shop import USERS, enrich_sql, fill_users

@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from joins.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
 from service.jobs.runner import EXIT_NOT_OWNER
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict

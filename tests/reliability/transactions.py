@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from kafka import KafkaProducer
 
-from joins.pins import PinStore
-from service.jobs.past import open_replayer
+from joins.durable.pins import PinStore
+from service.jobs.inspect.past import open_replayer
 from tests.reliability.experiment import Lab, result
 from tests.support.producer_histories import (
     ABORT,

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan import DeltaSink, DeltaTableSource, FurtherInsert, KafkaOptions, KafkaSink
-from service.allowed import check_allowed, confined_path
+from joins.plan.plan import DeltaSink, DeltaTableSource, FurtherInsert, KafkaOptions, KafkaSink
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
-from service.sql.planner import plan
+from service.security.allowed import check_allowed, confined_path
+from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 
 PLAN = plan(selecting("t"))  # database db:3306, broker broker:9092

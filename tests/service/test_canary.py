@@ -13,12 +13,12 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from joins.errors import SourceError
-from service import cli
+from joins.plan.errors import SourceError
 from service.api.server import ControlPlane
+from service.cli.main import main as cli
 from service.client import Client
-from service.jobs.layout import JobLayout
-from service.secret_store import SecretStore
+from service.jobs.store.layout import JobLayout
+from service.security.secret_store import SecretStore
 from tests.service.sql.test_secrets import CANARY, MISPLACED
 from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in

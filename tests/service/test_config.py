@@ -4,8 +4,8 @@ import pytest
 
 from service.config import Settings, accepted, unknown_variables
 from service.errors import ConfigError
-from service.jobs.layout import JobLayout
-from service.resolution import index_directory
+from service.jobs.store.layout import JobLayout
+from service.security.resolution import index_directory
 
 BAD = {
     "port_too_large": ("SLUICE_PORT", "99999"),

@@ -6,14 +6,14 @@ the hints of the inventory (`tests/test_hint_inventory.py`) that are followed he
 
 import pytest
 
-from service.api.exposure import check_settings, check_tokens, tls_context
+from service.api.http.exposure import check_settings, check_tokens, tls_context
 from service.config import Settings
-from service.credentials import Credentials
-from service.jobs.store import JobStore
-from service.jobs.submission import SQL_LIMIT_BYTES, check_script
-from service.secret_store import SecretStore
-from service.secrets import SecretResolver
-from service.tokens import NewToken, Scope, issue
+from service.jobs.store.store import JobStore
+from service.jobs.submit.submission import SQL_LIMIT_BYTES, check_script
+from service.security.credentials import Credentials
+from service.security.secret_store import SecretStore
+from service.security.secrets import SecretResolver
+from service.security.tokens import NewToken, Scope, issue
 from tests.support.certificates import encrypted_key, self_signed
 from watermark.errors import SluiceError
 
@@ -73,7 +73,7 @@ class SettingThatIsNoJson(SettingOutOfRange):
 
 
 class ReachableWithoutTls(Fault):
-    says, path = "Set SLUICE_TLS_CERT and SLUICE_TLS_KEY; or", "service/api/exposure.py"
+    says, path = "Set SLUICE_TLS_CERT and SLUICE_TLS_KEY; or", "service/api/http/exposure.py"
 
     def prepare(self):
         self.given = {"host": "192.0.2.1"}
@@ -118,7 +118,7 @@ class FailpointsWithTokens(ReachableWithoutTls):
 
 
 class NoTokenYet(Fault):
-    says, path = "Make the first one with sluice tokens create", "service/api/exposure.py"
+    says, path = "Make the first one with sluice tokens create", "service/api/http/exposure.py"
 
     def prepare(self):
         self.given = {"host": "192.0.2.1"}
@@ -137,7 +137,7 @@ class NoTokenUntilLater(NoTokenYet):
 
 
 class KeyWithAPassphrase(Fault):
-    says, path = "the key has no passphrase", "service/api/exposure.py"
+    says, path = "the key has no passphrase", "service/api/http/exposure.py"
 
     def prepare(self):
         self.cert, self.key = self_signed(self.directory)
@@ -151,7 +151,10 @@ class KeyWithAPassphrase(Fault):
 
 
 class TokenFileThatIsNotThere(Fault):
-    says, path = "Correct {}, or unset it where no token is needed.", "service/credentials.py"
+    says, path = (
+        "Correct {}, or unset it where no token is needed.",
+        "service/security/credentials.py",
+    )
 
     def prepare(self):
         self.set("SLUICE_TOKEN_FILE", self.directory / "token")
@@ -176,7 +179,7 @@ class TokenFileWithMore(TokenFileThatIsNotThere):
 
 
 class NameOfAToken(Fault):
-    says, path = "Name who or what will use it, in at most 100", "service/tokens.py"
+    says, path = "Name who or what will use it, in at most 100", "service/security/tokens.py"
     name = "a/b"
 
     def meet(self):
@@ -187,7 +190,7 @@ class NameOfAToken(Fault):
 
 
 class SecretThatNobodyProvides(Fault):
-    says, path = "Run sluice secrets set {}, or set {} where", "service/secrets.py"
+    says, path = "Run sluice secrets set {}, or set {} where", "service/security/secrets.py"
     reference = "${secret:shop}"
 
     def meet(self):
@@ -246,7 +249,7 @@ class FileOfASecretIsNoText(FileOfASecretIsNotThere):
 
 
 class ValueOfTwoLines(Fault):
-    says, path = "Give one password on one line, or PEM texts.", "service/secret_store.py"
+    says, path = "Give one password on one line, or PEM texts.", "service/security/secret_store.py"
     value = "two\nlines"
 
     def meet(self):
@@ -257,7 +260,7 @@ class ValueOfTwoLines(Fault):
 
 
 class ScriptThatIsTooLong(Fault):
-    says, path = "Shorten the script; statement sets may be", "service/jobs/submission.py"
+    says, path = "Shorten the script; statement sets may be", "service/jobs/submit/submission.py"
     script = "-" * (SQL_LIMIT_BYTES + 1)
 
     def meet(self):

@@ -15,25 +15,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.deadline import within
-from joins.adapters.mysql_cdc_config import CdcConfig
-from joins.adapters.mysql_connection import MysqlConnectionConfig, connected
-from joins.adapters.mysql_position import BinlogMark
-from joins.adapters.mysql_table import CapturedTable
-from joins.adapters.source_process import SourceProcess
-from joins.kernels.envelope import BinlogPosition
-from joins.plan import KafkaOptions
-from joins.redacted_output import redact_standard_error
-from joins.source_coordinator import last_line
-from joins.stalls import Fault
+from joins.adapters.mysql.cdc_config import CdcConfig
+from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
+from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.process.process import SourceProcess
+from joins.adapters.process.redacted_output import redact_standard_error
+from joins.durable.stalls import Fault
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.plan import KafkaOptions
+from joins.source.coordinator import last_line
 from service.config import Settings
 from service.errors import NotAllowedError
-from service.jobs.check import made
-from service.jobs.preflight import preflight
+from service.jobs.doctor.check import made
+from service.jobs.submit.preflight import preflight
 from service.logs import configure_logs
-from service.resolution import connection_of, resolve_secrets
-from service.secrets import SecretResolver
-from service.sql.options import CONNECTORS
-from service.sql.planner import plan
+from service.security.resolution import connection_of, resolve_secrets
+from service.security.secrets import SecretResolver
+from service.sql.catalog.options import CONNECTORS
+from service.sql.planner.planner import plan
 from tests.support.certificates import self_signed
 from tests.support.sockets import listening, silent
 from tests.support.topics import create_topic, delete_topics
@@ -323,7 +323,7 @@ def test_a_source_process_that_is_refused_tells_no_secret(world, tmp_path, capfd
             partitions=1,
             offset_file=tmp_path / "t.cdc.json",
         )
-        process = SourceProcess("joins.adapters.mysql_binlog", config, events.append)
+        process = SourceProcess("joins.adapters.mysql.binlog", config, events.append)
         try:
             wait_until(lambda: events or not process.running, what="it is refused")
         finally:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.errors import SourceError
-from joins.expressions import Constant
-from joins.plan import (
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.errors import SourceError
+from joins.plan.expressions import Constant
+from joins.plan.plan import (
     BoundedMode,
     KafkaOptions,
     KafkaSource,
@@ -15,8 +15,8 @@ from joins.plan import (
     StartupMode,
     WatermarkSpec,
 )
-from joins.types import SqlType, TypeName
-from service.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
+from joins.plan.types import SqlType, TypeName
+from service.security.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
 from tests.support.topics import create_topic, produce
 from tests.support.transactions import transactions
 

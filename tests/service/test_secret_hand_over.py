@@ -9,10 +9,10 @@ import pytest
 
 from service.config import Settings
 from service.errors import SecretError
-from service.jobs.inspector import Inspector
-from service.jobs.layout import JobLayout
-from service.jobs.runner_process import RunnerProcess
-from service.secrets import SecretResolver, variable_of
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.layout import JobLayout
+from service.jobs.supervise.runner_process import RunnerProcess
+from service.security.secrets import SecretResolver, variable_of
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -21,8 +21,8 @@ CHILD = """
 import hashlib, json, os, subprocess, sys
 from pathlib import Path
 from service.config import Settings
-from service.secret_hand_over import take_over
-from service.secrets import SecretResolver
+from service.security.secret_hand_over import take_over
+from service.security.secrets import SecretResolver
 
 take_over()
 job_dir = Path(sys.argv[-1]) if sys.argv[-2:-1] == ["--job-dir"] else Path(sys.argv[2])

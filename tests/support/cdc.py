@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Self
 
-from joins.adapters.mysql_cdc_config import CdcConfig
-from joins.adapters.mysql_position import BinlogMark
+from joins.adapters.mysql.cdc_config import CdcConfig
+from joins.adapters.mysql.position import BinlogMark
 from tests.support.wait import wait_until
 
 
@@ -18,7 +18,7 @@ class CdcProcess:
 
     def __init__(self, config: CdcConfig) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "joins.adapters.mysql_binlog"],
+            [sys.executable, "-m", "joins.adapters.mysql.binlog"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.kernels.envelope import CapturedColumn, changelog_schema
-from joins.kernels.files import FileOrigin, ParquetStage, StagedFile
-from joins.kernels.wire import Encoding
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
+from joins.kernels.json.wire import Encoding
+from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
+from joins.plan.types import SqlType, TypeName
 
 COLUMNS = (
     CapturedColumn("id", SqlType(TypeName.BIGINT), Encoding.INTEGER),

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaSinkWriter
-from joins.index_source import DimensionTables
-from joins.session import SparkSettings, start_session
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.job.session import SparkSettings, start_session
+from joins.lookup.index_source import DimensionTables
+from joins.sinks.delta import DeltaSinkWriter
 from tests.support.jvm import QUICK_JVM
 from tests.support.probe import PIN, clicks, probe_task
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import psutil
 
-from joins.errors import SourceError, SourceUnavailableError
-from joins.plan import JoinPlan
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.plan import JoinPlan
 from service.api.server import ControlPlane
 from service.config import Settings
-from service.jobs import plan_codec
-from service.jobs.hooks import Hooks
-from service.secrets import SecretResolver
-from service.sql.planner import plan_script
+from service.jobs.store import plan_codec
+from service.jobs.supervise.hooks import Hooks
+from service.security.secrets import SecretResolver
+from service.sql.planner.planner import plan_script
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

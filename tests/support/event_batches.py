@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.event_task import EventPlaces, EventTask, act, event_task, scan, steps
-from joins.kernels.files import SharedTable, StagedFile
-from joins.kernels.index import DimensionIndex, build
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.pins import Pin
-from joins.plan import JoinPlan
-from joins.probe_task import IndexPlace, ProbeTask, TaskCounts
-from joins.staging import BatchReport, merge_reports
+from joins.durable.pins import Pin
+from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.probe.files import SharedTable, StagedFile
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.plan.plan import JoinPlan
+from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
+from joins.worker.probe_task import IndexPlace, ProbeTask, TaskCounts
+from joins.worker.staging import BatchReport, merge_reports
 from tests.support.changelog import batch_of, record
 from watermark import MAX_TIMESTAMP, MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 

@@ -5,16 +5,16 @@ from functools import cache
 
 import pyarrow as pa
 
-from joins.kernels.evaluate import Evaluated, evaluate_rows
-from joins.kernels.evaluate import Scope as Rows
-from joins.types import SqlType, arrow_type
-from service.sql.cursor import TokenCursor
-from service.sql.dialect import tokenize
-from service.sql.expression_parser import ExpressionParser
-from service.sql.expression_planner import ExpressionPlanner
-from service.sql.scope import Scope, ScopeColumn, ScopeRelation, Typed
-from service.sql.script import Script
-from service.sql.type_parser import parse_type
+from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
+from joins.kernels.expressions.evaluate import Scope as Rows
+from joins.plan.types import SqlType, arrow_type
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_parser import ExpressionParser
+from service.sql.grammar.type_parser import parse_type
+from service.sql.text.dialect import tokenize
+from service.sql.text.script import Script
 
 NOW_MS = 1_700_000_000_123
 

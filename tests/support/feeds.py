@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from joins.adapters.delta_feed import Session
-from joins.adapters.delta_feed_state import DeltaFeedConfig
-from joins.adapters.source_protocol import SourceProtocol
-from joins.errors import SourceUnavailableError
-from joins.kernels.envelope import BinlogPosition, encode_watermark
-from joins.plan import Field, KafkaOptions
+from joins.adapters.delta.feed import Session
+from joins.adapters.delta.feed_state import DeltaFeedConfig
+from joins.adapters.process.protocol import SourceProtocol
+from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.plan.errors import SourceUnavailableError
+from joins.plan.plan import Field, KafkaOptions
 from tests.support.copies import Copy, copy_of
 
 PARTITIONS = 2

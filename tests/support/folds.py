@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from joins.adapters.delta_log import DeltaLog, Rewrite, create_table
-from joins.fold_commits import fold_metadata
-from joins.kernels.digest import ChangelogDigest, ChangelogState
+from joins.adapters.delta.log import DeltaLog, Rewrite, create_table
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.lookup.fold_commits import fold_metadata
 from tests.support.changelog import SCHEMA, batch_of, stage
 
 Row = Mapping[str, Any]

@@ -9,25 +9,25 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_sink import DeltaLetterWriter
-from joins.app_ids import output_app_id, replay_app_id
-from joins.checkpoint import Checkpoint, JobMeta
-from joins.dead_letter_replay import DeadLetterReplay, ReplayParts
-from joins.dead_letters import DeadLetters
-from joins.expressions import Cast, Column
-from joins.history import History, HistoryPlaces
-from joins.kernels.files import SharedTable
-from joins.kernels.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.letter_replays import LetterReplays
-from joins.letter_rows import LetterInsert, LetterWriter
-from joins.pins import Pin, PinStore, pin_json
-from joins.plan import DeltaSink, Field, FurtherInsert, JoinPlan, OutputColumn
-from joins.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask, stage_delta
-from joins.requests import Request
-from joins.staging import TaskReport
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.durable.app_ids import output_app_id, replay_app_id
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.letter_replays import LetterReplays
+from joins.durable.pins import Pin, PinStore, pin_json
+from joins.durable.requests import Request
+from joins.kernels.probe.files import SharedTable
+from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
+from joins.lookback.dead_letters import DeadLetters
+from joins.lookback.history import History, HistoryPlaces
+from joins.lookback.letter_rows import LetterInsert, LetterWriter
+from joins.plan.expressions import Cast, Column
+from joins.plan.plan import DeltaSink, Field, FurtherInsert, JoinPlan, OutputColumn
+from joins.plan.types import SqlType, TypeName
+from joins.sinks.delta import DeltaLetterWriter
+from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask, stage_delta
+from joins.worker.staging import TaskReport
 from tests.support.probe import BIGINT, PLAN, STRING, USERS, clicks, probe_task
 
 APP = "sluice:job:life"

@@ -16,7 +16,7 @@ from typing import Any
 import pyspark
 import yaml
 
-from joins import session
+from joins.job import session
 from service.config import PREFIX, Settings
 from service.errors import ConfigError
 

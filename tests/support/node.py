@@ -8,7 +8,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from joins.probe_task import ProbeTask
+from joins.worker.probe_task import ProbeTask
 
 
 def main(task_file: str, version: str) -> None:

@@ -3,18 +3,18 @@
 from dataclasses import replace
 from functools import partial
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.state_log import StateChange, StateLog
-from joins.checkpoint import Checkpoint, JobMeta, write_json_atomically
-from joins.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
-from joins.event_replay import EventReplay
-from joins.event_state import EventState
-from joins.event_task import waiting_schema, windows_schema
-from joins.history import History, HistoryPlaces, PastEvent
-from joins.kernels.event_times import LATE_RECORDS
-from joins.kernels.index import DimensionIndex
-from joins.kernels.probe import DEAD_LETTERS
-from joins.pins import PinStore
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.state_log import StateChange, StateLog
+from joins.batch.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
+from joins.batch.event_state import EventState
+from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
+from joins.durable.pins import PinStore
+from joins.kernels.index.index import DimensionIndex
+from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.probe.probe import DEAD_LETTERS
+from joins.lookback.event_replay import EventReplay
+from joins.lookback.history import History, HistoryPlaces, PastEvent
+from joins.worker.event_task import waiting_schema, windows_schema
 from tests.support.event_batches import EventJob
 
 APP_ID = "sluice:job:1"

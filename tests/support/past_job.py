@@ -9,22 +9,22 @@ from typing import Any
 import pyarrow as pa
 from kafka import KafkaProducer
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.checkpoint import Checkpoint, JobMeta, write_json_atomically
-from joins.index_keeper import IndexKeeper
-from joins.kernels.envelope import CapturedColumn, changelog_schema
-from joins.kernels.files import SharedTable
-from joins.kernels.probe import DEAD_LETTERS, index_spec, kernel_spec
-from joins.kernels.wire import Encoding
-from joins.pins import Pin, PinStore, pin_json
-from joins.plan import DeltaSink, Dimension, Field, JoinPlan, KafkaOptions, KafkaSource
-from joins.probe_task import DEAD_LETTERS as LETTERS
-from joins.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
-from joins.staging import merge_reports
-from joins.types import TypeName
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.dimension.index_keeper import IndexKeeper
+from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
+from joins.durable.pins import Pin, PinStore, pin_json
+from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
+from joins.kernels.json.wire import Encoding
+from joins.kernels.probe.files import SharedTable
+from joins.kernels.probe.probe import DEAD_LETTERS, index_spec, kernel_spec
+from joins.plan.plan import DeltaSink, Dimension, Field, JoinPlan, KafkaOptions, KafkaSource
+from joins.plan.types import TypeName
+from joins.worker.probe_task import DEAD_LETTERS as LETTERS
+from joins.worker.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
+from joins.worker.staging import merge_reports
 from service.config import Settings
-from service.jobs import plan_codec
+from service.jobs.store import plan_codec
 from tests.support.changelog import stage
 from tests.support.probe import PLAN
 from tests.support.topics import consume, create_topic, produce

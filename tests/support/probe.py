@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.expressions import Column
-from joins.index_keeper import IndexKeeper
-from joins.kernels.probe import index_spec, kernel_spec
-from joins.pins import Pin
-from joins.plan import (
+from joins.dimension.index_keeper import IndexKeeper
+from joins.durable.pins import Pin
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.plan.expressions import Column
+from joins.plan.plan import (
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -24,8 +24,8 @@ from joins.plan import (
     ProbeSource,
     Sink,
 )
-from joins.probe_task import IndexPlace, ProbeTask
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
+from joins.worker.probe_task import IndexPlace, ProbeTask
 from tests.support.changelog import Changelog, record
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)

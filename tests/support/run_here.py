@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import service.wiring
-from joins.temporal_join import TemporalJoin
+import service.wiring.job
+from joins.job.temporal_join import TemporalJoin
 from service.config import Settings
-from service.jobs import plan_codec
-from service.jobs.hooks import default_hooks
-from service.jobs.layout import JobLayout
-from service.jobs.plan_codec import load
-from service.jobs.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
 from service.jobs.runner import StatusFile
-from service.secrets import SecretResolver
-from service.wiring import open_job
+from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import load
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
+from service.jobs.supervise.hooks import default_hooks
+from service.security.secrets import SecretResolver
+from service.wiring.job import open_job
 
 
 @dataclass(frozen=True)
@@ -91,5 +91,5 @@ def jobs_here(
         **values,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.wiring, "start_session", lambda *_, **__: spark.newSession())
+        patch.setattr(service.wiring.job, "start_session", lambda *_, **__: spark.newSession())
         yield JobsHere(settings)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from service.sql.errors import SqlError
-from service.sql.planner import plan_script
+from service.sql.planner.planner import plan_script
+from service.sql.text.errors import SqlError
 from tests.support.hints import ROOT, Site, sites
 
 _FIXED = "-- fixed: "

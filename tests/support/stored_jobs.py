@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from service.api.jobs import Services
-from service.jobs.inspector import Inspector
-from service.jobs.job import DesiredState, JobError, JobState
-from service.jobs.layout import JobLayout
-from service.jobs.store import Change, JobStore
-from service.jobs.submission import Request, Submissions
-from service.jobs.supervisor import Supervisor
+from service.api.routes.jobs import Services
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.job import DesiredState, JobError, JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.store import Change, JobStore
+from service.jobs.submit.submission import Request, Submissions
+from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
 from tests.support.runner_program import Program
 

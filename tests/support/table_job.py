@@ -9,16 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.checkpoint import Checkpoint, JobMeta
-from joins.kernels.files import StagedFile
-from joins.kernels.probe import DEAD_LETTERS, kernel_spec
-from joins.pins import Pin, PinStore, pin_json
-from joins.plan import JoinPlan
-from joins.types import arrow_type
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.pins import Pin, PinStore, pin_json
+from joins.kernels.probe.files import StagedFile
+from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
+from joins.plan.plan import JoinPlan
+from joins.plan.types import arrow_type
 from service.config import Settings
-from service.jobs import plan_codec
-from service.sql.planner import plan_script
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan_script
 from tests.support.changelog import SCHEMA, stage
 
 APP = "sluice:{job}:incarnation"

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from joins.checkpoint import CheckpointLock, write_json_atomically
+from joins.durable.checkpoint import CheckpointLock, write_json_atomically
 from service.config import Settings
-from service.jobs.layout import JobLayout, write_runner_pid
+from service.jobs.store.layout import JobLayout, write_runner_pid
 from tests.support.runner_program import Program
 
 COMMAND = (sys.executable, "-m", "tests.support.told_runner")

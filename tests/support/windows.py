@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.arrivals import EVENT_TIME, RECORD
-from joins.kernels.row_kinds import SIGNS
+from joins.kernels.changelog.row_kinds import SIGNS
+from joins.kernels.probe.arrivals import EVENT_TIME, RECORD
 from joins.kernels.windows import Advance, Fired, WindowSpec, compact, fire, partials, reads
 from joins.kernels.windows.spec import WindowAggregate, WindowKey
-from joins.plan import AggregateFunction, WindowKind
-from joins.types import SqlType, TypeName, arrow_type
+from joins.plan.plan import AggregateFunction, WindowKind
+from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
-from watermark.records import OutputTag, Record, SideRecord
-from watermark.testing import OperatorHarness
-from watermark.windows import SessionWindows, SlidingWindows, Stream
+from watermark.reference.records import OutputTag, Record, SideRecord
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.windows import SessionWindows, SlidingWindows, Stream
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)

@@ -12,17 +12,23 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 import pytest
 
 import watermark
-from watermark.emission import SourceOperator, UndelegatedReader
 from watermark.errors import InvalidParameterError, SluiceError
-from watermark.generators import AscendingTimestamps, WatermarkStrategy
 from watermark.model import Watermark, WatermarkStatus
-from watermark.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
-from watermark.outputs import WatermarkMultiplexer
-from watermark.records import OutputTag, Record
-from watermark.temporal import BUILD, PROBE, Change, RowKind, TemporalJoinOperator, TemporalJoinSpec
-from watermark.timers import TimeDomain
-from watermark.valve import StatusWatermarkValve
-from watermark.windows import (
+from watermark.reference.emission import SourceOperator, UndelegatedReader
+from watermark.reference.generators import AscendingTimestamps, WatermarkStrategy
+from watermark.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
+from watermark.reference.outputs import WatermarkMultiplexer
+from watermark.reference.records import OutputTag, Record
+from watermark.reference.temporal import (
+    BUILD,
+    PROBE,
+    Change,
+    RowKind,
+    TemporalJoinOperator,
+    TemporalJoinSpec,
+)
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows import (
     CountEvictor,
     EventTimeTrigger,
     Evictor,
@@ -33,9 +39,14 @@ from watermark.windows import (
     WindowOperator,
     WindowSpec,
 )
-from watermark.windows.functions import ListedContents
+from watermark.reference.windows.functions import ListedContents
+from watermark.valve import StatusWatermarkValve
 
-LEFT_OUT_MODULES = {"watermark.combine", "watermark.checks", "watermark.windows.functions"}
+LEFT_OUT_MODULES = {
+    "watermark.combine",
+    "watermark.checks",
+    "watermark.reference.windows.functions",
+}
 """What stands behind the valve, the operators and the decorator itself."""
 MADE_BY_THE_PACKAGE = {
     "ChannelState",
@@ -279,7 +290,7 @@ def test_a_string_is_neither_a_list_of_channels_nor_a_status():
 
 
 def test_a_gap_that_a_function_gives_is_looked_at_too():
-    sessions = watermark.windows.SessionWindows(lambda value: "5 s")
+    sessions = watermark.reference.windows.SessionWindows(lambda value: "5 s")
     with pytest.raises(InvalidParameterError, match="gap '5 s'"):
         sessions.assign("row", 5, 0)
 

@@ -6,18 +6,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from watermark.emission import SourceOperator, TimestampsAndWatermarksOperator
-from watermark.generators import (
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
+from watermark.reference.generators import (
     BoundedWait,
     DelayedProcessingTime,
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
-from watermark.operator import ProcessFunction, ProcessOperator
-from watermark.records import Record, SideRecord
-from watermark.timers import TimeDomain
-from watermark.windows import (
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.records import Record, SideRecord
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     SessionWindows,

@@ -12,21 +12,21 @@ MODULES = [
 ]
 SHOWN = [
     "watermark",
-    "watermark.alignment",
+    "watermark.reference.alignment",
     "watermark.combined",
-    "watermark.emission",
+    "watermark.reference.emission",
     "watermark.gate",
-    "watermark.generators",
+    "watermark.reference.generators",
     "watermark.model",
     "watermark.phase",
     "watermark.progress",
-    "watermark.testing",
-    "watermark.timers",
+    "watermark.reference.testing",
+    "watermark.reference.timers",
     "watermark.valve",
-    "watermark.windows.assigners",
-    "watermark.windows.builder",
-    "watermark.windows.evictors",
-    "watermark.windows.window",
+    "watermark.reference.windows.assigners",
+    "watermark.reference.windows.builder",
+    "watermark.reference.windows.evictors",
+    "watermark.reference.windows.window",
 ]
 
 

@@ -1,20 +1,12 @@
 import pytest
 
 from tests.watermark.acceptance import covers
-from watermark.alignment import WatermarkAlignment
-from watermark.emission import (
-    Emission,
-    SourceContext,
-    SourceOperator,
-    TimestampsAndWatermarksOperator,
-)
 from watermark.errors import (
     FutureWatermarkError,
     InvalidParameterError,
     UnknownChannelError,
     WatermarkRegressionError,
 )
-from watermark.generators import PunctuatedWatermarks, WatermarkStrategy
 from watermark.model import (
     END_OF_TIME,
     MAX_TIMESTAMP,
@@ -24,10 +16,18 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.outputs import MonotonicOutput, WatermarkMultiplexer
-from watermark.records import Record
-from watermark.testing import OperatorHarness
-from watermark.windows import Stream, TumblingWindows
+from watermark.reference.alignment import WatermarkAlignment
+from watermark.reference.emission import (
+    Emission,
+    SourceContext,
+    SourceOperator,
+    TimestampsAndWatermarksOperator,
+)
+from watermark.reference.generators import PunctuatedWatermarks, WatermarkStrategy
+from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
+from watermark.reference.records import Record
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.windows import Stream, TumblingWindows
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.watermark.acceptance import covers
-from watermark.emission import SourceOperator
 from watermark.errors import InvalidParameterError
-from watermark.generators import (
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator
+from watermark.reference.generators import (
     AscendingTimestamps,
     BoundedOutOfOrderness,
     BoundedOutOfOrdernessTimestampExtractor,
@@ -15,9 +16,8 @@ from watermark.generators import (
     WatermarkStrategy,
     WithIdleness,
 )
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
-from watermark.outputs import MonotonicOutput
-from watermark.records import Record
+from watermark.reference.outputs import MonotonicOutput
+from watermark.reference.records import Record
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 
@@ -82,9 +82,9 @@ def test_no_watermarks_says_processing_time():
 
 @covers("B28")
 def test_processing_time_does_not_disturb_windows_that_follow_the_clock():
-    from watermark.testing import OperatorHarness
-    from watermark.timers import TimeDomain
-    from watermark.windows import Stream, TumblingWindows
+    from watermark.reference.testing import OperatorHarness
+    from watermark.reference.timers import TimeDomain
+    from watermark.reference.windows import Stream, TumblingWindows
 
     windowed = Stream().window_all(TumblingWindows(100, time=TimeDomain.PROCESSING))
     outcomes = []

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.watermark.acceptance import covers
-from watermark.emission import SourceOperator
-from watermark.generators import WatermarkStrategy
 from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
-from watermark.records import Record
-from watermark.temporal import (
+from watermark.reference.emission import SourceOperator
+from watermark.reference.generators import WatermarkStrategy
+from watermark.reference.records import Record
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -16,9 +16,9 @@ from watermark.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.testing import OperatorHarness
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.windows import Stream, TumblingWindows
 from watermark.valve import StatusWatermarkValve
-from watermark.windows import Stream, TumblingWindows
 
 
 class TwoPhases:

@@ -6,17 +6,21 @@ import pytest
 
 from tests.watermark.acceptance import covers
 from tests.watermark.seed import VECTORS, clock, elements, millis
-from watermark.emission import AUTO_WATERMARK_INTERVAL_MS, SourceOperator, UndelegatedReader
-from watermark.generators import (
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, PROCESSING_TIME, Watermark
+from watermark.reference.emission import (
+    AUTO_WATERMARK_INTERVAL_MS,
+    SourceOperator,
+    UndelegatedReader,
+)
+from watermark.reference.generators import (
     BoundedOutOfOrderness,
     BoundedOutOfOrdernessTimestampExtractor,
     WatermarkStrategy,
 )
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, PROCESSING_TIME, Watermark
-from watermark.operator import ProcessFunction, ProcessOperator
-from watermark.records import OutputTag, Record
-from watermark.testing import LoggedRecord, OperatorHarness, log, rows_with_watermarks
-from watermark.windows import GLOBAL_WINDOW, Stream, TimeWindow, TumblingWindows
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.records import OutputTag, Record
+from watermark.reference.testing import LoggedRecord, OperatorHarness, log, rows_with_watermarks
+from watermark.reference.windows import GLOBAL_WINDOW, Stream, TimeWindow, TumblingWindows
 
 MINUTE = 60_000
 LATE = OutputTag("late")

@@ -2,10 +2,10 @@ import pytest
 
 from tests.watermark.acceptance import covers
 from watermark.model import Watermark
-from watermark.records import OutputTag, Record
-from watermark.testing import OperatorHarness
-from watermark.timers import TimeDomain
-from watermark.windows import (
+from watermark.reference.records import OutputTag, Record
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,

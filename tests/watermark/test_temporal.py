@@ -3,8 +3,8 @@ import pytest
 from tests.watermark.acceptance import covers
 from watermark.errors import UnknownChannelError
 from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
-from watermark.records import OutputTag, Record
-from watermark.temporal import (
+from watermark.reference.records import OutputTag, Record
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -13,7 +13,7 @@ from watermark.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.testing import OperatorHarness
+from watermark.reference.testing import OperatorHarness
 
 LATE = OutputTag("late")
 

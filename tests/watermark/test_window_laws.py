@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.watermark.acceptance import covers
 from tests.watermark.window_model import WindowModel
 from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
-from watermark.operator import ProcessFunction, ProcessOperator
-from watermark.records import OutputTag, Record
-from watermark.testing import OperatorHarness
-from watermark.timers import TimeDomain
-from watermark.windows import (
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.records import OutputTag, Record
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,

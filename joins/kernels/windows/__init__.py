@@ -1,6 +1,7 @@
 """Windows on the workers: rows into parts of windows, parts and state into results.
 
-What is right is defined in `watermark.windows`; tests prove these kernels equal to its operator.
+What is right is defined in `watermark.reference.windows`; tests prove these kernels equal to its
+operator.
 """
 
 from joins.kernels.windows.advance import Advance

@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.arrow_cast import cast
-from joins.kernels.casts import Mask, mask_of, null_where, whole
-from joins.kernels.conversion import to_decimal
+from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import Mask, mask_of, null_where, whole
+from joins.kernels.expressions.conversion import to_decimal
 from joins.kernels.windows.grouping import Groups
 from joins.kernels.windows.spec import WindowAggregate
-from joins.plan import AggregateFunction
-from joins.types import SqlType, TypeName, arrow_type
+from joins.plan.plan import AggregateFunction
+from joins.plan.types import SqlType, TypeName, arrow_type
 
 Columns: TypeAlias = list[pa.Array]
 

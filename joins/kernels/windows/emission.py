@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.kernels.hashing import hash_rows
-from joins.kernels.row_kinds import TYPE
+from joins.kernels.changelog.row_kinds import TYPE
+from joins.kernels.index.hashing import hash_rows
 from joins.kernels.windows.accumulators import aggregations
 from joins.kernels.windows.advance import Advance
 from joins.kernels.windows.grouping import Rows
@@ -23,7 +23,7 @@ from joins.kernels.windows.state import (
     numbers,
     state_schema,
 )
-from joins.types import arrow_type
+from joins.plan.types import arrow_type
 
 LAST = 2**62
 """The place of what the next step of the watermark causes: behind all records before it."""

@@ -1,9 +1,9 @@
 """Windows that fire: the state and the parts of a batch into results, and into the next state.
 
-Results come in the order in which the operator of `watermark.windows` emits them: a late row fires
-its windows at once, with all contents; a step of the watermark fires what it reaches by the
-windows' ends, and keys of one window by their hash. Each result carries the watermark that a sink
-has seen before it, which is the one before the step.
+Results come in the order in which the operator of `watermark.reference.windows` emits them: a late
+row fires its windows at once, with all contents; a step of the watermark fires what it reaches by
+the windows' ends, and keys of one window by their hash. Each result carries the watermark that a
+sink has seen before it, which is the one before the step.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.arrivals import OFFSET, PARTITION, WATERMARK
-from joins.kernels.casts import Mask
-from joins.kernels.row_kinds import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from joins.kernels.changelog.row_kinds import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.probe.arrivals import OFFSET, PARTITION, WATERMARK
 from joins.kernels.windows.advance import Advance
 from joins.kernels.windows.emission import Emission, by_steps, ordered
 from joins.kernels.windows.grouping import Groups, Rows

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.kernels.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
-from joins.kernels.casts import Mask, null_where
-from joins.kernels.hashing import hash_rows
+from joins.kernels.expressions.casts import Mask, null_where
+from joins.kernels.index.hashing import hash_rows
+from joins.kernels.probe.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.windows.accumulators import aggregations
 from joins.kernels.windows.grouping import Groups, Rows, connected, plain_floats
 from joins.kernels.windows.spec import WindowSpec

@@ -1,4 +1,4 @@
-"""Sessions event by event, as the operator of `watermark.windows` has them.
+"""Sessions event by event, as the operator of `watermark.reference.windows` has them.
 
 For those whose rows may be late, or that fire while rows still come. Only spans are moved here;
 which rows a session holds is a list of numbers, and what they add up to comes later.
@@ -7,7 +7,7 @@ which rows a session holds is a list of numbers, and what they add up to comes l
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from joins.kernels.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.windows.spec import WindowSpec
 from watermark.model import add_clamped
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from joins.kernels.arrivals import WATERMARK
-from joins.kernels.casts import Mask, mask_of
-from joins.kernels.row_kinds import INSERT
+from joins.kernels.changelog.row_kinds import INSERT
+from joins.kernels.expressions.casts import Mask, mask_of
+from joins.kernels.probe.arrivals import WATERMARK
 from joins.kernels.windows.advance import Advance
 from joins.kernels.windows.emission import LAST, Emission, by_steps
 from joins.kernels.windows.grouping import Groups, Rows, connected

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Self
 
-from joins.errors import ExpressionError
-from joins.expressions import Column, Expression
-from joins.plan import (
+from joins.plan.errors import ExpressionError
+from joins.plan.expressions import Column, Expression
+from joins.plan.plan import (
     AggregateFunction,
     DeltaSink,
     JoinPlan,
@@ -14,7 +14,7 @@ from joins.plan import (
     Windowing,
     WindowKind,
 )
-from joins.types import SqlType
+from joins.plan.types import SqlType
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 

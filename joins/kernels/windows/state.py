@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from joins.kernels.arrivals import EVENT_TIME, RECORD
-from joins.kernels.casts import whole
+from joins.kernels.expressions.casts import whole
+from joins.kernels.probe.arrivals import EVENT_TIME, RECORD
 from joins.kernels.windows.accumulators import Aggregation, aggregations
 from joins.kernels.windows.grouping import Groups, Rows
 from joins.kernels.windows.spec import WindowSpec
-from joins.types import arrow_type
+from joins.plan.types import arrow_type
 from watermark.model import MAX_TIMESTAMP
 
 BUCKET, DUE, KEEP, FIRED = "_bucket", "_due", "_keep", "_fired"

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from joins.adapters.console_sink import ConsoleSinkWriter
-from joins.plan import BlackholeSink, PrintSink
-from joins.probe_task import DEAD_LETTERS
+from joins.plan.plan import BlackholeSink, PrintSink
+from joins.sinks.console import ConsoleSinkWriter
+from joins.worker.probe_task import DEAD_LETTERS
 from tests.support.probe import PIN, probe_task
 
 VALUES = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']

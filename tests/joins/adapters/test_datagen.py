@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from joins.adapters import datagen_process
-from joins.adapters.datagen import datagen_config
-from joins.adapters.datagen_process import DatagenProcess
-from joins.kernels.generate import generate
-from joins.kernels.json_encode import encode_objects
-from joins.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
-from joins.types import Member, SqlType, TypeName, map_type, row_type
+from joins.adapters.datagen import supervision as datagen_process
+from joins.adapters.datagen.process import datagen_config
+from joins.adapters.datagen.supervision import DatagenProcess
+from joins.kernels.json.encode import encode_objects
+from joins.kernels.probe.generate import generate
+from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
+from joins.plan.types import Member, SqlType, TypeName, map_type, row_type
 from service.embedded.broker import KafkaBroker
 from service.embedded.process import free_port
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
@@ -44,7 +44,7 @@ def options(kafka):
 
 def start(options, source, **given):
     process = subprocess.Popen(
-        [sys.executable, "-m", "joins.adapters.datagen"],
+        [sys.executable, "-m", "joins.adapters.datagen.process"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

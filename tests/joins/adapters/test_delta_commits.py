@@ -13,8 +13,8 @@ from deltalake import CommitProperties, DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta_log import DeltaLog, Rewrite, create_table
-from joins.errors import FencedError, SinkError
+from joins.adapters.delta.log import DeltaLog, Rewrite, create_table
+from joins.plan.errors import FencedError, SinkError
 from tests.support.changelog import stage
 from tests.support.named_rows import SCHEMA, ids_in, rows_of
 
@@ -208,7 +208,7 @@ def test_an_entry_that_a_crash_has_left_in_a_hole_is_no_part_of_the_log(table):
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from joins.adapters.delta_log import DeltaLog
+from joins.adapters.delta.log import DeltaLog
 
 link, when = os.link, sys.argv[2]
 

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from joins.adapters import delta_feed
-from joins.adapters.delta_feed import Session
-from joins.adapters.delta_feed_state import read_state
-from joins.adapters.delta_source import captured_columns
-from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.kernels.envelope import decode
-from joins.plan import Field
-from joins.types import SqlType, TypeName, arrow_type
+from joins.adapters.delta import feed as delta_feed
+from joins.adapters.delta.feed import Session
+from joins.adapters.delta.feed_state import read_state
+from joins.adapters.delta.source import captured_columns
+from joins.kernels.changelog.envelope import decode
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName, arrow_type
 from tests.support.feeds import Silent, feed, table_rows
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from joins.adapters.delta_feed_state import DeltaFeedConfig
-from joins.adapters.delta_source import captured_columns, check_source_table
-from joins.errors import SourceError
-from joins.kernels.changes import Progress, read_changes
-from joins.kernels.envelope import decode
-from joins.kernels.index_spec import IndexSpec
-from joins.plan import Field
-from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from joins.adapters.delta.feed_state import DeltaFeedConfig
+from joins.adapters.delta.source import captured_columns, check_source_table
+from joins.kernels.changelog.changes import Progress, read_changes
+from joins.kernels.changelog.envelope import decode
+from joins.kernels.index.spec import IndexSpec
+from joins.plan.errors import SourceError
+from joins.plan.plan import Field
+from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 from tests.support.feeds import PARTITIONS, feed
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)

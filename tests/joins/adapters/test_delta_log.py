@@ -13,18 +13,18 @@ from deltalake import Field as DeltaField
 from deltalake import Schema as DeltaSchema
 from deltalake.schema import PrimitiveType
 
-from joins.adapters.delta_features import Appends, WriterChoice
-from joins.adapters.delta_log import DeltaLog, Rewrite, create_table, spark_version
-from joins.errors import FencedError, SinkError
-from joins.plan import SinkWriter
+from joins.adapters.delta.features import Appends, WriterChoice
+from joins.adapters.delta.log import DeltaLog, Rewrite, create_table, spark_version
+from joins.plan.errors import FencedError, SinkError
+from joins.plan.plan import SinkWriter
 from tests.support.changelog import stage
 from tests.support.named_rows import SCHEMA, ids_in, rows_of
 
 COMMITTER = """
 import sys
 from pathlib import Path
-from joins.adapters.delta_log import DeltaLog
-from joins.errors import JoinError
+from joins.adapters.delta.log import DeltaLog
+from joins.plan.errors import JoinError
 
 log = DeltaLog(Path(sys.argv[1]), "app")
 print("ready", flush=True)

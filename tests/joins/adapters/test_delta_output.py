@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import DeltaLog, create_table, spark_version
-from joins.adapters.delta_output import OutputLog, SparkAppend
-from joins.errors import FencedError, SinkError
+from joins.adapters.delta.features import Appends
+from joins.adapters.delta.log import DeltaLog, create_table, spark_version
+from joins.adapters.delta.output import OutputLog, SparkAppend
+from joins.plan.errors import FencedError, SinkError
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

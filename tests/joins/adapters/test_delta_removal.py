@@ -10,9 +10,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_removal import remove_table
-from joins.errors import SinkError
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.removal import remove_table
+from joins.plan.errors import SinkError
 from tests.support.changelog import SCHEMA, batch_of, record, stage
 
 JOB, OTHER = "sluice:job:1", "sluice:job:12"

@@ -5,9 +5,9 @@ import time
 import pytest
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka_cluster import KafkaCluster, client_options, reader_options, spark_options
-from joins.errors import SourceError, SourceUnavailableError
-from joins.plan import KafkaOptions
+from joins.adapters.kafka.cluster import KafkaCluster, client_options, reader_options, spark_options
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until

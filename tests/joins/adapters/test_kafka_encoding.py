@@ -7,12 +7,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.kafka_sink import RecordEncoding
-from joins.expressions import Column
-from joins.kernels.json_encode import encode_objects
-from joins.kernels.probe import COORDINATES, JoinedBatch
-from joins.plan import OutputColumn
-from joins.types import SqlType, TypeName, arrow_type
+from joins.kernels.json.encode import encode_objects
+from joins.kernels.probe.probe import COORDINATES, JoinedBatch
+from joins.plan.expressions import Column
+from joins.plan.plan import OutputColumn
+from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.sinks.kafka import RecordEncoding
 from tests.support.probe import PIN
 
 TYPES = {

@@ -3,9 +3,9 @@
 import psutil
 import pytest
 
-from joins.adapters.kafka_pool import ClusterPool, OpenClusters
-from joins.errors import SourceUnavailableError
-from joins.plan import KafkaOptions
+from joins.adapters.kafka.pool import ClusterPool, OpenClusters
+from joins.plan.errors import SourceUnavailableError
+from joins.plan.plan import KafkaOptions
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from tests.support.topics import create_topic
 from tests.support.wait import wait_until

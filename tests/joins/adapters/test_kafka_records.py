@@ -5,10 +5,10 @@ import json
 import pytest
 from kafka import KafkaProducer
 
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.adapters.kafka_records import KafkaRecords
-from joins.errors import RecordsExpiredError, SourceUnavailableError
-from joins.plan import KafkaOptions
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords
+from joins.plan.errors import RecordsExpiredError, SourceUnavailableError
+from joins.plan.plan import KafkaOptions
 from tests.support.topics import create_topic, produce
 
 

@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 import pyarrow as pa
 import pytest
 
-from joins.adapters.kafka_sink import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
-from joins.plan import KafkaFormat, KafkaOptions, KafkaSink
-from joins.probe_task import DEAD_LETTERS
-from joins.row_files import ROWS, RowFiles
+from joins.plan.plan import KafkaFormat, KafkaOptions, KafkaSink
+from joins.sinks.kafka import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
+from joins.worker.probe_task import DEAD_LETTERS
+from joins.worker.row_files import ROWS, RowFiles
 from tests.support.probe import PIN, probe_task
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
 

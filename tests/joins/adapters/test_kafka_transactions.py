@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
 
-from joins.adapters.kafka_cluster import KafkaCluster, reader_options, spark_options
-from joins.adapters.kafka_records import KafkaRecords
-from joins.plan import KafkaOptions
+from joins.adapters.kafka.cluster import KafkaCluster, reader_options, spark_options
+from joins.adapters.kafka.records import KafkaRecords
+from joins.plan.plan import KafkaOptions
 from tests.support.producer_histories import Model, Producer, generate, interleave
 from tests.support.topics import create_topic, produce
 from tests.support.transactions import transactions

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from joins.adapters.console_sink import ConsoleLetterWriter
-from joins.adapters.kafka_sink import HEADER_NAMES, KafkaLetterWriter
-from joins.errors import SinkError
-from joins.kernels.probe import kernel_spec
-from joins.plan import KafkaOptions, KafkaSink
+from joins.kernels.probe.probe import kernel_spec
+from joins.plan.errors import SinkError
+from joins.plan.plan import KafkaOptions, KafkaSink
+from joins.sinks.console import ConsoleLetterWriter
+from joins.sinks.kafka import HEADER_NAMES, KafkaLetterWriter
 from tests.support.letters import CORRECTED, LetterJob, request
 from tests.support.probe import PLAN
 from tests.support.topics import consume, create_topic, delete_topics

@@ -9,17 +9,17 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import create_table
-from joins.adapters.delta_merge import Changes, MergedOutput, change_schema
-from joins.adapters.merge_sink import MergeSinkWriter
-from joins.errors import ConstraintViolatedError, FencedError, SinkError
-from joins.history import BatchCommits
-from joins.kernels.canonical import differences, row_texts
-from joins.kernels.files import FileOrigin, ParquetStage
-from joins.merged_rows import changed_rows
-from joins.plan import DeltaSink, SinkWriter
-from joins.row_files import RowFiles
+from joins.adapters.delta.features import Appends
+from joins.adapters.delta.log import create_table
+from joins.adapters.delta.merge import Changes, MergedOutput, change_schema
+from joins.kernels.json.canonical import differences, row_texts
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.lookback.history import BatchCommits
+from joins.lookback.merged_rows import changed_rows
+from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
+from joins.plan.plan import DeltaSink, SinkWriter
+from joins.sinks.merge import MergeSinkWriter
+from joins.worker.row_files import RowFiles
 from tests.support.probe import PIN, clicks, probe_task
 
 APP = "sluice:job:life"

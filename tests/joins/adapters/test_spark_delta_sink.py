@@ -9,20 +9,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import DeltaLog, create_table, spark_version
-from joins.adapters.delta_output import OutputLog, SparkAppend, spark_schema
-from joins.adapters.delta_sink import DeltaSinkWriter
-from joins.adapters.spark_delta_sink import (
+from joins.adapters.delta.features import Appends
+from joins.adapters.delta.log import DeltaLog, create_table, spark_version
+from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
+from joins.dimension.maintenance import OutputMaintenance, Upkeep, UpkeepSettings
+from joins.kernels.probe.probe import BatchContext, join_batch
+from joins.lookback.history import BatchCommits
+from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
+from joins.plan.plan import DeltaSink, SinkWriter
+from joins.sinks.delta import DeltaSinkWriter
+from joins.sinks.spark import (
     DeltaOutputLetterWriter,
     DeltaOutputWriter,
     SparkDeltaSinkWriter,
 )
-from joins.errors import ConstraintViolatedError, FencedError, SinkError
-from joins.history import BatchCommits
-from joins.kernels.probe import BatchContext, join_batch
-from joins.maintenance import OutputMaintenance, Upkeep, UpkeepSettings
-from joins.plan import DeltaSink, SinkWriter
 from tests.support.probe import PIN, clicks, probe_task
 
 APP = "sluice:job:life"

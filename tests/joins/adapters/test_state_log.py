@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from joins.adapters.delta_log import DeltaLog
-from joins.adapters.state_log import StateChange, StateColumns, StateLog
-from joins.errors import CheckpointError, FencedError, SinkError
-from joins.leases import StateLease
-from joins.maintenance import StateMaintenance, Upkeep, UpkeepSettings
+from joins.adapters.delta.log import DeltaLog
+from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
+from joins.dimension.maintenance import StateMaintenance, Upkeep, UpkeepSettings
+from joins.durable.leases import StateLease
+from joins.plan.errors import CheckpointError, FencedError, SinkError
 from tests.support.changelog import stage
 
 SCHEMA = pa.schema([("_due", pa.int64()), ("_part", pa.int32()), ("value", pa.binary())])

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.errors import CheckpointError
-from joins.kernels import arrival_files
-from joins.kernels.arrival_files import Released, ScratchWriter, WaitingFile, in_order, mapped
-from joins.kernels.arrivals import OFFSET, TIME, ArrivalColumns
-from joins.kernels.files import FileOrigin, ParquetStage
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.kernels.probe import arrival_files
+from joins.kernels.probe.arrival_files import Released, ScratchWriter, WaitingFile, in_order, mapped
+from joins.kernels.probe.arrivals import OFFSET, TIME, ArrivalColumns
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.plan.errors import CheckpointError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 
 BIGINT = SqlType(TypeName.BIGINT)
 # Names that a user may choose, and files may not have twice.

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.asof import valid_at
-from joins.kernels.changes import Progress
-from joins.kernels.compaction import CompactionTask, compact
-from joins.kernels.index import DimensionIndex, IndexSpec, advance, build
-from joins.plan import Field
-from joins.types import SqlType, TypeName
-from watermark.temporal import (
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.compaction import CompactionTask, compact
+from joins.kernels.index.asof import valid_at
+from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -23,7 +23,7 @@ from watermark.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.testing import OperatorHarness
+from watermark.reference.testing import OperatorHarness
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)
 FIELDS = (Field("id", BIGINT), Field("at", SqlType(TypeName.TIMESTAMP, 3)), Field("name", STRING))
@@ -189,7 +189,7 @@ def test_an_index_has_the_versions_that_the_operator_has(history, data):
     cuts = data.draw(st.lists(st.integers(0, len(history)), max_size=5).map(sorted))
     merge_factor = data.draw(st.sampled_from([0, 4]))
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joins.kernels.index._MERGE_FACTOR", merge_factor)
+        patch.setattr("joins.kernels.index.index._MERGE_FACTOR", merge_factor)
         home, begin, from_ms, spec = Path(root), 0, 0, VERSIONS
         for version, end in enumerate([*cuts, len(history)]):
             rows = [batch(history[begin:end])]
@@ -304,7 +304,7 @@ COPY = [change("r", 1, 6, 10, generation=2), mark(11, generation=2)]
 
 @pytest.mark.parametrize("merge_factor", [0, 4])
 def test_a_key_that_a_new_copy_lacks_ends_with_its_newest_version(place, monkeypatch, merge_factor):
-    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", merge_factor)
+    monkeypatch.setattr("joins.kernels.index.index._MERGE_FACTOR", merge_factor)
     kept = {(1, time): "r1" for time in range(2, 6)}
     before = kept | {(1, t): "u4" for t in range(6, 12)} | {(2, t): "r2" for t in range(3, 12)}
     copied = kept | {(1, time): "r10" for time in range(6, 12)}

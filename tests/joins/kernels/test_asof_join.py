@@ -6,9 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from joins.expressions import Cast, Column
-from joins.kernels.index import DimensionIndex, build
-from joins.kernels.probe import (
+from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.probe.probe import (
     BatchContext,
     ParsedRecords,
     index_spec,
@@ -17,7 +16,8 @@ from joins.kernels.probe import (
     kernel_spec,
     parse_records,
 )
-from joins.plan import (
+from joins.plan.expressions import Cast, Column
+from joins.plan.plan import (
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -32,7 +32,7 @@ from joins.plan import (
     ProbeSource,
     WatermarkSpec,
 )
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)
 TIME = SqlType(TypeName.TIMESTAMP, 3)

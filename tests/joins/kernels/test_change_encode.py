@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.change_encode import debezium_values, upsert_values
-from joins.kernels.row_kinds import SIGNS, all_kinds, is_any, signs
+from joins.kernels.changelog.change_encode import debezium_values, upsert_values
+from joins.kernels.changelog.row_kinds import SIGNS, all_kinds, is_any, signs
 
 ROW = '{"id":1}'
 DEBEZIUM = {

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.changes import Progress
-from joins.kernels.compaction import CompactionTask, compact, watermarks
-from joins.kernels.digest import ChangelogDigest, ChangelogState
-from joins.kernels.index import DimensionIndex, IndexSpec, advance, build
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import batch_of, record, watermark
 from tests.support.histories import KEYS, PARTITIONS, histories
 

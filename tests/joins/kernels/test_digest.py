@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.digest import ChangelogDigest, ChangelogState, fresh
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState, fresh
 from tests.support.changelog import batch_of, record, watermark
 
 SMALL = st.integers(-1, 2)

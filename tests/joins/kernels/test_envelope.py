@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import SourceError
-from joins.kernels.envelope import (
+from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     CapturedColumn,
@@ -23,9 +22,10 @@ from joins.kernels.envelope import (
     encode_watermark,
     partition_of,
 )
-from joins.kernels.json_encode import encode_objects
-from joins.kernels.wire import Encoding
-from joins.types import SqlType, TypeName
+from joins.kernels.json.encode import encode_objects
+from joins.kernels.json.wire import Encoding
+from joins.plan.errors import SourceError
+from joins.plan.types import SqlType, TypeName
 
 MIN = -(2**63)
 LOW = BinlogPosition(0, 12, 3456)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import ExpressionError
-from joins.expressions import Call, Case, Cast, Column, Constant, ProcTime
-from joins.kernels.evaluate import FUNCTIONS, Scope, evaluate, evaluate_rows
-from joins.types import Member, SqlType, TypeName, arrow_type
+from joins.kernels.expressions.evaluate import FUNCTIONS, Scope, evaluate, evaluate_rows
+from joins.plan.errors import ExpressionError
+from joins.plan.expressions import Call, Case, Cast, Column, Constant, ProcTime
+from joins.plan.types import Member, SqlType, TypeName, arrow_type
 
 TINYINT = SqlType(TypeName.TINYINT)
 INT = SqlType(TypeName.INT)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Case, Column, Constant
-from joins.kernels.digest import ChangelogDigest, ChangelogState
-from joins.kernels.event_marks import EventDigest, EventState
-from joins.plan import WatermarkSpec
-from joins.types import SqlType, TypeName
+from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.changelog.event_marks import EventDigest, EventState
+from joins.plan.expressions import Call, Case, Column, Constant
+from joins.plan.plan import WatermarkSpec
+from joins.plan.types import SqlType, TypeName
 
 TIME, BIGINT = SqlType(TypeName.TIMESTAMP, 3), SqlType(TypeName.BIGINT)
 AT, SIZE = Column("", "at", TIME), Column("", "size", BIGINT)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.event_times import EventTimes, OperatorWatermarks, Rises, late_records
+from joins.kernels.probe.event_times import EventTimes, OperatorWatermarks, Rises, late_records
 from watermark import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from joins.kernels.exact_json import json_values, typed_values
-from joins.types import SqlType, TypeName, arrow_type
+from joins.kernels.json.exact import json_values, typed_values
+from joins.plan.types import SqlType, TypeName, arrow_type
 
 DAY = 86_400_000_000
 SHOWN = {

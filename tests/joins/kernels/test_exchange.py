@@ -13,14 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Cast, Column, Constant
-from joins.kernels import packets as packets_module
-from joins.kernels.changes import Progress, read_changes
-from joins.kernels.dimension_index import DimensionIndex
-from joins.kernels.exchange import ShuffledRole, ask, fold, gather, match, pack, read_changelog
-from joins.kernels.index import IndexSpec, advance, build
-from joins.kernels.packets import PACKETS
-from joins.kernels.probe import (
+from joins.kernels.changelog.changes import Progress, read_changes
+from joins.kernels.index import packets as packets_module
+from joins.kernels.index.dimension_index import DimensionIndex
+from joins.kernels.index.exchange import (
+    ShuffledRole,
+    ask,
+    fold,
+    gather,
+    match,
+    pack,
+    read_changelog,
+)
+from joins.kernels.index.index import IndexSpec, advance, build
+from joins.kernels.index.packets import PACKETS
+from joins.kernels.probe.probe import (
     BatchContext,
     index_spec,
     join_batch,
@@ -28,8 +35,9 @@ from joins.kernels.probe import (
     kernel_spec,
     lookup_keys,
 )
-from joins.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
-from joins.types import SqlType, TypeName
+from joins.plan.expressions import Call, Cast, Column, Constant
+from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
+from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import batch_of
 from tests.support.histories import KEYS, PARTITIONS, histories
 from tests.support.probe import BIGINT, PLAN, STRING, USERS

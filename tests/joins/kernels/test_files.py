@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.kernels.files import FileOrigin, ParquetStage, writer_tag
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.kernels.probe.files import FileOrigin, ParquetStage, writer_tag
 from tests.support.changelog import stage
 
 ORIGIN = FileOrigin(epoch=2, batch=17, task=3, attempt=41)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import SourceError
-from joins.kernels.generate import generate, sequence_length
-from joins.plan import DatagenField, DatagenKind, Field
-from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from joins.kernels.probe.generate import generate, sequence_length
+from joins.plan.errors import SourceError
+from joins.plan.plan import DatagenField, DatagenKind, Field
+from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 
 RANDOM, SEQUENCE = DatagenKind.RANDOM, DatagenKind.SEQUENCE
 KINDS = {

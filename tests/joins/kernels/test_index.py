@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.errors import IndexBuildError, IndexDirectoryError, IndexDiskFullError
-from joins.kernels import index as index_module
-from joins.kernels.index import (
+from joins.kernels.index import index as index_module
+from joins.kernels.index.index import (
     DimensionIndex,
     IndexSpec,
     advance,
@@ -22,9 +21,10 @@ from joins.kernels.index import (
     usable_versions,
     verify,
 )
-from joins.kernels.room import Room
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.kernels.index.room import Room
+from joins.plan.errors import IndexBuildError, IndexDirectoryError, IndexDiskFullError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.disk import largest_file
 
 BIGINT = SqlType(TypeName.BIGINT)
@@ -434,7 +434,7 @@ def test_a_damaged_version_is_refused_and_can_be_built_again(tmp_path, damage):
 
 def test_an_index_of_another_format_is_built_anew_and_never_read(tmp_path, monkeypatch):
     with monkeypatch.context() as older:
-        older.setattr("joins.kernels.manifest.FORMAT_VERSION", 1)
+        older.setattr("joins.kernels.index.manifest.FORMAT_VERSION", 1)
         build(tmp_path, 0, BY_ID, [batch(people(3))])
     before = files_of(tmp_path)
     assert not is_usable(tmp_path, 0, BY_ID)
@@ -520,7 +520,7 @@ def test_an_advance_without_room_leaves_the_older_versions_as_they_are(tmp_path)
 
 
 def test_a_manifest_without_room_takes_the_segment_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("joins.kernels.index._MERGE_FACTOR", 0)
+    monkeypatch.setattr("joins.kernels.index.index._MERGE_FACTOR", 0)
     build(tmp_path, 0, BY_ID, [batch(people(1))])
     for version in range(1, 40):
         advance(tmp_path, version - 1, version, BY_ID, [batch(people(1, version))])
@@ -576,7 +576,7 @@ def test_hot_keys_and_many_duplicates_fold_to_the_newest(tmp_path):
 
 
 def test_a_long_history_is_compacted_while_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("joins.kernels.changes._COMPACT_ROWS", 100)
+    monkeypatch.setattr("joins.kernels.changelog.changes._COMPACT_ROWS", 100)
     rows = [record("u", at % 7, at, at, name=f"v{at}") for at in range(2000)]
     zombies = [record("r", 1, 9000, 9000, _row=-1, name="zombie", _offset=5000)]
     marks = [record("w", None, 9001, 4000, _partition=1)]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from joins.errors import IndexLockedError
-from joins.kernels.index_lock import Patience, exclusive
+from joins.kernels.index.lock import Patience, exclusive
+from joins.plan.errors import IndexLockedError
 from tests.support.disk import largest_file
 
 ROOT = Path(__file__).parents[3]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from joins.kernels.index_lock import exclusive
+from joins.kernels.index.lock import exclusive
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
@@ -71,7 +71,7 @@ def test_a_holder_that_stands_still_is_named_soon_and_at_once_to_whoever_comes_n
 WORKING = """
 import sys, time
 from pathlib import Path
-from joins.kernels.index_lock import exclusive
+from joins.kernels.index.lock import exclusive
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
     while True:

@@ -23,10 +23,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Column, Constant
-from joins.kernels.index import DimensionIndex, advance, build
-from joins.kernels.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.plan import (
+from joins.kernels.index.index import DimensionIndex, advance, build
+from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
+from joins.plan.expressions import Call, Column, Constant
+from joins.plan.plan import (
     BlackholeSink,
     Dimension,
     DimensionJoin,
@@ -40,7 +40,7 @@ from joins.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.types import SqlType, TypeName, arrow_type
+from joins.plan.types import SqlType, TypeName, arrow_type
 
 BOOLEAN, INT, STRING = (SqlType(name) for name in (TypeName.BOOLEAN, TypeName.INT, TypeName.STRING))
 CONTEXT = BatchContext(proctime_ms=0, batch_id=0, versions=())
@@ -422,7 +422,7 @@ RANDOMS = st.randoms(use_true_random=True)  # its values are spread as they are 
 @given(random=RANDOMS)
 def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joins.kernels.index._MERGE_FACTOR", random.choice([0, 4]))
+        patch.setattr("joins.kernels.index.index._MERGE_FACTOR", random.choice([0, 4]))
         check(tmp_path_factory.mktemp("join"), a_world(random))
 
 
@@ -433,7 +433,7 @@ def test_a_batch_is_the_same_when_all_hashes_are_equal(random, tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
         for module in ("hash_table", "changes", "index", "dimension_index"):
             patch.setattr(f"joins.kernels.{module}.hash_rows", same)
-        patch.setattr("joins.kernels.index._MERGE_FACTOR", 0)
+        patch.setattr("joins.kernels.index.index._MERGE_FACTOR", 0)
         check(tmp_path_factory.mktemp("join"), a_world(random))
 
 

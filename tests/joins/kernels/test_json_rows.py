@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels import json_rows
-from joins.kernels.json_rows import parse
-from joins.kernels.json_screen import Screen
+from joins.kernels.json import rows as json_rows
+from joins.kernels.json.rows import parse
+from joins.kernels.json.screen import Screen
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 ONE = b'{"a":1,"s":"x"}'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from joins.kernels import like
+from joins.kernels.expressions import like
 from tests.support.expressions import arrays, evaluated, planned
 
 TYPES = {"t": "STRING", "p": "STRING", "e": "STRING"}

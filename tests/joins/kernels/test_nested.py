@@ -13,20 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta_source import captured_columns
-from joins.expressions import Call, Case, Cast, Column, Constant
-from joins.kernels.canonical import row_texts
-from joins.kernels.envelope import BinlogPosition, decode, encode_snapshot
-from joins.kernels.evaluate import Scope, evaluate_rows
-from joins.kernels.exact_json import json_values
-from joins.kernels.json_encode import encode_objects
-from joins.kernels.json_rows import parse
-from joins.kernels.nested import missing_parts
-from joins.kernels.render import render_rows
-from joins.kernels.row_changes import row_changes
-from joins.kernels.wire import to_wire
-from joins.plan import Field
-from joins.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from joins.adapters.delta.source import captured_columns
+from joins.kernels.changelog.envelope import BinlogPosition, decode, encode_snapshot
+from joins.kernels.changelog.row_changes import row_changes
+from joins.kernels.expressions.evaluate import Scope, evaluate_rows
+from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.json.canonical import row_texts
+from joins.kernels.json.encode import encode_objects
+from joins.kernels.json.exact import json_values
+from joins.kernels.json.render import render_rows
+from joins.kernels.json.rows import parse
+from joins.kernels.json.wire import to_wire
+from joins.plan.expressions import Call, Case, Cast, Column, Constant
+from joins.plan.plan import Field
+from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Cast, Column, Constant, ProcTime
-from joins.kernels.index import DimensionIndex, advance, build
-from joins.kernels.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.plan import (
+from joins.kernels.index.index import DimensionIndex, advance, build
+from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
+from joins.plan.expressions import Call, Cast, Column, Constant, ProcTime
+from joins.plan.plan import (
     ComputedField,
     DeltaSink,
     Dimension,
@@ -29,7 +29,7 @@ from joins.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
 
 BIGINT = SqlType(TypeName.BIGINT)
 INT = SqlType(TypeName.INT)

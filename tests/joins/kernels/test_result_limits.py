@@ -6,10 +6,10 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from joins.kernels import result_limits
-from joins.kernels.result_limits import MAX_VALUE_BYTES
-from service.sql.errors import SqlError
-from service.sql.functions import FUNCTIONS, Takes
+from joins.kernels.expressions import result_limits
+from joins.kernels.expressions.result_limits import MAX_VALUE_BYTES
+from service.sql.expressions.functions import FUNCTIONS, Takes
+from service.sql.text.errors import SqlError
 from tests.support.expressions import arrays, evaluated, planned
 
 MIB = 1 << 20

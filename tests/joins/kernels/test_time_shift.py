@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Column, Constant
-from joins.kernels.evaluate import Evaluated, Scope, evaluate_rows
-from joins.types import SqlType, TypeName, arrow_type
+from joins.kernels.expressions.evaluate import Evaluated, Scope, evaluate_rows
+from joins.plan.expressions import Call, Column, Constant
+from joins.plan.types import SqlType, TypeName, arrow_type
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)
 INSTANT = SqlType(TypeName.TIMESTAMP_LTZ, 3)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Cast, Column, Constant
-from joins.kernels.row_kinds import SIGNS
+from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.windows import project
 from joins.kernels.windows.spec import WindowKey
-from joins.plan import WINDOW, AggregateFunction, OutputColumn, WindowKind
-from joins.types import SqlType, TypeName
+from joins.plan.expressions import Call, Cast, Column, Constant
+from joins.plan.plan import WINDOW, AggregateFunction, OutputColumn, WindowKind
+from joins.plan.types import SqlType, TypeName
 from tests.support.windows import (
     BIGINT,
     COUNTED,

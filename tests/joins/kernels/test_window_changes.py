@@ -1,8 +1,8 @@
 """What sinks make of the changes of windows: a table with one row a window, as it is in the end.
 
 Whatever comes late, merges sessions, fails or is kept back by HAVING: who applies the changes has
-the results of the operator of `watermark.windows` that pass, and is never told to take back what it
-does not have.
+the results of the operator of `watermark.reference.windows` that pass, and is never told to take
+back what it does not have.
 """
 
 from dataclasses import replace
@@ -10,11 +10,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.expressions import Call, Column, Constant
-from joins.kernels.row_kinds import SIGNS
+from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.windows import project
-from joins.plan import WINDOW, OutputColumn, WindowKind
-from joins.types import SqlType, TypeName
+from joins.plan.expressions import Call, Column, Constant
+from joins.plan.plan import WINDOW, OutputColumn, WindowKind
+from joins.plan.types import SqlType, TypeName
 from tests.joins.kernels.test_windows import play, steps
 from tests.support.windows import BIGINT, STRING, TIMESTAMP_3, window_spec
 

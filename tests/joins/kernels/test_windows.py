@@ -1,4 +1,4 @@
-"""Window kernels: what the operator of `watermark.windows` gives, whatever the cut into batches."""
+"""Window kernels: what the reference operator gives, whatever the cut into batches."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.windows import Advance, fire, partials
-from joins.plan import WindowKind
+from joins.plan.plan import WindowKind
 from tests.support.windows import (
     ENDLESS,
     KernelWindows,

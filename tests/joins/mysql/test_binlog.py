@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from joins.adapters.mysql_cdc_config import CdcConfig, read_boundary
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import server_identity, take_high, take_low
-from joins.adapters.mysql_source import check_source, choose_server_id
-from joins.plan import Field, KafkaOptions
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import server_identity, take_high, take_low
+from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.cdc import CdcProcess
@@ -315,7 +315,7 @@ def test_purged_binlog_is_a_permanent_error(tmp_path, database_home, kafka):
 
 PARENT = """
 import subprocess, sys, time
-command = [sys.executable, "-m", "joins.adapters.mysql_binlog"]
+command = [sys.executable, "-m", "joins.adapters.mysql.binlog"]
 child = subprocess.Popen(command, stdout=subprocess.PIPE)
 child.stdout.readline()
 sys.stdout.write(f"{child.pid}\\n")

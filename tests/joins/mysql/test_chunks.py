@@ -2,18 +2,18 @@
 
 import pytest
 
-from joins.adapters.mysql_chunks import (
+from joins.adapters.mysql.chunks import (
     Chunk,
     SnapshotTask,
     chunk_bounds,
     read_chunk,
     snapshot_chunk_records,
 )
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import server_identity, take_low
-from joins.adapters.mysql_source import check_source
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import server_identity, take_low
+from joins.adapters.mysql.source import check_source
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.sql import new_schema, run_sql
 
 BIG, TEXT, RAW = (SqlType(TypeName(n)) for n in ("BIGINT", "STRING", "BYTES"))

@@ -12,31 +12,31 @@ import pytest
 
 import joins
 from joins.adapters.deadline import within
-from joins.adapters.mysql_chunks import Chunk, chunk_bounds, read_chunk
-from joins.adapters.mysql_connection import (
+from joins.adapters.mysql.chunks import Chunk, chunk_bounds, read_chunk
+from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     connected,
     open_connection,
     rows,
 )
-from joins.adapters.mysql_login import SafeConnection
-from joins.adapters.mysql_position import (
+from joins.adapters.mysql.login import SafeConnection
+from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
     server_identity,
     take_high,
     take_low,
 )
-from joins.adapters.mysql_source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql_stream import (
+from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
+from joins.adapters.mysql.stream import (
     BinlogStream,
     FileOpened,
     StreamStart,
     collation_charsets,
 )
-from joins.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan import Field, MysqlTls, TlsMode
-from joins.types import SqlType, TypeName
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import Field, MysqlTls, TlsMode
+from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb
 from tests.support.certificates import self_signed
 from tests.support.sockets import balanced, listening

@@ -4,10 +4,10 @@ import pytest
 from pymysqlreplication.event import NotImplementedEvent
 from pymysqlreplication.packet import BinLogPacketWrapper
 
-from joins.adapters.mysql_events import HARMLESS, require_known
-from joins.adapters.mysql_query import decoded
-from joins.adapters.mysql_stream import EVENTS
-from joins.errors import SnapshotNeededError
+from joins.adapters.mysql.events import HARMLESS, require_known
+from joins.adapters.mysql.query import decoded
+from joins.adapters.mysql.stream import EVENTS
+from joins.plan.errors import SnapshotNeededError
 
 MADE = BinLogPacketWrapper._BinLogPacketWrapper__event_map
 KNOWN = (2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 42, 162)

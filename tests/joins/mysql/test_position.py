@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from joins.adapters.mysql_chunks import Chunk, read_chunk
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import (
+from joins.adapters.mysql.chunks import Chunk, read_chunk
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import (
     BinlogMark,
     binlog_still_has,
     same_history,
@@ -14,10 +14,10 @@ from joins.adapters.mysql_position import (
     take_high,
     take_low,
 )
-from joins.adapters.mysql_source import check_source, choose_server_id
-from joins.adapters.mysql_stream import BinlogStream, Boundary, RowImages, StreamStart
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb
 from tests.support.sql import new_schema, run_sql
 from tests.support.wait import wait_until

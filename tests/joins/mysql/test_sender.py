@@ -5,10 +5,10 @@ import threading
 import pytest
 from kafka.future import Future
 
-from joins.adapters import changelog_producer
-from joins.adapters.changelog_producer import has_gap
-from joins.adapters.mysql_sender import ChangelogSender, due_at_s
-from joins.errors import SourceUnavailableError
+from joins.adapters.kafka import changelog_producer
+from joins.adapters.kafka.changelog_producer import has_gap
+from joins.adapters.mysql.sender import ChangelogSender, due_at_s
+from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.mysql.test_binlog import captured_table
 from tests.support.topics import end_offsets

@@ -15,12 +15,12 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_source import check_source
-from joins.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
-from joins.snapshot import SnapshotCoordinator, SourceSettings
-from joins.stalls import Fault, Stalls
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.source import check_source
+from joins.durable.stalls import Fault, Stalls
+from joins.plan.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
+from joins.plan.types import SqlType, TypeName
+from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.joins.mysql.test_binlog import purged_to
@@ -461,7 +461,7 @@ def test_interrupted_copy_goes_on_under_the_same_low(place):
             source = Source(place.database, schema, place.kafka, topic, stalls, coordinator)
             source.wait_chunks(2 * round_ + 1)
             lows.add(coordinator.state.low)
-            for child in descendants(psutil.Process(), "joins.adapters.mysql_binlog"):
+            for child in descendants(psutil.Process(), "joins.adapters.mysql.binlog"):
                 child.kill()
             coordinator.stop()
             source.sql(

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_source import check_source, choose_server_id, computed_from, estimate_rows
-from joins.adapters.mysql_table import CapturedTable
-from joins.errors import SourceError, SourceUnavailableError
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.source import check_source, choose_server_id, computed_from, estimate_rows
+from joins.adapters.mysql.table import CapturedTable
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb
 from service.embedded.process import free_port
 from tests.support.sql import new_schema, run_sql

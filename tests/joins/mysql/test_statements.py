@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.mysql_parser import Effect, Target
-from joins.adapters.mysql_statements import effect_of
-from joins.adapters.mysql_tokens import Modes
+from joins.adapters.mysql.parser import Effect, Target
+from joins.adapters.mysql.statements import effect_of
+from joins.adapters.mysql.tokens import Modes
 from tests.support.foreign_ddl import CONCERNING, ROUTINE, TABLE, written
 
 ITEMS = Target("shop", "items", ("id", "a", "Price"))

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from joins.adapters.mysql_chunks import Chunk, read_chunk
-from joins.adapters.mysql_connection import MysqlConnectionConfig
-from joins.adapters.mysql_position import take_high
-from joins.adapters.mysql_rows import wire_rows
-from joins.adapters.mysql_source import check_source, choose_server_id
-from joins.adapters.mysql_stream import BinlogStream, Boundary, RowImages, StreamStart
-from joins.adapters.mysql_table import CapturedTable
-from joins.kernels.json_encode import encode_objects
-from joins.plan import Field
-from joins.types import SqlType, TypeName
+from joins.adapters.mysql.chunks import Chunk, read_chunk
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import take_high
+from joins.adapters.mysql.rows import wire_rows
+from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
+from joins.adapters.mysql.table import CapturedTable
+from joins.kernels.json.encode import encode_objects
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
 from tests.support.sql import new_schema, run_sql
 
 BIG = SqlType(TypeName.BIGINT)

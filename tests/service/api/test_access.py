@@ -10,8 +10,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Mount
 
-from service.api.access import ADMIN, OPERATOR, PUBLIC, VIEWER, secure
-from service.tokens import DAY_MS, NewToken, Scope, issue
+from service.api.http.access import ADMIN, OPERATOR, PUBLIC, VIEWER, secure
+from service.security.tokens import DAY_MS, NewToken, Scope, issue
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 

@@ -7,10 +7,10 @@ import signal
 import httpx
 import pytest
 
-from service.api import runner_requests
+from service.api.routes import runner_requests
 from service.client import Client
-from service.jobs.layout import JobLayout
-from service.jobs.requests import CHOICES
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.requests import CHOICES
 from tests.support.control_plane import script
 from tests.support.wait import wait_until
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from service.api import event_stream
+from service.api.routes import event_stream
 from service.client import Client
-from service.tokens import NewToken, Scope
+from service.security.tokens import NewToken, Scope
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import pytest
 
-from service.api import connections
-from service.api.connections import ConnectionSeats, raise_file_limit
-from service.api.peers import Peers
+from service.api.http import connections
+from service.api.http.connections import ConnectionSeats, raise_file_limit
+from service.api.http.peers import Peers
 from service.config import Settings
 from service.embedded.process import free_port
 from service.logs import OfLibraries, PerMinute
@@ -106,7 +106,7 @@ def test_a_trusted_proxy_brings_many_people():
 
 def test_the_limit_of_open_files_is_raised_to_what_the_machine_allows(processes):
     code = (
-        "import resource; from service.api.connections import raise_file_limit\n"
+        "import resource; from service.api.http.connections import raise_file_limit\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 300))\n"
         "print(raise_file_limit(), resource.getrlimit(resource.RLIMIT_NOFILE))"
     )

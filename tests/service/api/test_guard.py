@@ -15,21 +15,21 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from service.api import exposure
 from service.api.app import create_app
-from service.api.guard import BODY_LIMIT_BYTES
-from service.api.jobs import Services
-from service.api.limits import Flights, Lockouts, Rates
+from service.api.http import exposure
+from service.api.http.guard import BODY_LIMIT_BYTES
+from service.api.http.limits import Flights, Lockouts, Rates
+from service.api.routes.jobs import Services
 from service.api.server import ControlPlane
-from service.audit import KEPT_FILES, AuditEntry, AuditLog
 from service.client import Client, Sluice
 from service.config import Settings
-from service.credentials import Credentials
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
-from service.jobs.store import JobStore
-from service.jobs.submission import Submissions
-from service.jobs.supervisor import Supervisor
-from service.tokens import NewToken, Scope, without_secrets
+from service.jobs.store.store import JobStore
+from service.jobs.submit.submission import Submissions
+from service.jobs.supervise.supervisor import Supervisor
+from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
+from service.security.credentials import Credentials
+from service.security.tokens import NewToken, Scope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane, script
 from tests.support.wait import wait_until

@@ -6,7 +6,7 @@ import httpx
 import psutil
 import pytest
 
-from service.api import inspection
+from service.api.routes import inspection
 from service.client import Client
 from tests.support.control_plane import script
 from tests.support.inspect_program import HOSTILE

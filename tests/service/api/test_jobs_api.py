@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from service.client import Client
-from service.jobs.layout import JobLayout
+from service.jobs.store.layout import JobLayout
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 

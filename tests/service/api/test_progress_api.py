@@ -10,26 +10,26 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from joins.event_channels import BatchInput, EventInput, Heard
-from joins.event_state import EventSpec, EventState, advance
-from joins.event_view import EventView
-from joins.plan import Windowing, WindowKind
-from joins.types import SqlType, TypeName
+from joins.batch.event_channels import BatchInput, EventInput, Heard
+from joins.batch.event_state import EventSpec, EventState, advance
+from joins.batch.event_view import EventView
+from joins.plan.plan import Windowing, WindowKind
+from joins.plan.types import SqlType, TypeName
 from service.api.app import create_app
-from service.api.job_metrics import (
+from service.api.http.negotiation import accepts
+from service.api.http.problems import problem
+from service.api.schemas.job_metrics import (
     CHANNEL_METRICS,
     EVENT_TIME_METRICS,
     JOB_METRICS,
     TABLE_METRICS,
     job_metrics,
 )
-from service.api.negotiation import accepts
-from service.api.problems import problem
-from service.api.schemas import EventTimeView, JobDetail
-from service.jobs.job import JobState
-from service.jobs.submission import Request, Submissions
-from service.sql.explain import explain
-from service.sql.planner import plan_script
+from service.api.schemas.jobs import EventTimeView, JobDetail
+from service.jobs.store.job import JobState
+from service.jobs.submit.submission import Request, Submissions
+from service.sql.answers.explain import explain
+from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, script
 from tests.support.event_time import AT_MS, event_time, generator, windows
 from tests.support.stored_jobs import STEPS, store_job, stored_services, write_report

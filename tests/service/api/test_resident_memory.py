@@ -10,12 +10,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import gc, json, sys, psutil
-import service.cli
+import service.cli.main
 from service.footprint import kept_for_good, leave_out
 leave_out("pandas")
 with kept_for_good():
     from service.api.server import ControlPlane
-    from service.jobs.hooks import default_hooks
+    from service.jobs.supervise.hooks import default_hooks
     default_hooks().warm_up()
 NAMES = ("pandas", "pyspark", "deltalake", "pymysql", "kafka")
 loaded = [name for name in NAMES if sys.modules.get(name)]

@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from joins.adapters.deadline import within
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.adapters.mysql_connection import MysqlConnectionConfig, connected
-from joins.errors import SourceUnavailableError
-from joins.plan import KafkaOptions
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
+from joins.plan.errors import SourceUnavailableError
+from joins.plan.plan import KafkaOptions
 from service.api.server import ControlPlane
-from service.jobs import submission
+from service.jobs.submit import submission
 from tests.support.control_plane import settings_in
 from tests.support.sockets import listening, silent
 from tests.support.topics import create_topic, delete_topics

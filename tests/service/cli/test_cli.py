@@ -14,11 +14,11 @@ import typer
 from deltalake import DeltaTable
 from typer.exceptions import TyperException
 
-from joins.adapters.delta_log import create_table
-from service import cli
+from joins.adapters.delta.log import create_table
+from service.cli.main import main as cli
 from service.client import Client
-from service.credentials import Credentials
 from service.errors import UnreachableError
+from service.security.credentials import Credentials
 from tests.support.control_plane import ROOT, script
 from tests.support.wait import wait_until
 

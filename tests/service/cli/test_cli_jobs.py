@@ -16,11 +16,12 @@ import pytest
 import structlog
 from rich.console import Console
 
-from service import cli, cli_options
-from service.cli_exits import ExitCode, exit_code
-from service.cli_options import complete_job
-from service.cli_views import Bar, bars, job_parts, jobs_table, short_ids, state
-from service.cli_wait import Look
+from service.cli import options as cli_options
+from service.cli.exits import ExitCode, exit_code
+from service.cli.main import main as cli
+from service.cli.options import complete_job
+from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
+from service.cli.wait import Look
 from service.client import Client, RefusedError
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from tests.support.control_plane import ROOT, control_plane, script
@@ -449,7 +450,7 @@ def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
 @pytest.mark.usefixtures("processes")
 def test_the_program_starts_without_what_few_commands_need():
     slow = ("pyarrow", "pyspark", "sqlglot", "fastapi", "uvicorn", "sqlalchemy")
-    code = f"import sys, service.cli; print([name for name in {slow} if name in sys.modules])"
+    code = f"import sys, service.cli.main; print([name for name in {slow} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "[]\n", done.stderr
 

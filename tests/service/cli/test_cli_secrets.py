@@ -6,11 +6,11 @@ import stat
 import pytest
 from typer.testing import CliRunner
 
-from service.cli_secrets import app
+from service.cli.secrets import app
 from service.config import Settings
 from service.errors import SecretError
-from service.jobs.layout import JobLayout
-from service.secrets import SecretResolver
+from service.jobs.store.layout import JobLayout
+from service.security.secrets import SecretResolver
 from tests.support.certificates import self_signed
 
 VALUE = "c4n4ry 'ÿ"

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from service.cli_output import show_json
-from service.cli_prompt import Prompt, completions, is_whole
-from service.cli_sql import Conversation
+from service.cli.output import show_json
+from service.cli.prompt import Prompt, completions, is_whole
+from service.cli.sql import Conversation
 from service.client import Client, RefusedError
-from service.sql.errors import SqlError
+from service.sql.text.errors import SqlError
 from tests.support.control_plane import ROOT, script
 from tests.support.wait import wait_until
 

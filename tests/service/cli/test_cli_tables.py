@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app
+from service.cli.main import app
 
 pytestmark = pytest.mark.usefixtures("processes")
 

@@ -8,10 +8,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app
-from service.credentials import Credentials
+from service.cli.main import app
 from service.errors import ConfigError
-from service.jobs.runner_process import environment
+from service.jobs.supervise.runner_process import environment
+from service.security.credentials import Credentials
 from tests.support.control_plane import ROOT, control_plane
 
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.kernels.files import StagedFile
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.kernels.probe.files import StagedFile
 from service.demo.audit import NewestRows
 from service.demo.run import remove_stale_directories
-from service.jobs.layout import write_runner_pid
+from service.jobs.store.layout import write_runner_pid
 
 SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ import psutil
 import pymysql
 import pytest
 
-from service.cli_up import next_commands
+from service.cli.up import next_commands
 from service.client import Client
 from service.demo.up import USERS
 from tests.support.control_plane import ROOT

@@ -4,7 +4,7 @@ import pytest
 
 from service.export import datasets
 from service.export.datasets import DatasetName
-from service.sql.planner import plan_script
+from service.sql.planner.planner import plan_script
 
 USERS = """
 CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)

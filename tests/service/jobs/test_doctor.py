@@ -10,20 +10,20 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable
 
-from joins.adapters.delta_log import DeltaLog
-from joins.checkpoint import write_json_atomically
-from joins.errors import SourceError
-from joins.letter_replays import ChosenLetter, LetterReplay
-from joins.plan import DeltaSink
+from joins.adapters.delta.log import DeltaLog
+from joins.durable.checkpoint import write_json_atomically
+from joins.durable.letter_replays import ChosenLetter, LetterReplay
+from joins.plan.errors import SourceError
+from joins.plan.plan import DeltaSink
 from service.config import Settings
-from service.jobs import check, doctor_machine
-from service.jobs.doctor import examine
-from service.jobs.doctor_checkpoint import check_checkpoint
-from service.jobs.doctor_machine import check_disk, check_machine
-from service.jobs.doctor_patient import Patient
-from service.jobs.doctor_runner import check_runner
-from service.jobs.doctor_tables import check_tables
-from service.jobs.layout import JobLayout
+from service.jobs.doctor import machine as doctor_machine
+from service.jobs.doctor.checkpoint import check_checkpoint
+from service.jobs.doctor.doctor import check, examine
+from service.jobs.doctor.machine import check_disk, check_machine
+from service.jobs.doctor.patient import Patient
+from service.jobs.doctor.runner import check_runner
+from service.jobs.doctor.tables import check_tables
+from service.jobs.store.layout import JobLayout
 from tests.support.letters import LetterJob
 from tests.support.probe import PLAN
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from joins.checkpoint import write_json_atomically
-from service.api.views import job_detail
-from service.cli_views import job_parts
-from service.jobs.job import DesiredState, Job, JobError, JobState
-from service.jobs.layout import JobLayout
-from service.jobs.liveness import UNRESPONSIVE
-from service.jobs.reports import Status, read_status
+from joins.durable.checkpoint import write_json_atomically
+from service.api.schemas.views import job_detail
+from service.cli.views import job_parts
+from service.jobs.inspect.waiting import explain_wait
 from service.jobs.runner import StatusFile
-from service.jobs.supervisor import RunnerView
-from service.jobs.waiting import explain_wait
+from service.jobs.store.job import DesiredState, Job, JobError, JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.reports import Status, read_status
+from service.jobs.supervise.liveness import UNRESPONSIVE
+from service.jobs.supervise.supervisor import RunnerView
 from tests.support.page_jobs import dimension, stream
 
 COUNTS = st.integers(0, 5_000)

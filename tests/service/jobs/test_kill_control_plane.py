@@ -10,7 +10,7 @@ import pytest
 
 from service.client import Client
 from service.errors import ControlPlaneError
-from service.jobs.store import JobStore
+from service.jobs.store.store import JobStore
 from tests.support.control_plane import ControlPlaneProgram, end_runners, script, settings_in
 from tests.support.wait import wait_until
 

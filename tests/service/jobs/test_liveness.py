@@ -7,7 +7,7 @@ import pytest
 
 from service.client import Client
 from service.config import Settings
-from service.jobs.liveness import Silence
+from service.jobs.supervise.liveness import Silence
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 

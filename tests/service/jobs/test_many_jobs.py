@@ -10,12 +10,12 @@ import pytest
 from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
-from service.jobs import liveness, supervisor
-from service.jobs.job import DesiredState, JobState, new_job_id
-from service.jobs.layout import JobLayout
-from service.jobs.plan_codec import dump
-from service.jobs.store import Change, JobStore, NewJob
-from service.sql.planner import plan_script
+from service.jobs.store.job import DesiredState, JobState, new_job_id
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import dump
+from service.jobs.store.store import Change, JobStore, NewJob
+from service.jobs.supervise import liveness, supervisor
+from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
 from tests.support.wait import wait_until
 

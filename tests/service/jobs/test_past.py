@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from joins.errors import QuestionError
-from joins.plan import DeltaSink, FurtherInsert, PrintSink
+from joins.plan.errors import QuestionError
+from joins.plan.plan import DeltaSink, FurtherInsert, PrintSink
 from service.config import Settings
-from service.jobs.past import has_own_table, insert_of
-from service.sql.planner import plan
+from service.jobs.inspect.past import has_own_table, insert_of
+from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 
 

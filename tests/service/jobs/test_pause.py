@@ -6,8 +6,8 @@ import pytest
 
 from service.client import Client
 from service.errors import JobStateError
-from service.jobs.job import DesiredState, Job, JobState, check_wanted
-from service.jobs.layout import living_runner
+from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
+from service.jobs.store.layout import living_runner
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 

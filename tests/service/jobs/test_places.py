@@ -5,15 +5,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from joins.adapters.delta_log import create_table
-from joins.errors import SinkError
-from joins.plan import DeltaSink, DeltaTableSource, FurtherInsert
+from joins.adapters.delta.log import create_table
+from joins.plan.errors import SinkError
+from joins.plan.plan import DeltaSink, DeltaTableSource, FurtherInsert
 from service.config import Settings
 from service.errors import NotAllowedError
-from service.jobs import plan_codec
-from service.jobs.layout import JobLayout
-from service.jobs.places import check_new_table, check_places
-from service.sql.planner import plan_script
+from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout
+from service.jobs.submit.places import check_new_table, check_places
+from service.sql.planner.planner import plan_script
 from tests.support.control_plane import script
 
 PLAN = plan_script(script(), name="places").plan

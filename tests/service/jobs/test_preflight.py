@@ -6,17 +6,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from joins.adapters.delta_log import create_table
-from joins.errors import SinkError, SourceError
-from joins.expressions import Constant
-from joins.kernels.event_times import LATE_RECORDS
-from joins.kernels.probe import kernel_spec
-from joins.plan import SinkWriter, WatermarkSpec
-from joins.types import SqlType, TypeName
+from joins.adapters.delta.log import create_table
+from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.probe.probe import kernel_spec
+from joins.plan.errors import SinkError, SourceError
+from joins.plan.expressions import Constant
+from joins.plan.plan import SinkWriter, WatermarkSpec
+from joins.plan.types import SqlType, TypeName
 from service.config import Settings
-from service.jobs.preflight import advise, output_writer, preflight
-from service.secrets import SecretResolver
-from service.sql.planner import plan_script
+from service.jobs.submit.preflight import advise, output_writer, preflight
+from service.security.secrets import SecretResolver
+from service.sql.planner.planner import plan_script
 from tests.support.rig import Rig
 from tests.support.shop import USERS, enrich_sql
 from tests.support.sql import new_schema

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.delta_log import create_table
-from joins.adapters.kafka_cluster import KafkaCluster
-from joins.checkpoint import Checkpoint, JobMeta
-from joins.kernels.event_times import LATE_RECORDS
-from joins.kernels.probe import kernel_spec
-from joins.plan import KafkaOptions
+from joins.adapters.delta.log import create_table
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.probe.probe import kernel_spec
+from joins.plan.plan import KafkaOptions
 from service.config import Settings
 from service.errors import SecretError
-from service.jobs import plan_codec
-from service.jobs.layout import JobLayout
-from service.jobs.remove import remove_job
-from service.resolution import output_path
-from service.sql.planner import plan_script
+from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout
+from service.jobs.supervise.remove import remove_job
+from service.security.resolution import output_path
+from service.sql.planner.planner import plan_script
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 

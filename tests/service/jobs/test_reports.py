@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.jobs import layout
-from service.jobs.layout import JobLayout, append_event
-from service.jobs.reports import read_changes
+from service.jobs.store import layout
+from service.jobs.store.layout import JobLayout, append_event
+from service.jobs.store.reports import read_changes
 
 
 @pytest.fixture(autouse=True)

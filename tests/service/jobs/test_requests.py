@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from joins.errors import CheckpointError, NothingToAcknowledgeError
-from joins.requests import Requests
+from joins.durable.requests import Requests
+from joins.plan.errors import CheckpointError, NothingToAcknowledgeError
 from service.errors import BusyError, JobConflictError
-from service.jobs import requests
-from service.jobs.requests import Asked, RequestBox
+from service.jobs.store import requests
+from service.jobs.store.requests import Asked, RequestBox
 
 ASKED = Asked("acknowledge", {"cause": "topic-missing"}, by="ann")
 

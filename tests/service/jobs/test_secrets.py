@@ -1,7 +1,7 @@
 import pytest
 
 from service.errors import SecretError
-from service.secrets import SecretResolver, write_secrets
+from service.security.secrets import SecretResolver, write_secrets
 
 
 @pytest.fixture

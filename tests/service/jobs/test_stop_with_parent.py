@@ -11,11 +11,11 @@ import pytest
 from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
-from service.jobs import plan_codec
-from service.jobs.layout import JobLayout, living_runner
-from service.jobs.reports import read_status
-from service.jobs.runner_process import RunnerProcess
-from service.sql.planner import plan_script
+from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout, living_runner
+from service.jobs.store.reports import read_status
+from service.jobs.supervise.runner_process import RunnerProcess
+from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
@@ -99,7 +99,7 @@ START_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from service.config import Settings
-from service.jobs.runner_process import RunnerProcess
+from service.jobs.supervise.runner_process import RunnerProcess
 job_dir = Path(sys.argv[1])
 Settings.load(data_dir=job_dir.parent.parent, stop_with_parent=sys.argv[2]).hand_over(job_dir)
 runner = RunnerProcess.start((sys.executable, "-m", "service.jobs.runner"), job_dir)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
-from service.jobs.job import TRANSITIONS, DesiredState, JobState, check_transition, new_job_id
-from service.jobs.store import Change, JobStore, NewJob
+from service.jobs.store.job import TRANSITIONS, DesiredState, JobState, check_transition, new_job_id
+from service.jobs.store.store import Change, JobStore, NewJob
 
 
 def _new(name="job", key=None):
@@ -105,8 +105,8 @@ def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
 
 
 def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch):
-    monkeypatch.setattr("service.jobs.store._EVENTS_KEPT", 30)
-    monkeypatch.setattr("service.jobs.store._FORGET_EVERY", 7)
+    monkeypatch.setattr("service.jobs.store.store._EVENTS_KEPT", 30)
+    monkeypatch.setattr("service.jobs.store.store._FORGET_EVERY", 7)
     quiet, job = store.add(_new("quiet")), store.add(_new())
     store.transition(job.id, Change(JobState.STARTING, "go"))
     states = [JobState.JOINING, JobState.STALLED] * 100

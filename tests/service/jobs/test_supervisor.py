@@ -6,18 +6,18 @@ import subprocess
 import psutil
 import pytest
 
-from joins.checkpoint import CheckpointLock
+from joins.durable.checkpoint import CheckpointLock
 from service.api.server import ControlPlane
 from service.client import Client, RefusedError
-from service.jobs.layout import (
+from service.jobs.store.layout import (
     JobLayout,
     living_runner,
     noted_pid,
     processes_on_jobs,
     write_runner_pid,
 )
-from service.jobs.reports import read_changes
-from service.jobs.requests import REPLAY_DEAD_LETTERS, Asked, RequestBox
+from service.jobs.store.reports import read_changes
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestBox
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.wait import wait_until
 

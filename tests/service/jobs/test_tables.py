@@ -8,15 +8,15 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from joins.errors import (
+from joins.plan.errors import (
     NotReadableError,
     QuestionError,
     UnknownDimensionError,
     UnknownVersionError,
 )
-from service.jobs import table_answers
-from service.jobs.tables import JobTables
-from service.sql.planner import plan_script
+from service.jobs.inspect import table_answers
+from service.jobs.inspect.tables import JobTables
+from service.sql.planner.planner import plan_script
 from tests.support.table_job import PRICE, TableJob, place, script, user
 
 

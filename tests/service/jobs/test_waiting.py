@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.api.schemas import JobDetail
-from service.jobs.event_waiting import shown_time
-from service.jobs.waiting import explain_wait
+from service.api.schemas.jobs import JobDetail
+from service.jobs.inspect.event_waiting import shown_time
+from service.jobs.inspect.waiting import explain_wait
 from tests.support.event_time import event_time, generator, released, windows
 
 MIN = -(2**63)

@@ -9,11 +9,11 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.client import Client
-from service.credentials import Credentials
-from service.jobs.job import DesiredState, JobError, JobState
-from service.jobs.layout import JobLayout
-from service.jobs.store import Change
-from service.tokens import NewToken, Scope
+from service.jobs.store.job import DesiredState, JobError, JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.store import Change
+from service.security.credentials import Credentials
+from service.security.tokens import NewToken, Scope
 from tests.support.browser import open_browser
 from tests.support.control_plane import (
     HOOKS,

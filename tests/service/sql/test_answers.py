@@ -3,10 +3,10 @@
 import pytest
 
 from service.errors import JobNotFoundError
-from service.sql.answers import JobRow, answers
-from service.sql.errors import SqlError
-from service.sql.functions import NAMES
-from service.sql.planner import plan, plan_script
+from service.sql.answers.answers import JobRow, answers
+from service.sql.expressions.functions import NAMES
+from service.sql.planner.planner import plan, plan_script
+from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 CANARY = "c4n4ry"

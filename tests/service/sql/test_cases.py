@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs import plan_codec
-from service.sql.errors import SqlError
-from service.sql.explain import explain
-from service.sql.planner import plan
+from service.jobs.store import plan_codec
+from service.sql.answers.explain import explain
+from service.sql.planner.planner import plan
+from service.sql.text.errors import SqlError
 
 CASES = {
     path.stem: path.read_text() for path in sorted((Path(__file__).parent / "cases").glob("*.sql"))

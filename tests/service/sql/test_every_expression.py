@@ -16,12 +16,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from joins.expressions import columns_of
-from joins.kernels import functions as kernels
-from joins.types import arrow_type
-from service.sql import functions
-from service.sql.errors import SqlError
-from service.sql.functions import ACCEPTED, ARITHMETIC, FUNCTIONS
+from joins.kernels.expressions import functions as kernels
+from joins.plan.expressions import columns_of
+from joins.plan.types import arrow_type
+from service.sql.expressions import functions
+from service.sql.expressions.functions import ACCEPTED, ARITHMETIC, FUNCTIONS
+from service.sql.text.errors import SqlError
 from tests.support.expressions import arrays, evaluated, planned, sql_type
 
 LONG = "x" * 3_000

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from joins.kernels.conversion import constant, convert
-from joins.types import TypeName
+from joins.kernels.expressions.conversion import constant, convert
+from joins.plan.types import TypeName
 from tests.support.expressions import evaluated, planned, sql_type
 
 CASES = json.loads(Path(__file__).with_name("flink_expressions.json").read_text("utf-8"))["cases"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joins.expressions import Column
-from joins.kernels.evaluate import FUNCTIONS as EVALUATED
-from joins.kernels.evaluate import Scope, evaluate_rows
-from joins.types import TypeName, arrow_type
-from service.sql.functions import CALLS, FUNCTIONS, NAMES, REFUSED
-from service.sql.planner import plan
+from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
+from joins.kernels.expressions.evaluate import Scope, evaluate_rows
+from joins.plan.expressions import Column
+from joins.plan.types import TypeName, arrow_type
+from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES, REFUSED
+from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 
 CASES = {

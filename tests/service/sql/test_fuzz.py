@@ -4,9 +4,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.jobs import plan_codec
-from service.sql.errors import SqlError
-from service.sql.planner import plan, plan_script
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan, plan_script
+from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import selecting
 
 GOOD = selecting("CASE WHEN n > 1 THEN UPPER(t) ELSE COALESCE(name, 'x') || CAST(k AS STRING) END")

@@ -7,8 +7,8 @@ too large, and is smaller.
 
 import pytest
 
-from service.sql.dialect import tokenize
-from service.sql.script import Script
+from service.sql.text.dialect import tokenize
+from service.sql.text.script import Script
 from tests.service.sql.scripts import JOIN, TABLES, selecting
 from tests.support.hints import listed
 from tests.support.sql_hints import Sites, cases, followed, refusal, says_how

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.sql.errors import SqlError
-from service.sql.planner import plan, plan_script
+from service.sql.planner.planner import plan, plan_script
+from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 SINK = "CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');\n"
@@ -124,7 +124,8 @@ def test_a_hostile_statement_is_refused_where_it_stands(hostile):
 @pytest.mark.usefixtures("processes")
 def test_nothing_that_could_run_a_statement_is_loaded_by_the_planner():
     program = (
-        "import sys, service.sql.planner, service.sql.explain, service.jobs.plan_codec;"
+        "import sys, service.sql.planner.planner, service.sql.answers.explain;"
+        "import service.jobs.store.plan_codec;"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run(

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.index import DimensionIndex, build
-from joins.kernels.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.types import arrow_type
-from service.jobs import plan_codec
-from service.sql.planner import plan
+from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
+from joins.plan.types import arrow_type
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan
 
 SCRIPT = """
 CREATE TABLE d (id INT PRIMARY KEY NOT ENFORCED, x {column}) WITH (

@@ -1,9 +1,9 @@
 import pytest
 
-from service.jobs import plan_codec
-from service.sql.dialect import MAX_BYTES, MAX_DEPTH
-from service.sql.errors import SqlError
-from service.sql.planner import plan
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan
+from service.sql.text.dialect import MAX_BYTES, MAX_DEPTH
+from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import selecting
 
 WIDE = "CREATE TABLE w ({}) WITH ('connector' = 'print');\n".format(

@@ -11,8 +11,8 @@ from enum import Enum
 
 import pytest
 
-from joins.expressions import Call
-from joins.plan import (
+from joins.plan.expressions import Call
+from joins.plan.plan import (
     BlackholeSink,
     DatagenSource,
     DeltaSink,
@@ -23,11 +23,11 @@ from joins.plan import (
     MysqlCdcSource,
     PrintSink,
 )
-from service.jobs import plan_codec
-from service.sql.errors import SqlError
-from service.sql.functions import CALLS
-from service.sql.planner import plan_script
-from service.sql.settings import SETTINGS
+from service.jobs.store import plan_codec
+from service.sql.catalog.settings import SETTINGS
+from service.sql.expressions.functions import CALLS
+from service.sql.planner.planner import plan_script
+from service.sql.text.errors import SqlError
 from tests.service.sql.test_cases import PLANNED
 from tests.service.sql.test_hostile import CORPUS
 

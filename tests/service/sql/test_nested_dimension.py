@@ -9,29 +9,28 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.adapters.delta_source import captured_columns
-from joins.checkpoint import Checkpoint
-from joins.dimension_changes import changes_between
-from joins.dimension_states import DimensionStates, PageLimit
-from joins.history import HistoryPlaces
-from joins.index_source import IndexSource
-from joins.kernels import segment
-from joins.kernels.changes import Progress, read_changes
-from joins.kernels.compaction import CompactionTask, compact
-from joins.kernels.dimension_index import DimensionIndex
-from joins.kernels.envelope import changelog_schema, decode
-from joins.kernels.exchange import ShuffledRole, fold, match, read_changelog
-from joins.kernels.index import build
-from joins.kernels.packets import PACKETS, body, packet
-from joins.kernels.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.past_indexes import PastIndexes
-from joins.plan import JoinPlan
-from joins.probe_task import IndexPlace
-from joins.row_matches import RowMatches
-from joins.types import arrow_type
-from service.jobs import plan_codec
-from service.sql.planner import plan
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.source import captured_columns
+from joins.dimension.changes import changes_between
+from joins.dimension.states import DimensionStates, PageLimit
+from joins.durable.checkpoint import Checkpoint
+from joins.kernels.changelog.changes import Progress, read_changes
+from joins.kernels.changelog.compaction import CompactionTask, compact
+from joins.kernels.changelog.envelope import changelog_schema, decode
+from joins.kernels.index.dimension_index import DimensionIndex
+from joins.kernels.index.exchange import ShuffledRole, fold, match, read_changelog
+from joins.kernels.index.index import build, segment
+from joins.kernels.index.packets import PACKETS, body, packet
+from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
+from joins.lookback.history import HistoryPlaces
+from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.row_matches import RowMatches
+from joins.lookup.index_source import IndexSource
+from joins.plan.plan import JoinPlan
+from joins.plan.types import arrow_type
+from joins.worker.probe_task import IndexPlace
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan
 from tests.support.changelog import stage
 from tests.support.feeds import PARTITIONS, feed
 from tests.support.probe import PIN

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from joins.adapters.delta_features import Appends
-from joins.adapters.delta_log import DeltaLog, create_table
-from joins.errors import SinkError
-from joins.kernels.index import DimensionIndex, build
-from joins.kernels.probe import BatchContext, JoinedBatch, index_spec, join_batch, kernel_spec
-from joins.plan import SinkWriter
-from service.jobs import plan_codec
-from service.sql.planner import plan
+from joins.adapters.delta.features import Appends
+from joins.adapters.delta.log import DeltaLog, create_table
+from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.probe.probe import BatchContext, JoinedBatch, index_spec, join_batch, kernel_spec
+from joins.plan.errors import SinkError
+from joins.plan.plan import SinkWriter
+from service.jobs.store import plan_codec
+from service.sql.planner.planner import plan
 from tests.support.changelog import batch_of, record, stage
 from tests.support.event_batches import EventJob
 

@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan import JoinPlan
-from service.jobs import plan_codec
-from service.jobs.plan_codec import PlanFormatError
-from service.sql.planner import plan, plan_script
-from service.sql.settings import trigger_interval_ms
+from joins.plan.plan import JoinPlan
+from service.jobs.store import plan_codec
+from service.jobs.store.plan_codec import PlanFormatError
+from service.sql.catalog.settings import trigger_interval_ms
+from service.sql.planner.planner import plan, plan_script
 from tests.service.sql.scripts import TABLES, selecting
 
 

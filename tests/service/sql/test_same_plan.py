@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.sql.planner import plan
+from service.sql.planner.planner import plan
 from tests.service.sql.scripts import TABLES
 
 SINK = "CREATE TABLE o (x STRING, y BIGINT) WITH ('connector' = 'blackhole');\n"

@@ -1,9 +1,9 @@
 import pytest
 
-from service.jobs import plan_codec
-from service.sql.errors import SqlError
-from service.sql.explain import explain
-from service.sql.planner import plan, plan_script
+from service.jobs.store import plan_codec
+from service.sql.answers.explain import explain
+from service.sql.planner.planner import plan, plan_script
+from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import TABLES, selecting
 
 CANARY = "c4n4ry"

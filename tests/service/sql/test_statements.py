@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.sql.errors import SqlError
-from service.sql.statements import Use, only, pieces
+from service.sql.text.errors import SqlError
+from service.sql.text.statements import Use, only, pieces
 
 CUTS = {
     "nothing": ("", []),

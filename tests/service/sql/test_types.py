@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from joins.expressions import Call, Case, Cast, Constant, Expression
-from joins.plan import JoinPlan
-from joins.types import SqlType, TypeName
-from service.sql.functions import COMPARISONS
-from service.sql.planner import plan
-from service.sql.type_rules import arithmetic_type, common_type
+from joins.plan.expressions import Call, Case, Cast, Constant, Expression
+from joins.plan.plan import JoinPlan
+from joins.plan.types import SqlType, TypeName
+from service.sql.expressions.functions import COMPARISONS
+from service.sql.grammar.type_rules import arithmetic_type, common_type
+from service.sql.planner.planner import plan
 
 CASES = {
     path.stem: text

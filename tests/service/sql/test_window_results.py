@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from joins.kernels.row_kinds import UPDATE_AFTER
-from service.sql.planner import plan
+from joins.kernels.changelog.row_kinds import UPDATE_AFTER
+from service.sql.planner.planner import plan
 from tests.support.event_batches import EventJob
 
 STREAM = """

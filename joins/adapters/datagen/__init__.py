@@ -1,0 +1,1 @@
+"""The `datagen` source: a process that fills a topic."""

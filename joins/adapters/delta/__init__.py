@@ -1,0 +1,1 @@
+"""Delta tables through delta-rs and files of the log."""

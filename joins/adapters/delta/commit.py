@@ -1,0 +1,146 @@
+"""What one commit to a Delta table says: files, transactions, metadata; as delta-rs or we write it.
+
+Only a blind append is written as an entry of our own: it reads nothing of the table and removes
+nothing, so that whatever others committed meanwhile changes nothing about it but its number.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote
+
+from deltalake import CommitProperties, Transaction
+from deltalake.transaction import AddAction, RemoveAction
+
+from joins.adapters.delta.entries import transactions
+from joins.kernels.probe.files import StagedFile
+
+_BATCH_BITS = 40
+
+
+def spark_version(epoch: int, batch: int | None) -> int:
+    """The one transaction number of a commit by Spark: the greater, the newer; None for no batch.
+
+    A new runner's epoch names the batch that was committed last.
+    """
+    return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
+
+
+def epoch_of_spark(version: int) -> int:
+    """The runner in a `spark_version`."""
+    return version >> _BATCH_BITS
+
+
+def batch_of_spark(version: int) -> int | None:
+    """The batch in a `spark_version`."""
+    batch = version & ((1 << _BATCH_BITS) - 1)
+    return batch - 1 if batch else None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch does to a table: files that it adds, and files that are gone with it.
+
+    Attributes:
+        added: complete files below the table's root.
+        removed: paths of files of the newest version, relative to the root, as the log has them.
+        counters: name → value that `counter` gives from this commit on.
+        is_first: no batch may have been committed before.
+    """
+
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    is_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite(Change):
+    """Files in place of others with the same meaning: no row of any later version changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit says, and what must be found in the log after it.
+
+    Attributes:
+        transactions: the last one is the epoch.
+    """
+
+    transactions: tuple[Transaction, ...]
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    data_change: bool = True
+    may_checkpoint: bool = True
+
+    @property
+    def epoch(self) -> int:
+        """The runner that makes it."""
+        return int(self.transactions[-1].version)
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether files of the table make no difference to it."""
+        return self.data_change and not self.removed
+
+    def actions(self) -> list[AddAction | RemoveAction]:
+        """Files, for delta-rs."""
+        now_ms = int(time.time() * 1000)
+        changed = self.data_change
+        return [
+            *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
+            # The log has paths as URIs; delta-rs makes one of what it is given.
+            *(RemoveAction(unquote(p), changed, now_ms, None, {}) for p in self.removed),
+        ]
+
+    def properties(self) -> CommitProperties:
+        """Metadata and transactions, for delta-rs."""
+        return CommitProperties(
+            custom_metadata={"userMetadata": self._told()},
+            app_transactions=list(self.transactions),
+        )
+
+    def _told(self) -> str:
+        return json.dumps(dict(self.metadata), separators=(",", ":"))
+
+    def entry(self, read: int) -> Iterator[dict[str, Any]]:
+        """The actions of a blind append, as its entry in the log has them.
+
+        Args:
+            read: the newest version when it was looked at.
+
+        Source: Delta transaction log protocol, "Actions".
+        """
+        now_ms = int(time.time() * 1000)
+        yield {
+            "commitInfo": {
+                "timestamp": now_ms,
+                "operation": "WRITE",
+                "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+                "readVersion": read,
+                "isBlindAppend": True,
+                "engineInfo": "Sluice",
+                "userMetadata": self._told(),
+            }
+        }
+        for file in self.added:
+            yield {
+                "add": {
+                    "path": quote(file.path),
+                    "partitionValues": {},
+                    "size": file.size_bytes,
+                    "modificationTime": now_ms,
+                    "dataChange": True,
+                    "stats": file.stats,
+                }
+            }
+        for one in self.transactions:
+            yield {"txn": {"appId": one.app_id, "version": one.version}}
+
+    def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the actions of a commit have all our transactions."""
+        told = transactions(entry).items()
+        return all((one.app_id, one.version) in told for one in self.transactions)

@@ -1,0 +1,187 @@
+"""The log of one Delta table as files: its entries by name, and a new one put where none is.
+
+Entries are looked for by name wherever their number is known: listing a log grows with it.
+"""
+
+import errno
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from joins.durable.checkpoint import create_once, json_lines
+from joins.plan.errors import SinkError
+
+_LOG_FILE = re.compile(r"\.?(\d{20})\.")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+class NoLinksError(Exception):
+    """The file system cannot give a file a name on condition that nothing has it yet.
+
+    It never leaves the adapters.
+    """
+
+
+class LogEntries:
+    """The log below one table's `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._log = root / "_delta_log"
+
+    def path(self, version: int) -> Path:
+        """Where the entry of `version` is."""
+        return self._log / f"{version:020d}.json"
+
+    def has(self, version: int) -> bool:
+        """Whether the entry of `version` is there."""
+        return self.path(version).exists()
+
+    def read(self, version: int) -> list[dict[str, Any]]:
+        """The actions of one commit.
+
+        Raises:
+            SinkError: the log does not have it, or not any more, or it is damaged.
+        """
+        try:
+            return actions_of(self.path(version).read_bytes())
+        except FileNotFoundError as exc:
+            raise SinkError(
+                f'commit {version} is not in the log of delta table "{self._root}"',
+                hint="Maintenance removes entries that a checkpoint covers and no pin needs.",
+            ) from exc
+        except (OSError, ValueError) as exc:
+            raise SinkError(
+                f'commit {version} of delta table "{self._root}" cannot be read: {exc}',
+                hint="Its entry in the table's log is damaged; restore it from a backup.",
+            ) from exc
+
+    def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
+        """Make `actions` the entry of `version` unless it has one; durable when this returns.
+
+        Returns:
+            Whether it is there now; False if another writer's entry is.
+
+        Raises:
+            NoLinksError: nothing was written; the file system lacks what it takes.
+            SinkError: nothing was written, or it is not known to be durable.
+        """
+        lines = (json.dumps(action, separators=(",", ":")) for action in actions)
+        try:
+            return create_once(self.path(version), "\n".join(lines).encode())
+        except OSError as exc:
+            if exc.errno in _NO_LINKS:
+                raise NoLinksError from exc
+            raise SinkError(
+                f'commit to delta table "{self._root}" failed: {exc}',
+                hint="Check space and permissions of the table's directory.",
+            ) from exc
+
+    def follows(self, version: int) -> bool:
+        """Whether the entry of `version` is the one behind what was the log's end.
+
+        A clean-up takes entries away, the oldest first, and leaves numbers that look free. A writer
+        that has stalled since its look at the log may put its entry there, where no reader of the
+        table finds it. The one before an entry in its place is there, or a checkpoint of either
+        is: a clean-up keeps the one that it goes by.
+        """
+        before = version - 1
+        known = before < 0 or self.has(before)
+        return known or self._has_checkpoint(version) or self._has_checkpoint(before)
+
+    def _has_checkpoint(self, version: int) -> bool:
+        return any(self._log.glob(f"{version:020d}.checkpoint*"))
+
+    def oldest(self) -> int | None:
+        """The oldest of the entries behind which none is missing; None if there is no entry."""
+        if self.has(0):
+            return 0
+        found = self.numbers()[::-1]
+        whole = (at for at, number in enumerate(found) if number - 1 not in found[at + 1 : at + 2])
+        return found[next(whole)] if found else None
+
+    def numbers(self) -> list[int]:
+        """The versions whose entries are there, ascending."""
+        found = self._log.glob("*.json")
+        return sorted(int(path.stem) for path in found if path.stem.isdecimal())
+
+    def newest_before(self, second: float) -> int:
+        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
+        found = -1
+        for version in self.numbers():
+            if self.path(version).stat().st_mtime >= second:
+                break
+            found = version
+        return found
+
+    def checkpoints(self) -> list[int]:
+        """The versions that have a Delta checkpoint, ascending."""
+        found = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
+        return sorted(int(match.group(1)) for match in found if match)
+
+    def last_checkpoint(self) -> int:
+        """The version of the newest checkpoint as `_last_checkpoint` tells it; -1 for none."""
+        try:
+            told = json.loads((self._log / "_last_checkpoint").read_bytes())
+            return int(told["version"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return -1
+
+    def remove_before(self, version: int) -> int:
+        """Remove what the log has of versions before `version`, which must have a checkpoint.
+
+        Checkpoints go first, then entries, the oldest first: what is left after a crash is not
+        taken for more than it is.
+
+        Returns:
+            How many files are gone.
+        """
+        old = [
+            (path.suffix == ".json", int(match.group(1)), path)
+            for path in self._log.iterdir()
+            if (match := _LOG_FILE.match(path.name)) and int(match.group(1)) < version
+        ]
+        for _, _, path in sorted(old):
+            path.unlink(missing_ok=True)
+        return len(old)
+
+    def remove(self, version: int) -> None:
+        """Take away an entry that does not follow another."""
+        self.path(version).unlink(missing_ok=True)
+
+
+def actions_of(content: bytes) -> list[dict[str, Any]]:
+    """The actions in the file of one entry.
+
+    Raises:
+        ValueError: a line is no JSON.
+    """
+    return [json.loads(line) for line in json_lines(content)]
+
+
+def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The files that a commit has added, as its log says it."""
+    return [dict(action["add"]) for action in entry if "add" in action]
+
+
+def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """App id → number of the transactions in a commit."""
+    return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
+
+
+def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the writer of a commit has told in it, None if nothing that is JSON."""
+    told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
+    try:
+        value = json.loads(told[0]) if told and told[0] else None
+    except ValueError:
+        return None
+    return dict(value) if isinstance(value, dict) else None
+
+
+def keeps_rules(entry: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a commit leaves the table's protocol, columns and properties as they were."""
+    return not any("protocol" in action or "metaData" in action for action in entry)

@@ -1,0 +1,197 @@
+"""Which writer a Delta table needs: our columnar commits, or Spark's own writer, and why.
+
+Our commits check nothing that a table asks of its writers, so they are for tables that ask for
+nothing beyond an allow-list. For every other table Delta's own writer on Spark keeps what the table
+asks for: NOT NULL, CHECK constraints, generated columns, column mapping, partitions and so on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from joins.plan.errors import SinkError
+from joins.plan.plan import SinkWriter
+
+_ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "changeDataFeed"})
+_ALLOWED_PROPERTIES = frozenset(
+    {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
+)
+_OF_REMOVALS = frozenset({"delta.deletedFileRetentionDuration"})
+_READER, _WRITER = 3, 7  # the newest protocol, where features say all
+_ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
+_FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+_CONSTRAINT = "delta.constraints."
+_APPEND_ONLY = "delta.appendOnly"
+
+
+@dataclass(frozen=True, slots=True)
+class WriterChoice:
+    """The writer of an output and why it is that one.
+
+    Attributes:
+        writer: COLUMNAR or SPARK, never AUTO.
+        reason: what asks for Spark's writer, None for the columnar one.
+        rules: what a row can violate, which makes its whole batch fail.
+    """
+
+    writer: SinkWriter
+    reason: str | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether it is Spark's writer."""
+        return self.writer is SinkWriter.SPARK
+
+
+@dataclass(frozen=True, slots=True)
+class Appends:
+    """What a job appends to a table.
+
+    Attributes:
+        rows: the schema of its rows.
+        wanted: the writer that the job's script asks for.
+        merge_key: columns by which its rows replace others; empty where they are only added.
+    """
+
+    rows: pa.Schema
+    wanted: SinkWriter = SinkWriter.AUTO
+    merge_key: tuple[str, ...] = ()
+
+    def choose(self, path: object, table: DeltaTable) -> WriterChoice:
+        """The writer of `table` as it was loaded; `path` is for errors.
+
+        Raises:
+            SinkError: the table has other columns or types, or the wanted writer cannot be used.
+        """
+        self._check_columns(path, table)
+        if self.merge_key and _is_append_only(table):
+            raise SinkError(
+                f'delta table "{path}" is append-only, and rows of this job replace others',
+                hint=f"Unset the table's property {_APPEND_ONLY}, or use another path.",
+            )
+        return self._choice(path, list(_reasons(table, self.rows)), _rules(table))
+
+    def choose_new(self, path: object) -> WriterChoice:
+        """The writer of a table that the job will create.
+
+        Raises:
+            SinkError: the wanted writer cannot be used.
+        """
+        return self._choice(path, [], ())
+
+    def _choice(self, path: object, asked: list[str], rules: tuple[str, ...]) -> WriterChoice:
+        """What the job's rows and what the table has `asked` for."""
+        merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
+        reasons = [*(merges if self.merge_key else ()), *asked]
+        if self.wanted is SinkWriter.SPARK:
+            return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", rules)
+        if not reasons:
+            return WriterChoice(SinkWriter.COLUMNAR)
+        if self.wanted is SinkWriter.AUTO:
+            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
+        raise SinkError(
+            f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
+            hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
+        )
+
+    def _check_columns(self, path: object, table: DeltaTable) -> None:
+        """Columns are those of the rows, in their order; Delta itself may fill others."""
+        filled = {f.name for f in table.schema().fields if _is_filled(f.metadata)}
+        whole = pa.schema(table.schema().to_arrow())
+        asked = [f for f in whole if f.name not in filled or f.name in self.rows.names]
+        fits = [f.name for f in asked] == self.rows.names and all(
+            _same_type(a.type, b.type) for a, b in zip(asked, self.rows, strict=True)
+        )
+        if not fits:
+            raise SinkError(
+                f'delta table "{path}" has columns {_describe(whole)}, '
+                f"expected {_describe(self.rows)}",
+                hint="Use another path, or a table with these columns.",
+            )
+
+
+def takes_plain_entries(table: DeltaTable) -> bool:
+    """Whether files and transactions alone are all that the table asks of a blind append."""
+    protocol = table.protocol()
+    is_known = protocol.min_reader_version <= _READER and protocol.min_writer_version <= _WRITER
+    return is_known and not any(_beyond(table, _ALLOWED_PROPERTIES | _OF_REMOVALS))
+
+
+def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
+    """What the columnar writer would not keep."""
+    yield from _beyond(table, _ALLOWED_PROPERTIES)
+    nullable = {f.name for f in rows if f.nullable}
+    strict = [f.name for f in table.schema().fields if not f.nullable and f.name in nullable]
+    if strict:
+        yield f"column {strict[0]} is NOT NULL in the table and may be NULL in a row"
+
+
+def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
+    """What the table has beyond the allow-list and the `known` properties."""
+    protocol = table.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
+    denied = sorted((features - _ALLOWED_FEATURES) | (properties - known))
+    fields = table.schema().fields
+    metadata = ((k, f.name) for f in fields for k in f.metadata if k not in _ALLOWED_METADATA)
+    rules = sorted({f"{key} of {name}" for key, name in metadata})
+    if denied or rules:
+        yield f"the table uses {', '.join(denied or rules)}"
+    if table.metadata().partition_columns:
+        yield f"the table has partition columns {', '.join(table.metadata().partition_columns)}"
+
+
+def _rules(table: DeltaTable) -> tuple[str, ...]:
+    """Names of what a row can violate."""
+    checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
+    strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
+    return (*(f"CHECK {name}" for name in sorted(checks)), *strict)
+
+
+def _is_append_only(table: DeltaTable) -> bool:
+    return table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true"
+
+
+def _is_check(key: str) -> bool:
+    return key.startswith(_CONSTRAINT)
+
+
+def _is_filled(metadata: dict[str, object]) -> bool:
+    return any(key in metadata for key in _FILLED_BY_DELTA)
+
+
+def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    pairs = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
+    pairs |= {pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
+    if pa.types.is_nested(found) and found.id == wanted.id:
+        return _same_parts(found, wanted)
+    return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
+
+
+def _same_parts(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the parts of two nested types are the same, and none of `found` is NOT NULL.
+
+    Only the fields of a struct have names that count; the key of a map is NOT NULL always.
+    """
+    theirs, ours = _parts(found), _parts(wanted)
+    if len(theirs) != len(ours):
+        return False
+    if pa.types.is_struct(found) and [f.name for f in theirs] != [f.name for f in ours]:
+        return False
+    strict = theirs[1:] if pa.types.is_map(found) else theirs
+    return all(f.nullable for f in strict) and all(
+        _same_type(a.type, b.type) for a, b in zip(theirs, ours, strict=True)
+    )
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(at) for at in range(kind.num_fields)]
+
+
+def _describe(schema: pa.Schema) -> str:
+    return "(" + ", ".join(f"{field.name} {field.type}" for field in schema) + ")"

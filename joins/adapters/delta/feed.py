@@ -1,0 +1,477 @@
+"""The process of a `delta` dimension: a table's versions to its changelog topic, as `python -m`.
+
+One version is copied, file by file; then each later commit is sent by itself, at a position that
+is its version, in an order that only the commit decides: what is sent twice has the same positions.
+ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it speaks.
+"""
+
+import hashlib
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.adapters.delta.feed_rows import (
+    CommitFiles,
+    DataFile,
+    empty_rows,
+    files_changed,
+    files_of,
+    read_rows,
+    read_told,
+    rows_in,
+)
+from joins.adapters.delta.feed_state import (
+    DeltaFeedConfig,
+    DeltaFeedState,
+    read_state,
+    write_state,
+)
+from joins.adapters.delta.source import SourceTable, check_source_table
+from joins.adapters.kafka.changelog_producer import ChangelogProducer
+from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
+from joins.adapters.process.redacted_output import redact_standard_error
+from joins.kernels.changelog.envelope import (
+    BinlogPosition,
+    Changes,
+    encode_records,
+    encode_snapshot,
+)
+from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
+from joins.plan.errors import (
+    DefinitionError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
+from watermark.errors import SluiceError
+
+MAX_COMPARED_ROWS = 2_000_000
+_BATCH_ROWS = 5_000
+_BACKOFF_S = (0.2, 5.0)
+_GOOD_S = 30.0
+_PROGRESS_S = 0.5
+_BEFORE = ("delete", "update_preimage")
+_COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
+
+Sides = tuple[pa.RecordBatch, pa.RecordBatch]
+
+
+class RecordProducer(Protocol):
+    """What takes the records; `ChangelogProducer` says what its methods promise."""
+
+    def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
+        """Write (key, value, partition) records, acknowledged when this returns."""
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; their (partition, offset) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A log entry as the file system shows it; another one in its place looks different."""
+
+    inode: int
+    modified_ns: int
+    size: int
+
+
+class Session:
+    """The source from its kept state on, until it is stopped or something cannot be followed."""
+
+    def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
+        self._config = config
+        self._protocol = protocol
+        kept = read_state(config.state_file)
+        self._table = _checked(config, kept)
+        self._state = self._begin(kept)
+        self._seen = self._look(self._state.version)
+        self._is_marked = False
+        self._records = 0
+        self._source_ts_ms = 0
+        self._told_at_s = 0.0
+
+    def run(self, producer: RecordProducer) -> None:
+        """Copy what is left to copy, then follow the table until the protocol says stop.
+
+        Raises:
+            SourceUnavailableError: table or Kafka cannot be reached; another session may.
+            SnapshotNeededError: what happened cannot be followed.
+            SourceError: the table cannot be read as it is.
+        """
+        self._tell("streaming")
+        while not self._protocol.stopped.is_set():
+            if not self.step(producer):
+                self._tell("progress", paced=True)
+                self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
+
+    def step(self, producer: RecordProducer) -> bool:
+        """The copy, its watermark or the next commit; False if there is nothing to do now.
+
+        Raises:
+            SourceError: as `run`.
+        """
+        if not self._state.copied:
+            self._copy(producer)
+        elif not self._is_marked:
+            self._write_watermark(producer)
+        else:
+            return self._advance(producer)
+        return True
+
+    # The beginning
+    # -----------------------------------------------------------------------------------------
+
+    def _begin(self, kept: DeltaFeedState | None) -> DeltaFeedState:
+        if kept is not None and kept.needed is None and self._is_continuous(kept):
+            return kept
+        epoch, generation = (0, 1) if kept is None else (kept.epoch + 1, kept.generation + 1)
+        files, rows = files_of(self._table)
+        state = DeltaFeedState(
+            epoch=epoch,
+            generation=generation,
+            table_id=self._table.table_id,
+            snapshot_version=self._table.version,
+            files_total=len(files),
+            rows_total=rows,
+            version=self._table.version,
+            commit=self._digest(self._table.version),
+        )
+        write_state(self._config.state_file, state)
+        return state
+
+    def _is_continuous(self, state: DeltaFeedState) -> bool:
+        """Whether the table is the one that was read, with the same history up to there."""
+        if self._table.table_id != state.table_id or self._table.version < state.version:
+            return False
+        digest = self._digest(state.version)
+        return state.commit is None or digest is None or digest == state.commit
+
+    def _keep(self, state: DeltaFeedState) -> None:
+        write_state(self._config.state_file, state)
+        self._state = state
+
+    # The copy
+    # -----------------------------------------------------------------------------------------
+
+    def _copy(self, producer: RecordProducer) -> None:
+        """Send the rows of the version that was chosen; a file is the unit of resuming."""
+        state = self._state
+        table = self._table_at(state.snapshot_version)
+        files, _ = files_of(table)
+        for number, file in enumerate(files[state.files_done :], state.files_done + 1):
+            for rows in read_rows(table, file):
+                self._send_copy(producer, rows)
+                self._tell("progress", paced=True)
+                if self._protocol.stopped.is_set():
+                    return
+            self._keep(replace(self._state, files_done=number))
+        self._keep(replace(self._state, copied=True))
+
+    def _send_copy(self, producer: RecordProducer, rows: pa.RecordBatch) -> None:
+        if not rows.num_rows:
+            return
+        state = self._state
+        encoded = encode_snapshot(
+            rows,
+            self._config.primary_key,
+            state.place(state.snapshot_version),
+            generation=state.generation,
+            partitions=self._config.partitions,
+        )
+        self._send(producer, encoded)
+
+    def _write_watermark(self, producer: RecordProducer) -> None:
+        """After each start: whoever has it already takes it as the same promise."""
+        state = self._state
+        written = producer.watermark(state.place(state.snapshot_version), state.generation)
+        partitions = [{"partition": p, "offset": o} for p, o in written]
+        self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+        self._is_marked = True
+
+    # The commits
+    # -----------------------------------------------------------------------------------------
+
+    def _advance(self, producer: RecordProducer) -> bool:
+        """Send the next commit; False if there is none."""
+        version = self._state.version + 1
+        entry = self._entry(version)
+        if entry is None:
+            self._require_same_history()
+            return False
+        if self._look(self._state.version) != self._seen:
+            self._require_same_history()
+        table = replace(self._table, version=version)
+        files = files_changed(table, entry)
+        if files.redefines:
+            self._table = table = self._table_at(version)
+            files = files_changed(table, entry)
+        at_ms = files.at_ms or self._modified_ms(version)
+        self._send_commit(producer, table, files, at_ms)
+        digest = hashlib.sha256(entry).hexdigest()
+        self._seen = self._look(version)
+        self._keep(replace(self._state, version=version, commit=digest))
+        self._tell("progress", paced=True)
+        return True
+
+    def _send_commit(
+        self, producer: RecordProducer, table: SourceTable, files: CommitFiles, at_ms: int
+    ) -> None:
+        ordinal = 0
+        for changes in _changes_of(self._config, self._state, table, files, at_ms):
+            self._send(
+                producer,
+                encode_records(
+                    changes, self._config.primary_key, partitions=self._config.partitions
+                ),
+            )
+            ordinal += len(changes.ops)
+        if ordinal:
+            self._source_ts_ms = at_ms
+
+    def _send(self, producer: RecordProducer, encoded: pa.RecordBatch) -> None:
+        columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))
+        producer.send(zip(*columns, strict=True))
+        self._records += encoded.num_rows
+
+    # What the table is
+    # -----------------------------------------------------------------------------------------
+
+    def _table_at(self, version: int) -> SourceTable:
+        """The table as it was at `version`.
+
+        Raises:
+            SnapshotNeededError: it cannot be read any more, or did not fit then; now it may.
+        """
+        config = self._config
+        try:
+            return check_source_table(
+                config.path, config.fields, config.primary_key, version=version
+            )
+        except SourceUnavailableError:
+            raise
+        except SourceError as exc:
+            hint = f"{exc.hint} The table is copied again as soon as its newest version fits."
+            if isinstance(exc, DefinitionError):
+                hint = exc.OF_A_JOB
+            raise SnapshotNeededError(
+                f'delta table "{config.path}" cannot be followed at version {version}: '
+                f"{exc.message}",
+                hint=hint,
+            ) from exc
+
+    def _require_same_history(self) -> None:
+        """See that no version was passed over and that the table was not replaced."""
+        state = self._state
+        if self._look(state.version) == self._seen and self._seen is not None:
+            return
+        config = self._config
+        now = check_source_table(config.path, config.fields, config.primary_key)
+        if not self._is_continuous_with(now):
+            raise SnapshotNeededError(
+                f'delta table "{config.path}" was created anew, restored, or lost the log of '
+                f"version {state.version + 1} before it was read",
+                hint=_COPIED_AGAIN,
+            )
+        self._seen = self._look(state.version)
+
+    def _is_continuous_with(self, now: SourceTable) -> bool:
+        state = self._state
+        if now.table_id != state.table_id or now.version < state.version:
+            return False
+        digest = self._digest(state.version)
+        if digest is not None and state.commit is not None and digest != state.commit:
+            return False
+        return now.version == state.version or self._entry(state.version + 1) is not None
+
+    def _entry_path(self, version: int) -> Path:
+        return self._config.path / "_delta_log" / f"{version:020d}.json"
+
+    def _entry(self, version: int) -> bytes | None:
+        try:
+            return self._entry_path(version).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _digest(self, version: int) -> str | None:
+        entry = self._entry(version)
+        return None if entry is None else hashlib.sha256(entry).hexdigest()
+
+    def _look(self, version: int) -> _Seen | None:
+        try:
+            found = self._entry_path(version).stat()
+        except FileNotFoundError:
+            return None
+        return _Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+
+    def _modified_ms(self, version: int) -> int:
+        return self._entry_path(version).stat().st_mtime_ns // 1_000_000
+
+    def _tell(self, event: str, *, paced: bool = False) -> None:
+        if paced and time.monotonic() - self._told_at_s < _PROGRESS_S:
+            return
+        self._told_at_s = time.monotonic()
+        state = self._state
+        place = state.place(state.version)
+        self._protocol.tell(
+            event,
+            {
+                "state": asdict(state),
+                "position": {"epoch": place.epoch, "file": place.file, "pos": place.pos},
+                "records": self._records,
+                "source_ts_ms": self._source_ts_ms,
+            },
+        )
+
+
+def _checked(config: DeltaFeedConfig, kept: DeltaFeedState | None) -> SourceTable:
+    """The table as it is now.
+
+    Raises:
+        SourceUnavailableError: it is not there.
+        SourceError: it does not fit; `kept` tells what happened to it.
+    """
+    try:
+        return check_source_table(config.path, config.fields, config.primary_key)
+    except SourceUnavailableError:
+        raise
+    except SourceError as exc:
+        if kept is None or kept.needed is None:
+            raise
+        hint = f"{exc.hint} The table is then copied again by itself."
+        if isinstance(exc, DefinitionError):
+            hint = exc.OF_A_JOB
+        raise SourceError(f"{kept.needed}; now {exc.message}", hint=hint) from exc
+
+
+def _changes_of(
+    config: DeltaFeedConfig,
+    state: DeltaFeedState,
+    table: SourceTable,
+    files: CommitFiles,
+    at_ms: int,
+) -> Iterator[Changes]:
+    """The changes of a commit in pieces, their ordinals from 0 on.
+
+    Raises:
+        SnapshotNeededError: a file is gone, or more rows would have to be compared than fit.
+    """
+    place, source = state.place(table.version), (state.generation, at_ms)
+    if not files.told and not files.removed:
+        ordinal = 0
+        for file in files.added:
+            for rows in read_rows(table, file):
+                ordinals = np.arange(ordinal, ordinal + rows.num_rows)
+                ordinal += rows.num_rows
+                ops = pa.repeat(pa.scalar("c"), rows.num_rows)
+                if rows.num_rows:
+                    yield Changes(ops, source_block(ordinals, place, source), None, rows)
+        return
+    sides = _sides(table, files)
+    found = row_changes(*sides, config.primary_key)
+    for first in range(0, found.num_rows, _BATCH_ROWS):
+        piece = found.slice(first, _BATCH_ROWS)
+        yield changes_at(piece, sides, place, first=first, source=source)
+
+
+def _sides(table: SourceTable, files: CommitFiles) -> Sides:
+    """The rows that a commit took away or changed, and those that it made.
+
+    The change data feed tells just them; without it they are those of all files that it rewrote.
+    """
+    _check_size(table, files)
+    before: list[pa.RecordBatch] = []
+    after: list[pa.RecordBatch] = []
+    for file in files.told:
+        for rows, kind in read_told(table, file):
+            was = pc.is_in(kind, value_set=pa.array(_BEFORE))
+            before.append(rows.filter(was))
+            after.append(rows.filter(pc.invert(was)))
+    if not files.told:
+        before += _rows(table, files.removed)
+        after += _rows(table, files.added)
+    return _joined(table, before), _joined(table, after)
+
+
+def _rows(table: SourceTable, files: tuple[DataFile, ...]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from read_rows(table, file)
+
+
+def _joined(table: SourceTable, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    whole = pa.Table.from_batches([empty_rows(table.columns), *batches]).combine_chunks()
+    return whole.to_batches()[0] if whole.num_rows else empty_rows(table.columns)
+
+
+def _check_size(table: SourceTable, files: CommitFiles) -> None:
+    count = rows_in(table, files.told or (*files.removed, *files.added))
+    if count > MAX_COMPARED_ROWS:
+        raise SnapshotNeededError(
+            f'version {table.version} of delta table "{table.path}" rewrote files with {count:,} '
+            f"rows, more than the {MAX_COMPARED_ROWS:,} that are compared",
+            hint="The table is copied again by itself; its change data feed "
+            "(delta.enableChangeDataFeed) makes such commits cheap.",
+        )
+
+
+def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
+    """Sessions with back-off between them until the protocol says stop; the exit code."""
+    wait_s = _BACKOFF_S[0]
+    while not protocol.stopped.is_set():
+        began_at_s = time.monotonic()
+        try:
+            _run_session(config, protocol)
+        except SnapshotNeededError as error:
+            _need_copy(config, error)
+            protocol.tell_error(error, retry=True)
+        except SourceUnavailableError as error:
+            protocol.tell_error(error, retry=True)
+        except SluiceError as error:
+            protocol.tell_error(error, retry=False)
+            return 1
+        if time.monotonic() - began_at_s > _GOOD_S:
+            wait_s = _BACKOFF_S[0]
+        protocol.stopped.wait(wait_s)
+        wait_s = min(wait_s * 2, _BACKOFF_S[1])
+    return 0
+
+
+def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
+    session = Session(config, protocol)
+    producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
+    try:
+        session.run(producer)
+    finally:
+        producer.close()
+
+
+def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
+    kept = read_state(config.state_file)
+    if kept is not None:
+        write_state(config.state_file, replace(kept, needed=error.message))
+
+
+def main() -> int:
+    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
+    bind_to_parent()
+    redact_standard_error()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
+    protocol = SourceProtocol()
+    value = protocol.first_line()
+    if value is None:
+        return 0
+    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
+    return run(DeltaFeedConfig.from_json(value["config"]), protocol)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

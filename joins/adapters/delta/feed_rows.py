@@ -1,0 +1,307 @@
+"""The rows of a Delta table's files as wire columns: deletion vectors, partitions and all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from joins.adapters.delta.entries import actions_of
+from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
+from joins.adapters.delta.types import in_declared_shape
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.json.wire import to_wire
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.types import arrow_type
+
+_BATCH_ROWS = 5_000
+_CHANGE_TYPE = "_change_type"
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that a version has, or whose rows a commit tells as changed.
+
+    Attributes:
+        path: relative to the table's root, or absolute.
+        partition: values of the partition columns, by name; text, or typed already.
+        alive: which rows count, None for all.
+    """
+
+    path: str
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    alive: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """What a commit changed, by files.
+
+    Attributes:
+        at_ms: when it was made, epoch milliseconds.
+        is_told: it changed rows, or nothing of its files (`dataChange` is false).
+        added: files whose rows are new.
+        removed: files whose rows were there before.
+        told: files of the change data feed; if there is one, they tell everything.
+        redefines: it has a new definition or protocol of the table.
+    """
+
+    at_ms: int
+    added: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
+    told: tuple[DataFile, ...]
+    redefines: bool
+
+
+def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
+    """The files of the table at its version, by path, and how many rows they have.
+
+    Raises:
+        SnapshotNeededError: the version cannot be read any more.
+    """
+    with _at(table.path, table.version):
+        loaded = load_table(table.path, table.version)
+        actions = pa.table(loaded.get_add_actions())
+        alive = _alive(loaded, table.path) if _has_vectors(loaded) else {}
+    found, rows = [], 0
+    for action in sorted(actions.to_pylist(), key=lambda a: str(a["path"])):
+        path = _local(table.path, action["path"])
+        mask = alive.get(path)
+        count = action["num_records"]
+        if mask is not None:
+            rows += int(mask.sum())
+        else:
+            rows += pq.read_metadata(path).num_rows if count is None else count
+        found.append(DataFile(action["path"], action.get("partition") or {}, mask))
+    return tuple(found), rows
+
+
+def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
+    """What the commit `entry` (the content of its log file) changed; it made `table`'s version.
+
+    Raises:
+        SnapshotNeededError: the versions around it cannot be read any more.
+        SourceUnavailableError: it is not whole.
+    """
+    actions = _actions(table, entry)
+    added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
+    removed = [
+        a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)
+    ]
+    told = [a["cdc"] for a in actions if "cdc" in a]
+    return CommitFiles(
+        at_ms=_committed_at_ms(actions),
+        added=_files(table, added, table.version),
+        removed=_files(table, removed, table.version - 1),
+        told=_files(table, told, table.version),
+        redefines=any("metaData" in a or "protocol" in a for a in actions),
+    )
+
+
+def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
+    try:
+        return actions_of(entry)
+    except ValueError as exc:
+        raise SourceUnavailableError(
+            f'commit {table.version} of delta table "{table.path}" cannot be read: {exc}',
+            hint="It is tried again; if this stays, restore the entry of the table's log from a "
+            "backup.",
+        ) from exc
+
+
+def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:
+    """The rows of a data file as wire columns, in their order.
+
+    Raises:
+        SnapshotNeededError: the file is gone.
+        SourceError: it cannot be read.
+    """
+    for batch, _ in _read(table, file, ()):
+        yield batch
+
+
+def read_told(table: SourceTable, file: DataFile) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """The rows of a file of the change data feed, and of each what happened to it.
+
+    Raises:
+        SnapshotNeededError: the file is gone.
+        SourceError: it cannot be read.
+    """
+    for batch, rest in _read(table, file, (_CHANGE_TYPE,)):
+        yield batch, rest.column(_CHANGE_TYPE).cast(pa.string())
+
+
+def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
+    """How many rows `files` have, those that do not count included.
+
+    Raises:
+        SnapshotNeededError: a file is gone.
+    """
+    total = 0
+    for file in files:
+        with _file_errors(table, file):
+            total += int(pq.read_metadata(_local(table.path, file.path)).num_rows)
+    return total
+
+
+def empty_rows(columns: Sequence[DeltaColumn]) -> pa.RecordBatch:
+    """No rows, as `read_rows` gives them."""
+    arrays = [_nothing(0, column) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _nothing(count: int, column: DeltaColumn) -> pa.Array:
+    return to_wire(pa.nulls(count, arrow_type(column.type)), column.type)
+
+
+def _committed_at_ms(actions: Sequence[Mapping[str, Any]]) -> int:
+    told = [a["commitInfo"] for a in actions if "commitInfo" in a]
+    return int((told[0].get("inCommitTimestamp") or told[0].get("timestamp") or 0) if told else 0)
+
+
+def _files(
+    table: SourceTable, actions: Sequence[Mapping[str, Any]], version: int
+) -> tuple[DataFile, ...]:
+    """Actions as files, by path; deletion vectors are as of `version`."""
+    alive: Mapping[Path, Mask] = {}
+    if any(action.get("deletionVector") for action in actions):
+        with _at(table.path, version):
+            alive = _alive(load_table(table.path, version), table.path)
+    found = []
+    for action in sorted(actions, key=lambda a: str(a["path"])):
+        mask = None
+        if action.get("deletionVector"):
+            mask = alive[_local(table.path, action["path"])]
+        found.append(DataFile(action["path"], action.get("partitionValues") or {}, mask))
+    return tuple(found)
+
+
+def _has_vectors(loaded: DeltaTable) -> bool:
+    return "deletionVectors" in (loaded.protocol().reader_features or ())
+
+
+def _alive(loaded: DeltaTable, root: Path) -> dict[Path, Mask]:
+    """File → which of its rows count, of the files that have a deletion vector."""
+    found = {}
+    for batch in loaded.deletion_vectors():
+        for path, kept in zip(
+            *(c.to_pylist() for c in pa.record_batch(batch).columns), strict=True
+        ):
+            found[_local(root, path)] = np.asarray(kept, dtype=np.bool_)
+    return found
+
+
+def _local(root: Path, path: str) -> Path:
+    """The file that an action or a deletion vector names.
+
+    Raises:
+        SourceError: it is not on this machine.
+    """
+    parsed = urlparse(path)
+    if parsed.scheme not in ("", "file"):
+        raise SourceError(
+            f'delta table "{root}" has file "{path}", which is not on this machine',
+            hint="Copy the table; one that refers to files elsewhere cannot be a dimension.",
+        )
+    return root / unquote(parsed.path)
+
+
+@contextmanager
+def _at(path: Path, version: int) -> Iterator[None]:
+    """Turn an old version that is gone into a need of a new copy."""
+    try:
+        yield
+    except SourceUnavailableError:
+        raise
+    except SourceError as exc:
+        raise SnapshotNeededError(
+            f'version {version} of delta table "{path}" cannot be read any more: {exc.message}',
+            hint="The table is copied again by itself; keep its log longer "
+            "(delta.logRetentionDuration) to avoid it.",
+        ) from exc
+
+
+@contextmanager
+def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise SnapshotNeededError(
+            f'file "{file.path}" of delta table "{table.path}" was removed before it was read',
+            hint="The table is copied again by itself; let VACUUM keep files longer to avoid it.",
+        ) from exc
+    except (pa.ArrowException, OSError) as exc:
+        raise SourceError(
+            f'file "{file.path}" of delta table "{table.path}" cannot be read: {exc}',
+            hint="Restore the file, or write the table anew.",
+        ) from exc
+
+
+def _read(
+    table: SourceTable, file: DataFile, further: Sequence[str]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Wire columns of the rows that count, with the columns `further` of the same rows."""
+    path = _local(table.path, file.path)
+    with (
+        _file_errors(table, file),
+        pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened,
+    ):
+        names = _names_in(opened.schema_arrow, table.columns)
+        wanted = [*dict.fromkeys(name for name in names.values() if name), *further]
+        wanted = wanted or opened.schema_arrow.names[:1]  # without a column it has no rows either
+        at = 0
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=wanted):
+            count = batch.num_rows
+            rows = _selected(batch, file.alive, at)
+            at += count
+            columns = [_column(rows, column, names[column.name], file) for column in table.columns]
+            wire = pa.RecordBatch.from_arrays(columns, names=[c.name for c in table.columns])
+            yield wire, rows.select(list(further))
+
+
+def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, str]:
+    """Column → its name in a file, empty if the file does not have it."""
+    by_id = {
+        int(item.metadata[_FIELD_ID]): item.name
+        for item in schema
+        if item.metadata and _FIELD_ID in item.metadata
+    }
+    there = frozenset(schema.names)
+    found = {}
+    for column in columns:
+        name = column.place.name
+        if column.place.field_id is not None:
+            name = by_id.get(column.place.field_id, "")
+        found[column.name] = name if name in there and not column.is_partition else ""
+    return found
+
+
+def _selected(batch: pa.RecordBatch, alive: Mask | None, first: int) -> pa.RecordBatch:
+    if alive is None:
+        return batch
+    # A vector may end at the last row that it deletes.
+    kept = np.ones(batch.num_rows, dtype=np.bool_)
+    part = alive[first : first + batch.num_rows]
+    kept[: len(part)] = part
+    return batch.filter(pa.array(kept))
+
+
+def _column(rows: pa.RecordBatch, column: DeltaColumn, name: str, file: DataFile) -> pa.Array:
+    if name:
+        found = in_declared_shape(rows.column(name), column.type, column.place.parts)
+        return to_wire(found, column.type)
+    if not column.is_partition:
+        return _nothing(rows.num_rows, column)
+    value = file.partition.get(column.place.name, file.partition.get(column.source_name))
+    typed = pa.scalar(None if value == "" else value)
+    if not pa.types.is_null(typed.type):
+        typed = pc.cast(typed, arrow_type(column.type))
+    return to_wire(pa.repeat(typed, rows.num_rows), column.type)

@@ -1,0 +1,247 @@
+"""A job's output as a Delta table that either writer appends to: ours in columns, or Spark's own.
+
+Spark's writer is given the one transaction that Delta allows it, and reads it on the snapshot that
+it commits against: a commit of a newer runner in between conflicts, and one that came before makes
+it write nothing. Both are found by looking at the log afterwards.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from joins.adapters.delta.commit import epoch_of_spark, spark_version
+from joins.adapters.delta.entries import added_files
+from joins.adapters.delta.features import Appends, WriterChoice
+from joins.adapters.delta.log import EPOCH_KEY, DeltaLog
+from joins.adapters.delta.versions import Seen
+from joins.plan.errors import ConstraintViolatedError, SinkError
+
+_log = structlog.get_logger(__name__)
+# Delta's messages go on with the values of the row, which nobody else may see.
+_VIOLATIONS = (
+    re.compile(r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] (CHECK constraint .*) violated by row"),
+    re.compile(
+        r"\[DELTA_NOT_NULL_CONSTRAINT_VIOLATED\] (NOT NULL) constraint violated for (.*?)\."
+    ),
+    re.compile(r"\[DELTA_EXCEED_CHAR_VARCHAR_LIMIT\] [\s\S]*?Failed check: (.*)\."),
+    re.compile(r"\[EXCEED_LIMIT_LENGTH\] Exceeds (char/varchar type length limitation: \d+)"),
+)
+_TELL_ROWS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.delta.files.DeltaFileFormatWriter",
+    "org.apache.spark.util.Utils",
+)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """`schema` for Spark, every column nullable: what may not be NULL, Delta itself sees to."""
+    nullable = pa.schema([item.with_nullable(True) for item in schema])
+    return from_arrow_schema(nullable, prefer_timestamp_ntz=True)
+
+
+@contextmanager
+def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
+    """Spark's loggers that tell of a violated constraint, once an attempt and with values, wait.
+
+    What has gone wrong comes back as an exception; only loggers of this JVM can be asked.
+    """
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    level = log4j.LogManager.getRootLogger().getLevel()
+    for name in _TELL_ROWS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    try:
+        yield
+    finally:
+        for name in _TELL_ROWS:
+            log4j.core.config.Configurator.setLevel(name, level)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkAppend:
+    """Rows for Spark's writer.
+
+    Attributes:
+        rows: with the names of the output's columns.
+        count: how many they are.
+        metadata: for the commit.
+    """
+
+    rows: DataFrame
+    count: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OutputLog(DeltaLog):
+    """The output of one job under one app id.
+
+    Args:
+        path: its root.
+        app_id: of the job's commits to it.
+        appends: what is appended.
+        spark: the session of Spark's writer.
+    """
+
+    def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
+        super().__init__(path, app_id, appends)
+        self._appends = appends
+        self._spark = spark
+
+    @property
+    def rows(self) -> pa.Schema:
+        """The schema of what is appended."""
+        return self._appends.rows
+
+    def choice(self) -> WriterChoice:
+        """The writer that the table needs as it is now.
+
+        Raises:
+            SinkError: the table does not take the job's rows.
+        """
+        with self._lock:
+            return self._appends.choose(self.path, self._fresh().rules)
+
+    def commit_epoch(self, epoch: int) -> None:
+        """As of every table; by Spark where delta-rs may not even commit without files."""
+        if not self.choice().is_spark:
+            super().commit_epoch(epoch)
+            return
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            if self._is_fenced(table, epoch):
+                return
+            try:
+                self._write_epoch(table, epoch, for_spark=True)
+            except SinkError as exc:
+                _log.info("the epoch is committed by spark", path=str(self.path), why=exc.message)
+                self._commit_epoch_by_spark(epoch)
+
+    def _commit_epoch_by_spark(self, epoch: int) -> None:
+        """Until the log has no batch that the epoch does not name."""
+        nothing = self._spark.createDataFrame([], spark_schema(self.rows))
+        table = self._fresh()
+        while not self._is_fenced(table, epoch):
+            self._check_epoch(table, epoch)
+            number = spark_version(epoch, self._newest_batch(table))
+            self._save(table, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}), number)
+            table = self._fresh()
+
+    def _is_fenced(self, table: Seen, epoch: int) -> bool:
+        """Whether Spark's transaction has the epoch and the newest batch."""
+        wanted = spark_version(epoch, self._newest_batch(table))
+        return self._number(table, self._spark_id) == wanted
+
+    def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
+        """Commit rows as `batch` through Spark's writer, once, and see that the log says so.
+
+        Returns:
+            The version after the commit; if the batch was there already, the newest version.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            ConstraintViolatedError: a row violates what the table asks for; nothing is written.
+            SinkError: the commit failed, or the log does not show it as it was made.
+        """
+        with self._lock:
+            table = self._fresh()
+            self._check_epoch(table, epoch)
+            last = self._last(table)
+            if last is not None and last >= batch:
+                return int(table.version())
+            return self._save(table, append, spark_version(epoch, batch))
+
+    def make_checkpoint(self, version: int) -> None:
+        """Of a table that needs Spark's writer, Spark alone writes the checkpoints."""
+        if not self.choice().is_spark:
+            super().make_checkpoint(version)
+
+    def _save(self, table: Seen, append: SparkAppend, transaction: int) -> int:
+        before = int(table.version())
+        text = json.dumps(dict(append.metadata), separators=(",", ":"))
+        options = {
+            "txnAppId": self._spark_id,
+            "txnVersion": str(transaction),
+            "userMetadata": text,
+        }
+        writer = append.rows.write.format("delta").mode("append").options(**options)
+        with self._refusals(transaction):
+            writer.save(str(self.path))
+        version, entry = self._found(transaction, range(before + 1, self.version() + 1))
+        rows = sum(self._rows_in(action) for action in added_files(entry))
+        if rows != append.count:
+            raise SinkError(
+                f'version {version} of delta table "{self.path}" adds {rows} rows, '
+                f"expected {append.count}",
+                hint="The log was changed from outside; compare it with the runner's log.",
+            )
+        return version
+
+    @contextmanager
+    def _refusals(self, transaction: int) -> Iterator[None]:
+        """What Spark says of a commit that it does not make, in our words and without rows."""
+        try:
+            with _without_rows_in_logs(self._spark):
+                yield
+        except (PySparkException, Py4JError) as exc:
+            self.check_epoch(epoch_of_spark(transaction))
+            violation = self._violation(str(exc))
+            if violation is not None:
+                raise violation from None  # Spark logs the cause, which shows values of the row
+            raise self._refused(str(exc)) from exc
+
+    def _found(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
+        """Version and entry of the commit, which must be in the log as one of `versions`."""
+        mine = {"appId": self._spark_id, "version": transaction}
+        for version in reversed(versions):
+            entry = self.commit_entry(version)
+            if any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
+                return version, entry
+        self.check_epoch(epoch_of_spark(transaction))
+        raise SinkError(
+            f'delta table "{self.path}" does not show a commit that succeeded',
+            hint="Another program writes under this job's app id, or removes entries of the "
+            "table's log; stop it.",
+        )
+
+    def _rows_in(self, action: Mapping[str, Any]) -> int:
+        stats = json.loads(action.get("stats") or "{}")
+        if "numRecords" in stats:
+            return int(stats["numRecords"])
+        return int(pq.read_metadata(self.path / unquote(action["path"])).num_rows)
+
+    def _violation(self, told: str) -> ConstraintViolatedError | None:
+        """What Spark's words say of a violated constraint, without a value of the row."""
+        for pattern in _VIOLATIONS:
+            found = pattern.search(told)
+            if found is not None:
+                return ConstraintViolatedError(
+                    f'a row violates {" of ".join(found.groups())} of delta table "{self.path}"',
+                    hint="Nothing of the batch is written, and it is tried again: drop or change "
+                    "the constraint; or submit a job that leaves such rows out with WHERE.",
+                )
+        return None
+
+    def _refused(self, told: str) -> SinkError:
+        condition = _CONDITION.search(told)
+        name = told.strip().splitlines()[0][:300] if condition is None else condition[1]
+        return SinkError(
+            f'spark cannot write to delta table "{self.path}": {name}',
+            hint="The batch is tried again; if this stays, look the name up in the runner's log.",
+        )

@@ -1,0 +1,135 @@
+"""Removes a Delta table that a job has made, and nothing else: what others have made stays.
+
+A table goes only as a whole. Its first entry says who has created it, and each other entry must be
+that job's, by its application transactions: a commit of anybody else may have rows that are theirs,
+and without it the log could not be read. Of the directory go the files that the log names, those
+that carry the job's tag, and the log; the first entry last, so that a removal that was cut off goes
+on. Whatever is there beside them stays.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from joins.adapters.delta.entries import LogEntries, transactions
+from joins.adapters.delta.versions import CREATOR
+from joins.kernels.probe.files import FileOrigin, writer_tag
+from joins.plan.errors import SinkError
+
+_LOG_FILE = re.compile(r"\.?\d{20}\..+|\.?_last_checkpoint(\.crc)?|_commit_[0-9a-f-]+\.json\.tmp")
+
+
+def remove_table(root: Path, app_id: str, writers: Sequence[str]) -> str | None:
+    """Remove the table at `root` if the job has created it and nobody else has written to it.
+
+    Args:
+        root: of the table.
+        app_id: what the transactions of all of the job's commits begin with.
+        writers: app ids of the logs whose uncommitted files go, too.
+
+    Returns:
+        What is left there and why; None if nothing is.
+
+    Raises:
+        SinkError: a file cannot be read or removed; the next call goes on.
+    """
+    try:
+        _remove_empty(root / "_delta_log", root.parent)  # where an earlier call has ended
+        if not root.is_dir():
+            return None
+        theirs = _not_ours(root, app_id)
+        if theirs is not None:
+            return f'delta table "{root}" is kept: {theirs}'
+        tags = {writer_tag(each) for each in writers}
+        for file in _data_files(root, tags):
+            file.unlink(missing_ok=True)
+            _remove_empty(file.parent, root)
+        _remove_log(root / "_delta_log")
+        _remove_empty(root, root.parent)
+        return _left(root)
+    except OSError as exc:
+        raise SinkError(
+            f'delta table "{root}" cannot be removed: {exc}',
+            hint="Make its directory writable for this user, or remove the table yourself.",
+        ) from exc
+
+
+def _not_ours(root: Path, app_id: str) -> str | None:
+    """Why the table is not the job's alone; None if it is."""
+    log = LogEntries(root)
+    numbers = log.numbers()
+    if not numbers:
+        return "the job has not created it"
+    if numbers[0] != 0:
+        return "its log does not say any more who has created it"
+    if _creator(log.read(0)) != app_id:
+        return "the job has not created it"
+    for version in numbers:
+        if not _is_ours(log.read(version), app_id):
+            return f"version {version} was committed by somebody else"
+    return None
+
+
+def _is_empty(root: Path) -> bool:
+    return next(root.iterdir(), None) is None
+
+
+def _creator(entry: Sequence[Mapping[str, Any]]) -> object:
+    told = (action["commitInfo"].get(CREATOR) for action in entry if "commitInfo" in action)
+    return next(told, None)
+
+
+def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
+    if _creator(entry) == app_id:
+        return True
+    return any(told == app_id or told.startswith(f"{app_id}:") for told in transactions(entry))
+
+
+def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
+    """Files below `root` that the log names or that carry one of `tags`, those that are there."""
+    log, real = LogEntries(root), root.resolve()
+    for version in log.numbers():
+        for action in log.read(version):
+            told = action.get("add") or action.get("cdc")
+            if told is not None:
+                file = root / unquote(told["path"])
+                inside = file.parent.resolve().is_relative_to(real)
+                if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
+                    yield file
+    for file in list(root.iterdir()):
+        origin = FileOrigin.of_name(file.name)
+        if origin is not None and origin.writer in tags:
+            yield file
+
+
+def _there(file: Path) -> bool:
+    return file.is_file() or file.is_symlink()
+
+
+def _remove_log(directory: Path) -> None:
+    """The newest entry first, the first one last."""
+    found = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
+    first = [path for path in found if path.name == f"{0:020d}.json"]
+    for path in (*sorted(set(found) - set(first), reverse=True), *first):
+        path.unlink(missing_ok=True)
+    _remove_empty(directory, directory.parent)
+
+
+def _remove_empty(directory: Path, below: Path) -> None:
+    """Remove `directory` and the ones above it up to `below`, those that are empty."""
+    while directory != below and not directory.is_symlink():
+        if directory.exists() and not _is_empty(directory):
+            return
+        with suppress(OSError):  # it is gone, or a file system begins there
+            directory.rmdir()
+        directory = directory.parent
+
+
+def _left(root: Path) -> str | None:
+    if not root.is_dir():
+        return None
+    found = next((path for path in root.rglob("*") if not path.is_dir()), root)
+    return f'directory "{root}" is kept: the job has not made "{found}"'

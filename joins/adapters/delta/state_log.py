@@ -1,0 +1,230 @@
+"""What a job with event time keeps between batches: one Delta table for each operator.
+
+A batch reads the version that its pin names and ends in one commit with the files that it adds and
+those that it makes superfluous, under its number, fenced like every table of the job. So a batch
+that is run again sees the same rows, and a batch that is given up can be undone.
+
+Rows are not deleted one by one: a row is dead once the watermark has reached its `keep` column, and
+readers pass it over; a file goes when all of its rows are dead, or when a batch has written anew
+what lives of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, Change, DeltaLog, create_table
+from joins.kernels.probe.files import StagedFile
+from joins.plan.errors import CheckpointError
+
+AFTER = "sluice.after"
+_LOOK_BACK = 1_000  # entries; between two batches there are one or two
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumns:
+    """Integer columns of a state table, never NULL.
+
+    Attributes:
+        due: when a row has something to do, in milliseconds.
+        keep: until when it is needed.
+        bucket: the part of the operator that it belongs to.
+    """
+
+    due: str
+    keep: str
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One data file of a state table.
+
+    Attributes:
+        path: relative to the table's root.
+        bucket: the one of all its rows.
+    """
+
+    path: str
+    rows: int
+    size_bytes: int
+    min_due: int
+    max_due: int
+    max_keep: int
+    bucket: int
+
+    def has_due(self, after: int, upto: int) -> bool:
+        """Whether a row may be due in the interval, its end included."""
+        return self.min_due <= upto and self.max_due > after
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """What a batch does to the state.
+
+    Attributes:
+        added: complete files below the table's root.
+        removed: paths of files of the version that the batch has read.
+        after: what the next batch begins with.
+    """
+
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] = ()
+    after: Mapping[str, Any] = field(default_factory=dict)
+
+
+class StateLog:
+    """The state of one operator of one job; for one thread, but for what its `log` offers."""
+
+    def __init__(self, log: DeltaLog, columns: StateColumns) -> None:
+        self.log = log
+        self._columns = columns
+        self._files: tuple[int, tuple[StateFile, ...]] | None = None
+        self._dues: dict[str, tuple[int, int | None]] = {}
+
+    @staticmethod
+    def create(path: Path, schema: pa.Schema) -> None:
+        """Create an empty table unless there is one.
+
+        Raises:
+            SinkError: the place cannot be written.
+        """
+        create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
+
+    def version(self) -> int:
+        """The newest version; what a pin names."""
+        return self.log.version()
+
+    def files(self, version: int) -> tuple[StateFile, ...]:
+        """The files of `version`, in the order of their names.
+
+        Raises:
+            SinkError: the version cannot be read (any more).
+        """
+        if self._files is None or self._files[0] != version:
+            found = map(self._described, self.log.described_at(version))
+            self._files = version, tuple(sorted(found, key=lambda file: file.path))
+            known = {file.path for file in self._files[1]}
+            self._dues = {path: due for path, due in self._dues.items() if path in known}
+        return self._files[1]
+
+    def _described(self, action: Mapping[str, Any]) -> StateFile:
+        low, high, columns = action.get("min") or {}, action.get("max") or {}, self._columns
+        try:
+            return StateFile(
+                path=action["path"],
+                rows=int(action["num_records"]),
+                size_bytes=int(action["size_bytes"]),
+                min_due=int(low[columns.due]),
+                max_due=int(high[columns.due]),
+                max_keep=int(high[columns.keep]),
+                bucket=int(low[columns.bucket]),
+            )
+        except (KeyError, TypeError) as exc:
+            raise CheckpointError(
+                f'file "{action["path"]}" of state "{self.log.path}" has no bounds of its times',
+                hint="The table was changed from outside; restore it, or submit the job anew.",
+            ) from exc
+
+    def newest_files(self) -> tuple[StateFile, ...]:
+        """The files of the newest version."""
+        return self.files(self.version())
+
+    def next_due(self, after: int) -> int | None:
+        """When the next row behind `after` is due, now; None if none waits. Exact.
+
+        Of a file whose times lie on both sides of `after` the column is read, once for each
+        `after`.
+        """
+        dues = (self._next_due(file, after) for file in self.newest_files())
+        return min((due for due in dues if due is not None), default=None)
+
+    def _next_due(self, file: StateFile, after: int) -> int | None:
+        if file.max_due <= after:
+            return None
+        if file.min_due > after:
+            return file.min_due
+        known = self._dues.get(file.path)
+        if known is None or known[0] != after:
+            self._dues[file.path] = known = after, self._read_next_due(file, after)
+        return known[1]
+
+    def _read_next_due(self, file: StateFile, after: int) -> int | None:
+        (table,) = self.log.read_files([self.log.path / file.path], [self._columns.due])
+        dues: npt.NDArray[np.int64] = table.column(0).to_numpy()
+        later = dues[dues > after]
+        return int(later.min()) if len(later) else None
+
+    # Commits
+
+    def commit(self, batch: int, epoch: int, change: StateChange) -> int:
+        """Commit what `batch` does to the state, once.
+
+        Returns:
+            The version after it.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: as of every commit.
+        """
+        told = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
+        files = Change(change.added, change.removed)
+        return self.log.commit_change(batch, epoch, files, told)
+
+    def after(self, batch: int) -> Mapping[str, Any]:
+        """What `batch` has left for the next one.
+
+        Raises:
+            CheckpointError: the log does not have its commit.
+        """
+        told = self.find_after(batch)
+        if told is None:
+            raise CheckpointError(
+                f'state "{self.log.path}" has no commit of batch {batch}, which is committed',
+                hint="The table was changed from outside; restore it, or submit the job anew.",
+            )
+        return told
+
+    def find_after(self, batch: int) -> Mapping[str, Any] | None:
+        """What `batch` has left for the next one; None if the log does not have its commit."""
+        told = self.log.batch_metadata(batch)
+        return None if told is None or AFTER not in told else dict(told[AFTER])
+
+    def newest_after(self) -> Mapping[str, Any] | None:
+        """What the newest batch has left that was not undone; None before the first."""
+        told = self._newest_told()
+        return None if told is None else dict(told[AFTER])
+
+    def _newest_told(self) -> Mapping[str, Any] | None:
+        newest = self.version()
+        for version in range(newest, max(self.log.oldest_entry(), newest - _LOOK_BACK) - 1, -1):
+            told = self.log.metadata_at(version) or {}
+            if AFTER in told:
+                return told
+        return None
+
+    def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
+        """Make the newest version that of `version` again, which `batch` has read.
+
+        Repeating it changes nothing.
+
+        Args:
+            batch: given up for good; its number stays used.
+            epoch: of this runner.
+            version: of the pin of `batch`.
+            after: what `batch` has begun with.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: the version cannot be read any more, or the commit failed.
+        """
+        told = self._newest_told() or {}
+        if told.get("sluice.batch") != batch:
+            return  # it has not come so far, or is undone
+        telling = {"sluice.undone": batch, "sluice.epoch": epoch, AFTER: dict(after)}
+        self.log.go_back(version, epoch, telling)

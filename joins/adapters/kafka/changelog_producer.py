@@ -1,0 +1,144 @@
+"""Records on their way to a changelog topic: one producer, acknowledged batches, no gaps."""
+
+import importlib.util
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka import errors as kafka_errors
+
+from joins.adapters.kafka.cluster import client_options
+from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import KafkaOptions
+
+_ACKNOWLEDGE_S = 30.0
+_END_S = 10.0
+_REQUEST_BYTES = 64 << 20
+_SETTINGS = {
+    "acks": "all",
+    "linger_ms": 1_000,  # `send` flushes: until then only full batches go, not parts of them
+    "batch_size": 256 << 10,
+    "max_request_size": _REQUEST_BYTES,
+    "request_timeout_ms": 15_000,
+    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
+    "max_block_ms": 20_000,
+    "bootstrap_timeout_ms": 10_000,
+}
+_TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
+
+
+class ChangelogProducer:
+    """The one producer of a changelog topic. Not for use by several threads."""
+
+    def __init__(self, kafka: KafkaOptions, partitions: int, table: str) -> None:
+        """Connect.
+
+        Args:
+            kafka: how to reach the cluster; its topic is the changelog topic.
+            partitions: of the topic.
+            table: the source table's name, for messages.
+
+        Raises:
+            SourceUnavailableError: Kafka cannot be reached.
+            SourceError: Kafka refused us.
+        """
+        self._kafka = kafka
+        self._partitions = partitions
+        self._table = table
+        with self._errors():
+            self._producer = KafkaProducer(**client_options(kafka), **_options())
+
+    def close(self) -> None:
+        """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
+        sender = self._producer._sender  # close() leaves it running when it cannot flush
+        sender.force_close()
+        sender.join(_END_S)
+        self._producer.close(timeout=0)
+
+    def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> list[Any]:
+        """Write (key, value, partition) records and return when Kafka has acknowledged all.
+
+        Raises:
+            SnapshotNeededError: one was refused and a later one of its partition was not.
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        topic = self._kafka.topic
+        sent: list[tuple[int, Any]] = []
+        with self._errors():
+            try:
+                for key, value, partition in records:
+                    future = self._producer.send(topic, value=value, key=key, partition=partition)
+                    sent.append((partition, future))
+                self._producer.flush(timeout=_ACKNOWLEDGE_S)
+                return [future.get(timeout=_ACKNOWLEDGE_S) for _, future in sent]
+            except kafka_errors.KafkaError as exc:
+                if has_gap(sent):
+                    raise SnapshotNeededError(
+                        f'topic "{topic}" has records of table "{self._table}" behind '
+                        f"one that it did not take: {exc}",
+                        hint="The table is copied again; sent again, the missing record would count"
+                        " as a repeat.",
+                    ) from exc
+                raise
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; returns its (partition, offset) pairs.
+
+        Raises:
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        value = encode_watermark(high, generation)
+        sent = self.send([(None, value, number) for number in range(self._partitions)])
+        return [(int(found.partition), int(found.offset)) for found in sent]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        topic = self._kafka.topic
+        try:
+            yield
+        except _TOO_LARGE as exc:
+            raise SourceError(
+                f'a row of table "{self._table}" does not fit into '
+                f'a message of topic "{topic}": {exc}',
+                hint="Raise max.message.bytes of the topic (message.max.bytes of the brokers), "
+                "then start the job again, or declare fewer columns.",
+            ) from exc
+        except (
+            kafka_errors.TopicAuthorizationFailedError,
+            kafka_errors.SaslAuthenticationFailedError,
+        ) as exc:
+            raise SourceError(
+                f'Kafka at "{self._kafka.bootstrap_servers}" refused to write topic "{topic}": '
+                f"{exc}",
+                hint="Check the credentials and grant WRITE on the topic.",
+            ) from exc
+        except (kafka_errors.KafkaError, OSError) as exc:
+            raise SourceUnavailableError(
+                f'Kafka at "{self._kafka.bootstrap_servers}" did not take records of '
+                f'topic "{topic}": {type(exc).__name__} {exc}',
+                hint="Start the brokers, or wait for them; we try again by ourselves.",
+            ) from exc
+
+
+def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
+    """Whether a record was refused and a later one of its partition was taken.
+
+    Args:
+        sent: partition and kafka-python's future of each record, in the order of sending.
+    """
+    refused: set[int] = set()
+    for partition, future in sent:
+        if future.failed():
+            refused.add(partition)
+        elif future.succeeded() and partition in refused:
+            return True
+    return False
+
+
+def _options() -> dict[str, Any]:
+    has_lz4 = importlib.util.find_spec("lz4") is not None
+    return {**_SETTINGS, "compression_type": "lz4" if has_lz4 else None}

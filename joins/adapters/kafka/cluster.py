@@ -1,0 +1,404 @@
+"""Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, OffsetSpec
+from kafka.protocol.consumer import IsolationLevel
+
+from joins.adapters.deadline import current_deadline
+from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.names import suggestion
+from joins.plan.plan import ISOLATION_LEVEL, Isolation, KafkaOptions
+from watermark.gate import Retention
+
+_TIMEOUT_MS = 10_000
+_SHORT_TIMEOUT_MS = 5_000
+_NO_TOPIC = "sluice.preflight"
+_Answer = TypeVar("_Answer")
+_MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
+_CLIENT_NAMES = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+}
+_FETCH = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.fetch.max.wait.ms": "5",
+}
+_LEVELS = {
+    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
+}
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def client_options(kafka: KafkaOptions) -> dict[str, Any]:
+    """kafka-python's keyword arguments for `kafka`."""
+    options: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers.split(",")}
+    for name, value in kafka.properties:
+        if name in _CLIENT_NAMES:
+            options[_CLIENT_NAMES[name]] = value
+    return options
+
+
+def spark_options(kafka: KafkaOptions) -> dict[str, str]:
+    """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
+    properties = dict(kafka.properties)
+    properties.pop(ISOLATION_LEVEL, None)  # who writes has none
+    username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
+    options = {f"kafka.{name}": value for name, value in properties.items()}
+    options["kafka.bootstrap.servers"] = kafka.bootstrap_servers
+    if username is not None:
+        module = _LOGIN_MODULES[properties.get("sasl.mechanism", "PLAIN")]
+        name, secret = (v.replace("\\", "\\\\").replace('"', '\\"') for v in (username, password))
+        options["kafka.sasl.jaas.config"] = (
+            f'{module} required username="{name}" password="{secret}";'
+        )
+    return options
+
+
+def reader_options(kafka: KafkaOptions) -> dict[str, str]:
+    """Spark's options for a source: it fetches more at a time than a consumer does by itself.
+
+    What the user sets in `kafka` wins. A poll of 500 records and a fetch of 1 MiB, the defaults,
+    cost a third of the time that Spark needs for small records (measured). Behind each poll Spark
+    asks for the partition's offsets, and the broker answers only after the fetch that already waits
+    for more: by default 500 ms, for each partition, where nothing more comes.
+    """
+    level = {f"kafka.{ISOLATION_LEVEL}": kafka.isolation.value}
+    return {**_FETCH, **spark_options(kafka), **level}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the cluster shows it.
+
+    Attributes:
+        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is re-created.
+    """
+
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+class _Client(KafkaAdminClient):  # type: ignore[misc] # it has no types
+    """Leaves neither thread nor connection behind where it cannot reach the cluster."""
+
+    def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        self._ends = threading.Lock()  # two threads that end it would both drive its connections
+        try:
+            super().__init__(**configs)
+        except BaseException:
+            if hasattr(self, "_net"):
+                self._closed = False
+                self.close()
+            raise
+
+    def cut(self) -> None:
+        """End it from another thread; whoever waits for an answer gets an error."""
+        with self._ends:
+            self._net.stop()
+
+    def close(self) -> None:
+        """End it, once a `cut` that has begun is done."""
+        with self._ends:
+            super().close()
+
+
+class KafkaCluster:
+    """One cluster, for one thread; every method raises `SourceUnavailableError` when none answers.
+
+    Args:
+        kafka: how to reach it.
+        keep_open: keep one client from call to call, for those who ask every second.
+    """
+
+    def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
+        self._kafka = kafka
+        self._keep_open = keep_open
+        self._kept: _Client | None = None
+        self._answers = False
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+    def close(self) -> None:
+        """Close the kept client, if there is one."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a client is kept."""
+        return self._kept is not None
+
+    def doubt(self) -> None:
+        """Take the kept client for one that may have lost its broker since it was last asked.
+
+        If the next `describe`, which all questions for offsets begin with, fails, a new client is
+        asked.
+        """
+        self._answers = False
+
+    def reach(self) -> None:
+        """Return if the cluster answers; one that has answered already is not asked again."""
+        if not self._answers:
+            self.describe(_NO_TOPIC)
+
+    def _client(self) -> "_Client":
+        deadline, timeout_ms, first_ms = current_deadline(), _TIMEOUT_MS, _SHORT_TIMEOUT_MS
+        if deadline is not None:
+            left_ms = int(1000 * deadline.left_s(self._kafka.bootstrap_servers))
+            timeout_ms, first_ms = _SHORT_TIMEOUT_MS, min(_SHORT_TIMEOUT_MS, left_ms + 1)
+        try:
+            return _Client(
+                **client_options(self._kafka),
+                request_timeout_ms=timeout_ms,
+                bootstrap_timeout_ms=first_ms,
+            )
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:
+            raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
+
+    @contextmanager
+    def _admin(self) -> "Iterator[_Client]":
+        servers = self._kafka.bootstrap_servers
+        deadline = current_deadline()
+        if deadline is not None:
+            deadline.left_s(servers)
+        client = self._kept or self._client()
+        if deadline is not None:
+            deadline.on_end(client.cut)
+        self._kept = client if self._keep_open else None
+        try:
+            yield client
+            self._answers = True
+        except (kafka_errors.KafkaError, OSError) as exc:
+            self.close()
+            if isinstance(exc, OSError) or exc.retriable:
+                raise self._unavailable(servers, exc) from exc
+            raise SourceError(
+                f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
+                hint="Check this user's rights and the properties of the connection.",
+            ) from exc
+        finally:
+            if self._kept is not client:
+                client.close()
+
+    def _asked(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
+        """The answer to a question that changes nothing."""
+        if self._kept is not None and not self._answers:
+            try:
+                with self._admin() as admin:
+                    return question(admin)
+            except SourceError:
+                self.close()
+        with self._admin() as admin:
+            return question(admin)
+
+    def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
+        return SourceUnavailableError(
+            f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+            hint="Check properties.bootstrap.servers, and that the broker runs.",
+        )
+
+    def describe(self, topic: str) -> TopicDescription | None:
+        """The topic, or None if the cluster has none of that name."""
+        found = self._asked(lambda admin: _described(admin, topic))
+        if not found:
+            return None
+        partitions = sorted(p["partition_index"] for p in found[0]["partitions"])
+        return TopicDescription(topic, str(found[0].get("topic_id", "")), tuple(partitions))
+
+    def require(self, topic: str) -> TopicDescription:
+        """The topic.
+
+        Raises:
+            SourceError: there is none of that name.
+        """
+        found = self.describe(topic)
+        if found is None:
+            otherwise = "Create the topic first, or correct the table's 'topic' option."
+            raise SourceError(
+                f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
+                hint=suggestion(topic, self._asked(_own_topics), otherwise),
+            )
+        return found
+
+    def create(
+        self, topic: str, partitions: int, replication: int, config: Mapping[str, str]
+    ) -> None:
+        """Create the topic unless it is there."""
+        specification = {
+            "num_partitions": partitions,
+            "replication_factor": replication,
+            "configs": dict(config),
+        }
+        with self._admin() as admin:
+            try:
+                admin.create_topics({topic: specification}, wait_for_metadata=True)
+            except kafka_errors.TopicAlreadyExistsError:
+                return
+            except (
+                kafka_errors.InvalidReplicationFactorError,
+                kafka_errors.TopicAuthorizationFailedError,
+                kafka_errors.PolicyViolationError,
+            ) as exc:
+                raise SourceError(
+                    f'topic "{topic}" cannot be created: {exc}',
+                    hint="Check the changelog replication setting and this user's rights.",
+                ) from exc
+
+    def delete(self, topic: str) -> None:
+        """Delete the topic if it is there."""
+        with self._admin() as admin:
+            try:
+                admin.delete_topics([topic])
+            except kafka_errors.UnknownTopicOrPartitionError:
+                return
+
+    def _offsets(
+        self, topic: str, spec: OffsetSpec | int, isolation: Isolation | None = None
+    ) -> dict[int, int]:
+        """As who reads with `isolation` sees them; with that of the options when it is missing."""
+        partitions = self.require(topic).partitions
+        with self._admin() as admin:
+            try:
+                found = admin.list_partition_offsets(
+                    {TopicPartition(topic, p): spec for p in partitions},
+                    isolation_level=_LEVELS[isolation or self._kafka.isolation],
+                )
+            except kafka_errors.UnknownTopicOrPartitionError as exc:
+                raise SourceError(
+                    f'topic "{topic}" was deleted', hint="Restore the topic or submit the job anew."
+                ) from exc
+        return {tp.partition: value.offset for tp, value in found.items()}
+
+    def beginning_offsets(self, topic: str) -> dict[int, int]:
+        """Partition → oldest offset that is still there."""
+        return self._offsets(topic, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Partition → offset behind the last record that may be read.
+
+        The last stable offset: of an open transaction, and of what came behind it, nothing may be
+        read yet. Not all offsets before it have a record.
+        """
+        return self._offsets(topic, OffsetSpec.LATEST)
+
+    def high_watermarks(self, topic: str) -> dict[int, int]:
+        """Partition → offset behind all that is in it, open transactions included."""
+        return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
+
+    def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
+        """What keeps partitions from being read further than `ends`, their last stable offsets.
+
+        Raises:
+            SourceError: the cluster does not tell, or this user may not ask.
+        """
+        return self._asked(lambda admin: describe_open(admin, topic, ends))
+
+    def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
+        """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""
+        ends = self.end_offsets(topic)  # first: what comes between is not before the time
+        found = self._offsets(topic, timestamp_ms)
+        return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in found.items()}
+
+    def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Trim the topic: records below `offsets` go."""
+        wanted = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
+        if not wanted:
+            return
+        with self._admin() as admin:
+            try:
+                admin.delete_records(wanted)
+            except kafka_errors.OffsetOutOfRangeError:
+                return
+
+    def size_bytes(self, topic: str) -> int | None:
+        """Bytes of the topic's partitions on one replica, None if the cluster does not tell."""
+        sizes = self.partition_bytes(topic)
+        return None if sizes is None else sum(sizes.values())
+
+    def partition_bytes(self, topic: str) -> dict[int, int] | None:
+        """Bytes of each partition on its largest replica, None if the cluster does not tell."""
+        partitions = list(self.require(topic).partitions)
+        with self._admin() as admin:
+            try:
+                brokers = admin.describe_log_dirs({topic: partitions})
+            except kafka_errors.KafkaError:
+                return None
+        return _largest_replica_bytes(brokers)
+
+    def retention(self, topic: str) -> Retention:
+        """What the topic keeps; unlimited where the cluster does not tell."""
+        resource = ConfigResource(
+            ConfigResourceType.TOPIC, topic, dict.fromkeys((_MAX_AGE, _MAX_BYTES, _POLICY), "")
+        )
+        with self._admin() as admin:
+            try:
+                found = admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+            except kafka_errors.KafkaError:
+                return Retention()
+        values = found.get("topic", {}).get(topic, {})
+        if "delete" not in str(values.get(_POLICY, {}).get("value", "delete")):
+            return Retention()
+        age, size = (int(values.get(k, {}).get("value") or -1) for k in (_MAX_AGE, _MAX_BYTES))
+        return Retention(None if age < 0 else age, None if size < 0 else size)
+
+    def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Partition → offset and timestamp of its first record that is not older than its time.
+
+        A partition whose records are all older is left out.
+        """
+        with self._admin() as admin:
+            found = admin.list_partition_offsets(
+                {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()},
+                isolation_level=_LEVELS[self._kafka.isolation],
+            )
+        return {
+            tp.partition: (value.offset, value.timestamp)
+            for tp, value in found.items()
+            if value.offset >= 0
+        }
+
+
+def _own_topics(admin: KafkaAdminClient) -> list[str]:
+    """The topics that this user may see."""
+    return [str(name) for name in admin.list_topics()]
+
+
+def _described(admin: KafkaAdminClient, topic: str) -> list[dict[str, Any]]:
+    """What the cluster says of the topic, nothing if it has none of that name."""
+    try:
+        found: list[dict[str, Any]] = admin.describe_topics([topic])
+        if found and found[0]["error_code"] != 0:
+            raise kafka_errors.for_code(found[0]["error_code"])(topic)
+    except kafka_errors.UnknownTopicOrPartitionError:
+        return []
+    return found
+
+
+def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    for broker in brokers:
+        for directory in broker.get("log_dirs", broker.get("results", ())):
+            for topic in directory.get("topics", ()):
+                for partition in topic.get("partitions", ()):
+                    index = partition.get("partition_index", 0)
+                    sizes[index] = max(sizes.get(index, 0), partition.get("partition_size", 0))
+    return sizes

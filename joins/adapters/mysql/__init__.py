@@ -1,0 +1,1 @@
+"""MySQL and MariaDB: snapshot, binlog, and statements in it."""

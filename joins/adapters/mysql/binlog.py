@@ -1,0 +1,359 @@
+"""The CDC process: the binlog of one table to its changelog topic, as `python -m` of this module.
+
+ARCHITECTURE.md ("The CDC process") has the protocol on standard input and output. Records are sent
+in the order of the binlog; a boundary between transactions is kept once Kafka has acknowledged
+everything before it, and after a restart or a lost connection the binlog is opened there again.
+What was sent beyond it is sent again, with the same positions and rows.
+"""
+
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joins.adapters.mysql.cdc_config import (
+    AcknowledgedBoundary,
+    CdcConfig,
+    read_boundary,
+    write_boundary,
+)
+from joins.adapters.mysql.parser import Effect, Target
+from joins.adapters.mysql.query import Statement
+from joins.adapters.mysql.sender import ChangelogSender
+from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.statements import effect_of
+from joins.adapters.mysql.stream import (
+    Begin,
+    BinlogStream,
+    Boundary,
+    Event,
+    FileOpened,
+    RowImages,
+    StreamStart,
+)
+from joins.adapters.mysql.table import fits
+from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
+from joins.adapters.process.redacted_output import redact_standard_error
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import Field
+from watermark.errors import SluiceError
+
+_QUEUED_EVENTS = 200
+_IDLE_WAIT_S = 0.05
+_PROGRESS_S = 0.5
+_PERSIST_S = 1.0
+_BACKOFF_S = (0.2, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _High:
+    position: BinlogPosition
+    generation: int
+
+
+class Protocol(SourceProtocol):
+    """The commands of a CDC process: its configuration, then HIGHs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
+
+    def configuration(self) -> CdcConfig | None:
+        """The first line, None if standard input ended before it."""
+        value = self.first_line()
+        return None if value is None else CdcConfig.from_json(value["config"])
+
+    def on_command(self, command: Mapping[str, Any]) -> None:
+        """Keep a HIGH for `next_high`."""
+        if "high" in command:
+            position = BinlogPosition(**command["high"])
+            self._highs.put(_High(position, command["generation"]))
+
+    def next_high(self) -> _High | None:
+        """A HIGH that has come since the last call."""
+        try:
+            return self._highs.get_nowait()
+        except queue.Empty:
+            return None
+
+
+class _Pump:
+    """Reads the stream on a thread of its own, so that batches can be sent while it blocks."""
+
+    def __init__(self, stream: BinlogStream) -> None:
+        self._stream = stream
+        self._events: queue.Queue[Event | SluiceError] = queue.Queue(_QUEUED_EVENTS)
+        self._closed = False
+        threading.Thread(target=self._run, name="binlog", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            for event in self._stream.events():
+                self._put(event)
+                if self._closed:
+                    return
+        except SluiceError as error:
+            self._put(error)
+        except Exception as exc:  # whatever ends this thread must end the session
+            self._put(
+                SnapshotNeededError(
+                    f"the binlog cannot be decoded: {exc!r}",
+                    hint="Report it with the table's definition; the table is copied again.",
+                )
+            )
+
+    def _put(self, item: Event | SluiceError) -> None:
+        while not self._closed:
+            try:
+                return self._events.put(item, timeout=_PROGRESS_S)
+            except queue.Full:
+                continue
+
+    def next(self, timeout_s: float) -> Event | None:
+        """The next event, None if there is none in time.
+
+        Raises:
+            SluiceError: why the stream ended.
+        """
+        try:
+            found = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
+        except queue.Empty:
+            return None
+        if isinstance(found, SluiceError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self._closed = True
+        self._stream.close()
+
+
+class Session:
+    """One connection to the database and one to Kafka, from the kept boundary on."""
+
+    def __init__(self, config: CdcConfig, protocol: Protocol) -> None:
+        self._config = config
+        self._protocol = protocol
+        self._epoch = config.low.position.epoch
+        kept = _kept(config)
+        start = kept.position if kept else config.low.position
+        self._boundary = self._acknowledged = (start.file, start.pos)
+        self._kept = kept
+        self._is_verified = False
+        self._created = {start.file: kept.file_created_at_s} if kept else {}
+        self._told_at_s = self._kept_at_s = 0.0
+        self._high: _High | None = None
+        self._stream_start = StreamStart(
+            config.server_id,
+            f"{config.low.prefix}.{start.file:0{config.low.digits}d}",
+            start.pos,
+        )
+
+    def run(self, high: _High | None) -> None:
+        """Stream until the protocol says stop.
+
+        Args:
+            high: a HIGH whose watermark an earlier session still owed.
+
+        Raises:
+            SourceUnavailableError: database or Kafka cannot be reached; another session may.
+            SnapshotNeededError: what happened cannot be followed.
+            SourceError: the stream cannot go on.
+        """
+        self._high = high
+        sender = ChangelogSender(self._config)
+        try:
+            stream = BinlogStream(self._config.connection, self._config.table, self._stream_start)
+            pump = _Pump(stream)
+            try:
+                while not self._protocol.stopped.is_set():
+                    self._step(pump, sender)
+                self._persist()
+            finally:
+                pump.close()
+        finally:
+            sender.close()
+
+    @property
+    def owed(self) -> _High | None:
+        """The HIGH whose watermark is still to be written."""
+        return self._high
+
+    def _step(self, pump: _Pump, sender: ChangelogSender) -> None:
+        event = pump.next(sender.due_in_s() or 0.0)
+        if event is None:
+            self._flush(sender)
+            event = pump.next(_IDLE_WAIT_S)
+        if event is not None:
+            self._take(event, sender)
+        if sender.due_in_s() == 0.0:
+            self._flush(sender)
+        self._high = self._protocol.next_high() or self._high
+        if self._high is not None and self._is_verified and self._is_reached(self._high.position):
+            self._write_watermark(sender, self._high)
+        self._report(sender)
+
+    def _take(self, event: Event, sender: ChangelogSender) -> None:
+        if isinstance(event, RowImages):
+            sender.add(event)
+        elif isinstance(event, Begin):
+            sender.begin(event.file, event.pos)
+        elif isinstance(event, Boundary):
+            self._boundary = max(self._boundary, (event.file, event.pos))
+        elif isinstance(event, FileOpened):
+            self._require_same_file(event)
+        else:
+            self._require_harmless(event)
+
+    def _flush(self, sender: ChangelogSender) -> None:
+        sender.flush()
+        self._acknowledged = self._boundary
+        if time.monotonic() - self._kept_at_s > _PERSIST_S:
+            self._persist()
+
+    def _persist(self) -> None:
+        if not self._is_verified:
+            return
+        position = BinlogPosition(self._epoch, *self._acknowledged)
+        created_at_s = self._created.get(position.file, 0)
+        boundary = AcknowledgedBoundary(position, created_at_s, self._config.generation)
+        if boundary != self._kept:
+            write_boundary(self._config.offset_file, boundary)
+            self._kept, self._kept_at_s = boundary, time.monotonic()
+
+    def _is_reached(self, high: BinlogPosition) -> bool:
+        return BinlogPosition(self._epoch, *self._boundary) >= high
+
+    def _write_watermark(self, sender: ChangelogSender, high: _High) -> None:
+        self._flush(sender)
+        written = sender.watermark(high.position, high.generation)
+        self._high = None
+        partitions = [{"partition": p, "offset": o} for p, o in written]
+        self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
+
+    def _report(self, sender: ChangelogSender) -> None:
+        if not self._is_verified or time.monotonic() - self._told_at_s < _PROGRESS_S:
+            return
+        self._told_at_s = time.monotonic()
+        self._protocol.tell(
+            "progress",
+            {
+                "position": self._as_json(self._boundary),
+                "acknowledged": self._as_json(self._acknowledged),
+                "records": sender.records,
+                "source_ts_ms": sender.source_ts_ms,
+            },
+        )
+
+    def _as_json(self, place: tuple[int, int]) -> dict[str, int]:
+        return {"epoch": self._epoch, "file": place[0], "pos": place[1]}
+
+    def _require_same_file(self, opened: FileOpened) -> None:
+        before = self._created.get(opened.file) or opened.created_at_s
+        if before != opened.created_at_s:
+            raise SnapshotNeededError(
+                f"binlog file number {opened.file} was created at {opened.created_at_s} s, "
+                f"the one that we read at {before} s",
+                hint="The binlog was reset or the server restored; the table is copied again.",
+            )
+        self._created[opened.file] = opened.created_at_s
+        if not self._is_verified:
+            self._is_verified = True
+            self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
+
+    def _require_harmless(self, statement: Statement) -> None:
+        table = self._config.table
+        columns = tuple(column.server.name for column in table.columns)
+        sources = tuple(one for column in table.columns for one in column.server.computed_from)
+        target = Target(table.database, table.table, columns, sources)
+        effect = effect_of(statement.schema, statement.text, target, statement.modes)
+        if effect is Effect.NONE or (effect is Effect.ALTERED and self._still_fits()):
+            return
+        raise SnapshotNeededError(
+            f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
+            f'by "{statement.text[:120]}"',
+            hint=_HINTS[effect],
+        )
+
+    def _still_fits(self) -> bool:
+        """Whether the table is one that we can follow, with the columns that we know."""
+        table = self._config.table
+        fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+        try:
+            return fits(table, check_source(self._config.connection, fields, table.primary_key))
+        except SourceUnavailableError:
+            raise
+        except SourceError:
+            return False
+
+
+_UNDO = (
+    "Undo the change and the table is copied again by itself, or submit the job again with the "
+    "new definition."
+)
+_HINTS = {
+    Effect.ALTERED: _UNDO,
+    Effect.CONVERTED: "The table is copied again by itself once its columns fit the declaration: "
+    "undo the change if they do not, or submit the job again with the new definition.",
+    Effect.REPLACED: "The table is copied again by itself, once it is there; delete rows by DELETE "
+    "instead of TRUNCATE to avoid it.",
+    Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
+    "avoid it.",
+    Effect.UNKNOWN: "The table is copied again by itself, since the statement is not one that is "
+    "known to leave it as it is.",
+}
+
+
+def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
+    """The kept boundary, unless it belongs to another epoch or generation."""
+    kept = read_boundary(config.offset_file)
+    if kept is None or kept.generation != config.generation:
+        return None
+    return kept if kept.position.epoch == config.low.position.epoch else None
+
+
+def run(config: CdcConfig, protocol: Protocol) -> int:
+    """Sessions with back-off between them until the protocol says stop; the exit code."""
+    wait_s, owed = _BACKOFF_S[0], None
+    while not protocol.stopped.is_set():
+        began_at_s = time.monotonic()
+        session: Session | None = None
+        try:
+            session = Session(config, protocol)
+            session.run(owed)
+        except SourceUnavailableError as error:
+            protocol.tell_error(error, retry=True)
+            owed = session.owed if session else owed
+        except SluiceError as error:
+            protocol.tell_error(error, retry=False)
+            return 1
+        if time.monotonic() - began_at_s > _BACKOFF_S[1] * 6:
+            wait_s = _BACKOFF_S[0]
+        protocol.stopped.wait(wait_s)
+        wait_s = min(wait_s * 2, _BACKOFF_S[1])
+    return 0
+
+
+def main() -> int:
+    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
+    bind_to_parent()
+    redact_standard_error()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    for library in ("kafka.net.selector", "pymysqlreplication"):
+        logging.getLogger(library).setLevel(logging.ERROR)  # warn of what we handle or measure
+    protocol = Protocol()
+    config = protocol.configuration()
+    if config is None:
+        return 0
+    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
+    return run(config, protocol)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

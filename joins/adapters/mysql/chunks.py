@@ -1,0 +1,217 @@
+"""The snapshot of a table in chunks: bounds by key order, and the reader that runs on workers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pymysql.connections import Connection
+from pymysql.cursors import SSCursor
+
+from joins.adapters.mysql.connection import (
+    MysqlConnectionConfig,
+    connected,
+    rows,
+)
+from joins.adapters.mysql.table import CapturedTable, MysqlColumn
+from joins.adapters.mysql.text import select_expression, wire_column
+from joins.kernels.changelog.envelope import BinlogPosition, encode_snapshot
+from joins.plan.types import quoted
+
+_BATCH_ROWS = 10_000
+_BATCH_BYTES = 16 << 20
+_NUMBERS = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "double", "year"}
+)
+_BY_NUMBER = frozenset(
+    {"enum", "set", "bit"}
+)  # they sort by number but compare with texts as texts
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The rows whose key is beyond `after` and not beyond `through`, in key order.
+
+    Attributes:
+        after: the key's values as text (hexadecimal for binary ones), None for the first chunk.
+        through: the same, None for the last chunk.
+    """
+
+    after: tuple[str, ...] | None
+    through: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTask:
+    """What a worker needs to read chunks of one snapshot; picklable.
+
+    Attributes:
+        config: of the server that LOW was taken from; rows of another one do not belong to it.
+    """
+
+    config: MysqlConnectionConfig
+    table: CapturedTable
+    low: BinlogPosition
+    generation: int
+    partitions: int
+
+
+def chunk_bounds(
+    config: MysqlConnectionConfig,
+    table: CapturedTable,
+    *,
+    rows_each: int,
+    after: tuple[str, ...] | None = None,
+) -> Iterator[Chunk]:
+    """Chunks of at most `rows_each` rows, made one at a time; the last one is open-ended.
+
+    Args:
+        config: how to reach the table.
+        table: its columns and key.
+        rows_each: rows of a chunk when its bounds are made.
+        after: the upper bound of the last chunk that is known already.
+
+    Raises:
+        SourceError: the server cannot be reached or refuses us.
+    """
+    with connected(config) as connection:
+        while True:
+            through = _next_bound(connection, table, after, rows_each)
+            yield Chunk(after, through)
+            if through is None:
+                return
+            after = through
+
+
+def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    """The records `[key: binary, value: binary, partition: int32]` of one chunk, in no order.
+
+    Raises:
+        SourceUnavailableError: the server cannot be reached; the chunk may be read again.
+        SnapshotNeededError: another server answers.
+        SourceError: the server refused us or the statement.
+    """
+    for wire in read_chunk(task.config, task.table, chunk):
+        yield encode_snapshot(
+            wire,
+            task.table.primary_key,
+            task.low,
+            generation=task.generation,
+            partitions=task.partitions,
+        )
+
+
+def read_chunk(
+    config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one chunk as wire columns, through a server-side cursor.
+
+    Args:
+        config: how to reach the table.
+        table: its columns and key.
+        chunk: which rows.
+
+    Raises:
+        SourceUnavailableError: the server cannot be reached.
+        SnapshotNeededError: another server answers.
+        SourceError: the server refused us or the statement.
+    """
+    selected = ", ".join(select_expression(column) for column in table.columns)
+    conditions = [
+        *_comparison(table, chunk.after, ">"),
+        *_comparison(table, chunk.through, "<="),
+    ]
+    where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+    statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
+    with connected(config, SSCursor) as connection:
+        connection.use_unicode = False
+        connection.decoders = {}
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            for fetched in _pieces(cursor):
+                yield _wire_batch(fetched, table)
+
+
+def _pieces(cursor: SSCursor) -> Iterator[list[tuple[bytes | None, ...]]]:
+    piece: list[tuple[bytes | None, ...]] = []
+    size = 0
+    while (row := cursor.fetchone()) is not None:
+        piece.append(row)
+        size += sum(len(value) for value in row if value is not None)
+        if len(piece) == _BATCH_ROWS or size > _BATCH_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _wire_batch(fetched: list[tuple[bytes | None, ...]], table: CapturedTable) -> pa.RecordBatch:
+    columns = [
+        wire_column(values, column)
+        for values, column in zip(zip(*fetched, strict=True), table.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[c.name for c in table.captured])
+
+
+def _next_bound(
+    connection: "Connection[Any]",
+    table: CapturedTable,
+    after: tuple[str, ...] | None,
+    rows_each: int,
+) -> tuple[str, ...] | None:
+    """The key of the `rows_each`-th row beyond `after`, None if no row comes after it."""
+    keys = [quoted(column.server.name) for column in table.key_columns]
+    bounds = ", ".join(_bound_expression(column) for column in table.key_columns)
+    where = "".join(f" WHERE {condition}" for condition in _comparison(table, after, ">"))
+    found = rows(
+        connection,
+        f"SELECT {bounds} FROM {_name(table)}{where} "
+        f"ORDER BY {', '.join(keys)} LIMIT 2 OFFSET {rows_each - 1}",
+    )
+    if len(found) < 2:  # the bound and one row beyond it
+        return None
+    return tuple(str(value) for value in found[0])
+
+
+def _bound_expression(column: MysqlColumn) -> str:
+    name = quoted(column.server.name)
+    if column.server.data_type in _BINARY:
+        return f"HEX({name})"
+    if column.server.data_type in _BY_NUMBER:
+        return f"{name} + 0"
+    if column.server.data_type in _NUMBERS:
+        return name if column.server.data_type == "double" else f"CAST({name} AS CHAR)"
+    return f"CAST({name} AS CHAR CHARACTER SET utf8mb4)"
+
+
+def _literal(column: MysqlColumn, text: str) -> str:
+    kind = column.server.data_type
+    if kind in _BINARY:
+        return f"x'{text}'"
+    if kind in _NUMBERS or kind in _BY_NUMBER:
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _comparison(
+    table: CapturedTable, bound: tuple[str, ...] | None, operator: str
+) -> Iterator[str]:
+    """The condition on the whole key, column by column so that the server can use its index."""
+    if bound is None:
+        return
+    strict = operator[0]
+    alternatives: list[str] = []
+    equal: list[str] = []
+    columns = table.key_columns
+    for position, (column, text) in enumerate(zip(columns, bound, strict=True)):
+        name, literal = quoted(column.server.name), _literal(column, text)
+        last = position == len(columns) - 1
+        beyond = f"{name} {operator if last else strict} {literal}"
+        alternatives.append(" AND ".join([*equal, beyond]))
+        equal.append(f"{name} = {literal}")
+    yield " OR ".join(alternatives)
+
+
+def _name(table: CapturedTable) -> str:
+    return f"{quoted(table.database)}.{quoted(table.table)}"

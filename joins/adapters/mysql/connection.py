@@ -1,0 +1,279 @@
+"""Connections to a MySQL or MariaDB server, and PyMySQL's errors as ours."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import CR, ER
+from pymysql.cursors import Cursor
+
+from joins.adapters.deadline import current_deadline
+from joins.adapters.mysql.login import SafeConnection, tls_arguments
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
+
+_CONNECT_TIMEOUT_S = 10
+_READ_TIMEOUT_S = 600
+_TOO_MANY_CONNECTIONS = 1040
+_SHUTTING_DOWN = (1053, 1077, 1079, 1927)
+_UNAVAILABLE = frozenset(
+    {
+        CR.CR_CONNECTION_ERROR,
+        CR.CR_CONN_HOST_ERROR,
+        CR.CR_UNKNOWN_HOST,
+        CR.CR_SERVER_GONE_ERROR,
+        CR.CR_SERVER_LOST,
+        _TOO_MANY_CONNECTIONS,
+        *_SHUTTING_DOWN,
+        ER.LOCK_WAIT_TIMEOUT,
+        ER.LOCK_DEADLOCK,
+    }
+)
+_REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
+_REFUSED_HINT = (
+    "Check the username and password options, and the host that the account is for. Where the "
+    "password was changed: sluice secrets set NAME, for the script's ${secret:NAME}, then sluice "
+    "jobs stop and sluice jobs resume; a job whose script has the password itself is submitted "
+    "anew."
+)
+# Strings as they are stored, instants in UTC, no surprise from the server's own modes.
+_SESSION = "SET SESSION sql_mode='', time_zone='+00:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """Which server answers; positions of different servers do not compare.
+
+    Attributes:
+        server_uid: the UUID that the server gave itself, empty if it has none.
+        gtid_domain_id: of a MariaDB, else 0.
+    """
+
+    server_uid: str
+    server_id: int
+    gtid_domain_id: int
+    version: str
+    is_mariadb: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """A form that `json.dumps` takes and `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The identity that `as_json` described."""
+        return cls(**value)
+
+    def same_server(self, other: "ServerIdentity") -> bool:
+        """Whether `other` is this server, perhaps in another version."""
+        mine = (self.server_uid, self.server_id, self.gtid_domain_id, self.is_mariadb)
+        return mine == (other.server_uid, other.server_id, other.gtid_domain_id, other.is_mariadb)
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlConnectionConfig:
+    """How to reach one table; what is secret of it is resolved and never shown.
+
+    Attributes:
+        identity: the server that must answer each connection, None for any. Behind an address may
+            be a balancer, so that two connections need not reach the same server.
+    """
+
+    hostname: str
+    port: int
+    username: str
+    password: str = field(repr=False)
+    database: str
+    table: str
+    tls: MysqlTls = PREFERRED_TLS
+    identity: ServerIdentity | None = None
+
+    @property
+    def server(self) -> str:
+        """`host:port`, for messages."""
+        return f"{self.hostname}:{self.port}"
+
+    def of_server(self, identity: ServerIdentity) -> Self:
+        """The same, of one server only."""
+        return replace(self, identity=identity)
+
+    def as_json(self) -> dict[str, Any]:
+        """A form that `json.dumps` takes and `from_json` reads; it holds the password."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The configuration that `as_json` described."""
+        tls, identity = value["tls"], value["identity"]
+        rest = {k: v for k, v in value.items() if k not in ("tls", "identity")}
+        return cls(
+            **rest,
+            tls=MysqlTls(**{**tls, "mode": TlsMode(tls["mode"])}),
+            identity=None if identity is None else ServerIdentity.from_json(identity),
+        )
+
+
+@contextmanager
+def connected(
+    config: MysqlConnectionConfig, cursor_class: type[Cursor] = Cursor
+) -> "Iterator[Connection[Any]]":
+    """A connection without a default database, its session set up; closed at the end.
+
+    Raises:
+        SourceUnavailableError: the server cannot be reached, or the connection was lost.
+        SnapshotNeededError: another server answers than the one of `config`.
+        SourceError: the server refused us or a statement.
+    """
+    with foreign_errors(config):
+        connection = open_connection(config, cursorclass=cursor_class)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def open_connection(
+    config: MysqlConnectionConfig,
+    **options: Any,  # noqa: ANN401 (pymysql's own)
+) -> "Connection[Any]":
+    """A new connection with our session settings, to the server of `config`.
+
+    Raises:
+        SnapshotNeededError: another server answers.
+        SourceError: the server wants the password in a form that others could read.
+        pymysql.err.MySQLError: everything else, as PyMySQL says it.
+    """
+    arguments: dict[str, Any] = {
+        "host": config.hostname,
+        "port": config.port,
+        "user": config.username,
+        "password": config.password,
+        "charset": "utf8mb4",
+        "autocommit": True,
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "read_timeout": _READ_TIMEOUT_S,
+        "init_command": _SESSION,
+        **tls_arguments(config.tls),
+    }
+    connection = SafeConnection(**{**arguments, **options}, defer_connect=True)
+    try:
+        _connect(config, connection)
+        if config.identity is not None:
+            require_identity(config, identity_of(connection), config.identity)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
+    """Log in; until that is done a server is waited for as it is for a connection."""
+    deadline = current_deadline()
+    patience_s = connection._read_timeout
+    if deadline is not None:
+        patience_s = deadline.left_s(config.server)
+        connection.connect_timeout = min(_CONNECT_TIMEOUT_S, patience_s)
+        deadline.on_end(connection.cut)
+    connection._read_timeout = connection._write_timeout = connection.connect_timeout
+    connection.connect()  # the handshake of TLS has the timeout of writes
+    connection._read_timeout = patience_s
+
+
+def identity_of(connection: "Connection[Any]") -> ServerIdentity:
+    """Who the server behind `connection` is; PyMySQL's own errors."""
+    names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
+    found = variables(connection, *names)
+    return ServerIdentity(
+        server_uid=found.get("server_uuid") or found.get("server_uid", ""),
+        server_id=int(found["server_id"]),
+        gtid_domain_id=int(found.get("gtid_domain_id", 0)),
+        version=found["version"],
+        is_mariadb=is_mariadb(connection),
+    )
+
+
+def require_identity(
+    config: MysqlConnectionConfig, found: ServerIdentity, expected: ServerIdentity
+) -> None:
+    """Make sure that `found` is `expected`.
+
+    Raises:
+        SnapshotNeededError: it is another server.
+    """
+    if not found.same_server(expected):
+        raise SnapshotNeededError(
+            f'database server "{config.server}" is another one (server id {found.server_id}, '
+            f"{found.server_uid}) than the one that we read (server id {expected.server_id}, "
+            f"{expected.server_uid})",
+            hint="Nothing is to be done after a failover: positions of two servers do not compare, "
+            "so the table is copied again by itself. Behind a balancer name one server of it.",
+        )
+
+
+@contextmanager
+def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
+    """Turn PyMySQL's errors into ours.
+
+    Raises:
+        SourceUnavailableError: waiting may help.
+        SourceError: it does not.
+    """
+    try:
+        yield
+    except pymysql.err.MySQLError as exc:
+        raise translated(config, exc) from exc
+    except OSError as exc:
+        raise _unavailable(config, str(exc)) from exc
+
+
+def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
+    """Our error for one of PyMySQL's."""
+    code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
+    text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
+    cause = getattr(exc, "original_exception", None)  # of PyMySQL, where it could not connect
+    if code == CR.CR_SSL_CONNECTION_ERROR or isinstance(cause, ssl.SSLCertVerificationError):
+        return SourceError(
+            f'database server "{config.server}" does not offer TLS as the table asks: {text}',
+            hint="Correct the options database.ssl.*, or the certificate of the server.",
+        )
+    if code in _UNAVAILABLE or isinstance(exc, pymysql.err.InterfaceError):
+        return _unavailable(config, text)
+    if code in _REFUSED:
+        return SourceError(
+            f'database server "{config.server}" refused user "{config.username}": {text}',
+            hint=_REFUSED_HINT,
+        )
+    return SourceError(
+        f'database server "{config.server}" answered error {code}: {text}',
+        hint="Look the error up in the server's manual; its log may say more.",
+    )
+
+
+def _unavailable(config: MysqlConnectionConfig, text: str) -> SourceUnavailableError:
+    return SourceUnavailableError(
+        f'database server "{config.server}" cannot be reached: {text}',
+        hint="Start the server, or correct the hostname and port options; we try again.",
+    )
+
+
+def rows(connection: "Connection[Any]", statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """All rows that `statement` gives."""
+    with connection.cursor(Cursor) as cursor:
+        cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def variables(connection: "Connection[Any]", *names: str) -> dict[str, str]:
+    """Global variables by name; those that the server does not know are missing."""
+    marks = ", ".join(["%s"] * len(names))
+    found = rows(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", *names)
+    return {str(name).lower(): str(value) for name, value in found}
+
+
+def is_mariadb(connection: "Connection[Any]") -> bool:
+    """Whether the server is a MariaDB."""
+    return "mariadb" in str(rows(connection, "SELECT VERSION()")[0][0]).lower()

@@ -1,0 +1,137 @@
+"""Logging in to a MySQL or MariaDB server: TLS, and no password where others could read it.
+
+A server, or whoever answers in its place, chooses how the client proves its password. Of what
+PyMySQL knows, `mysql_clear_password` and `dialog` send it as it is, and the full forms of
+`sha256_password` and `caching_sha2_password` encrypt it for a key that came over the same
+connection. Over TLS that is fine; over a plain connection only proofs are given that do not tell
+the password.
+"""
+
+import os
+import socket
+import ssl
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import CR
+
+from joins.plan.errors import SourceError
+from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
+
+_VERIFYING = (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+_PROOFS = frozenset({b"mysql_native_password", b"client_ed25519", b"caching_sha2_password"})
+
+if TYPE_CHECKING:
+    _Plain = Connection[Any]
+else:
+    _Plain = Connection  # it has its parameter in its stubs only
+
+
+def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
+    """PyMySQL's arguments for `tls`.
+
+    Raises:
+        SourceError: a certificate or the key cannot be used.
+    """
+    if tls.mode is TlsMode.DISABLED:
+        return {"ssl_disabled": True}
+    if tls.mode is TlsMode.PREFERRED:
+        return {}
+    return {"ssl": tls_context(tls)}
+
+
+@lru_cache(maxsize=16)
+def tls_context(tls: MysqlTls) -> ssl.SSLContext:
+    """How to speak TLS; connections of equal options share it.
+
+    Raises:
+        SourceError: a certificate or the key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = tls.mode is TlsMode.VERIFY_IDENTITY
+    context.verify_mode = ssl.CERT_REQUIRED if tls.mode in _VERIFYING else ssl.CERT_NONE
+    try:
+        if tls.ca is not None:
+            context.load_verify_locations(cadata=tls.ca)
+        elif tls.mode in _VERIFYING:
+            context.load_default_certs()
+        if tls.cert is not None:
+            _load_certificate(context, f"{tls.cert}\n{tls.key or ''}\n")
+    except (ssl.SSLError, ValueError) as exc:
+        raise SourceError(
+            f"certificates of the database connection cannot be used: {exc}",
+            hint="Give PEM texts to the secrets of database.ssl.ca, database.ssl.cert and "
+            "database.ssl.key, the key without a passphrase.",
+        ) from exc
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, pem: str) -> None:
+    """OpenSSL reads files only, so that this one is in memory."""
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(pem.encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # asks nobody
+    finally:
+        os.close(descriptor)
+
+
+class SafeConnection(_Plain):
+    """A connection that tells its password to nobody over a plain connection."""
+
+    connect_timeout: float
+    _read_timeout: float
+    _write_timeout: float
+    _secure: bool
+    _sock: socket.socket | None
+    _is_cut = False
+
+    def cut(self) -> None:
+        """End it from another thread, also while it waits; `close` would wait for the reader.
+
+        In the handshakes of TCP and TLS nobody has the socket; they end by their own timeout.
+        """
+        self._is_cut = True
+        waiting = self._sock
+        with suppress(OSError):
+            if waiting is not None:
+                waiting.shutdown(socket.SHUT_RDWR)
+
+    def _read_packet(self, *kind: object) -> object:
+        if self._is_cut:
+            raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, "the connection was cut")
+        return super()._read_packet(*kind)  # type: ignore[no-untyped-call] # has no types
+
+    def _create_ssl_ctx(self, options: dict[str, Any] | ssl.SSLContext) -> ssl.SSLContext:
+        """Without options the server may, but need not, speak TLS."""
+        return options if isinstance(options, ssl.SSLContext) else tls_context(PREFERRED_TLS)
+
+    def _process_auth(self, plugin_name: bytes, *rest: object) -> object:
+        if not self._secure and plugin_name not in _PROOFS:
+            raise self._would_tell(f"by {plugin_name.decode('ascii', 'replace')}")
+        try:
+            return super()._process_auth(plugin_name, *rest)  # type: ignore[misc] # has no stub
+        except RuntimeError as exc:  # a library of that proof is not there
+            raise pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(exc)) from exc
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        """What the password is encrypted for; over a plain connection nothing is."""
+        return None
+
+    @server_public_key.setter
+    def server_public_key(self, key: bytes | None) -> None:
+        if key is not None:
+            raise self._would_tell("for a key that anybody could have sent")
+
+    def _would_tell(self, how: str) -> SourceError:
+        return SourceError(
+            f'database server "{self.host}:{self.port}" asks for the password {how}, over a plain '
+            "connection",
+            hint="Let the server offer TLS and set 'database.ssl.mode' = 'required', or give the "
+            "account a password by mysql_native_password or ed25519.",
+        )

@@ -1,0 +1,178 @@
+"""Positions in the binlog: LOW before a snapshot, HIGH after it, whether old ones still hold."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import ER
+
+from joins.adapters.mysql.connection import (
+    MysqlConnectionConfig,
+    ServerIdentity,
+    connected,
+    identity_of,
+    is_mariadb,
+    rows,
+)
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.errors import SourceError
+from joins.plan.types import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogMark:
+    """A position with what is needed to go there and to recognise it.
+
+    Attributes:
+        prefix: name of the binlog files without their number, such as `binlog`.
+        digits: how many digits the number has at least.
+        gtid: of a MariaDB, the GTID position there; another one there is another history.
+        taken_at_ms: our clock when it was taken.
+    """
+
+    position: BinlogPosition
+    prefix: str
+    digits: int
+    gtid: str | None
+    taken_at_ms: int
+
+    @property
+    def file_name(self) -> str:
+        """The binlog file's name."""
+        return f"{self.prefix}.{self.position.file:0{self.digits}d}"
+
+    def as_json(self) -> dict[str, Any]:
+        """A form that `json.dumps` takes and `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The mark that `as_json` described."""
+        position = BinlogPosition(**value["position"])
+        rest = (value["prefix"], value["digits"], value["gtid"], value["taken_at_ms"])
+        return cls(position, *rest)
+
+
+def server_identity(config: MysqlConnectionConfig) -> ServerIdentity:
+    """Who the server is now.
+
+    Raises:
+        SourceError: it cannot be reached or refuses us.
+    """
+    with connected(config) as connection:
+        return identity_of(connection)
+
+
+def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
+    """A position whose predecessors are all visible to every read that begins after this call.
+
+    The binlog moves on before the storage engine shows a commit, so its end is not enough: MariaDB
+    tells the position of a consistent snapshot; MySQL is asked while a momentary read lock on the
+    table keeps every transaction that wrote to it from being half-way.
+
+    Raises:
+        SourceError: it cannot be reached, refuses us or writes no binlog.
+    """
+    with connected(config) as connection:
+        if is_mariadb(connection):
+            return _snapshot_position(connection, epoch)
+        table = f"{quoted(config.database)}.{quoted(config.table)}"
+        rows(connection, f"LOCK TABLES {table} READ")
+        try:
+            return _end_of_binlog(connection, epoch)
+        finally:
+            rows(connection, "UNLOCK TABLES")
+
+
+def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
+    """The end of the binlog: everything that an earlier read saw lies before it.
+
+    Raises:
+        SourceError: it cannot be reached, refuses us or writes no binlog.
+    """
+    with connected(config) as connection:
+        return _end_of_binlog(connection, epoch)
+
+
+def binlog_still_has(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
+    """Whether the server still has the file of `mark`, and at least up to it.
+
+    Raises:
+        SourceError: it cannot be reached or refuses us.
+    """
+    with connected(config) as connection:
+        sizes = {str(row[0]): int(row[1]) for row in rows(connection, "SHOW BINARY LOGS")}
+        return sizes.get(mark.file_name, -1) >= mark.position.pos
+
+
+def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
+    """Whether the binlog at `mark` is still the one it was taken from: no RESET, no other server.
+
+    Of a MySQL only the file's presence is looked at here; its UUID and the file's creation time,
+    which the CDC process compares, tell the rest.
+
+    Raises:
+        SourceError: it cannot be reached or refuses us.
+    """
+    if not binlog_still_has(config, mark):
+        return False
+    with connected(config) as connection:
+        return (
+            mark.gtid is None
+            or _gtid_at(connection, mark.file_name, mark.position.pos) == mark.gtid
+        )
+
+
+def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
+    """File and position of the binlog's end, None if there is no binlog."""
+    try:
+        found = rows(connection, "SHOW MASTER STATUS")
+    except pymysql.err.ProgrammingError as exc:
+        if exc.args[0] != ER.PARSE_ERROR:  # MySQL 8.4 knows only the new name
+            raise
+        found = rows(connection, "SHOW BINARY LOG STATUS")
+    return (str(found[0][0]), int(found[0][1])) if found else None
+
+
+def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:
+    rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    found = dict(rows(connection, "SHOW STATUS LIKE 'binlog_snapshot_%%'"))
+    status = {str(name).lower(): str(value) for name, value in found.items()}
+    file = status.get("binlog_snapshot_file", "")
+    if not file:
+        raise _no_binlog()
+    return _mark(connection, epoch, file, int(status["binlog_snapshot_position"]))
+
+
+def _end_of_binlog(connection: "Connection[Any]", epoch: int) -> BinlogMark:
+    status = binlog_status(connection)
+    if status is None:
+        raise _no_binlog()
+    return _mark(connection, epoch, *status)
+
+
+def _mark(connection: "Connection[Any]", epoch: int, file: str, pos: int) -> BinlogMark:
+    prefix, _, number = file.rpartition(".")
+    return BinlogMark(
+        position=BinlogPosition(epoch, int(number), pos),
+        prefix=prefix,
+        digits=len(number),
+        gtid=_gtid_at(connection, file, pos) if is_mariadb(connection) else None,
+        taken_at_ms=time.time_ns() // 1_000_000,
+    )
+
+
+def _gtid_at(connection: "Connection[Any]", file: str, pos: int) -> str | None:
+    found = rows(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, pos)[0][0]
+    return None if found is None else str(found)
+
+
+def _no_binlog() -> SourceError:
+    return SourceError(
+        'the database server writes no binlog: setting "log_bin" is OFF, expected ON',
+        hint="Start the server with log_bin (and binlog_format=ROW), then submit the job again.",
+    )

@@ -1,0 +1,99 @@
+"""Statements in the binlog as their sessions had them: text, character set and modes.
+
+python-mysql-replication gives up at status variables that it does not know, such as MariaDB 11's,
+and decodes every statement as UTF-8.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pymysqlreplication import constants, event
+from pymysqlreplication.exceptions import StatusVariableMismatch
+from pymysqlreplication.packet import BinLogPacketWrapper
+
+from joins.adapters.mysql.rows import text_decoder
+from joins.adapters.mysql.table import CODECS
+from joins.adapters.mysql.tokens import UNDECODED, Modes
+
+_Foreign = Any  # objects of python-mysql-replication, which have no types
+_FIXED_BYTES = 13  # before the status variables
+_CHARACTER_SET_COLLATIONS = 131  # of MariaDB: how many, and four bytes each
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that the binlog has as text: DDL, or a change that was not logged as rows.
+
+    Attributes:
+        schema: its default database, empty for none.
+        text: U+FFFD stands for what could not be decoded; it is in front if nothing is sure.
+        modes: of its session.
+    """
+
+    schema: str
+    text: str
+    modes: Modes
+
+
+class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
+    """A statement, also with status variables that are not known.
+
+    Attributes:
+        is_whole: whether all of them are.
+    """
+
+    is_whole = True
+    _end: int | None = None
+
+    def _read_status_vars_value_for_key(self, key: int) -> None:
+        if self._end is None:
+            self._end = self.packet.read_bytes - 1 + self.status_vars_length
+        if key == _CHARACTER_SET_COLLATIONS:
+            self.packet.advance(4 * self.packet.read_uint8())
+            return
+        try:
+            super()._read_status_vars_value_for_key(key)
+        except StatusVariableMismatch:  # how long its value is, only the server knows
+            self.is_whole = False
+            self.packet.advance(self._end - self.packet.read_bytes)
+
+
+# The library makes what this mapping says of each event, and has no other way to be told.
+BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = QueryEvent
+
+
+def query_statement(found: _Foreign, charsets: Mapping[int, str]) -> Statement:
+    """The statement of a query event.
+
+    Args:
+        found: the event.
+        charsets: character set by collation number, as the server has them.
+    """
+    fixed: int = found._declared_post_header_len(_FIXED_BYTES)
+    length = found.event_size - fixed - found.status_vars_length - found.schema_length - 1
+    packet = found.packet.packet  # the text is what was read of it last
+    text = bytes(packet._data[packet._position - length : packet._position])
+    number = getattr(found, "character_set_client", None)
+    charset = "utf8mb4" if number is None else charsets.get(int(number), "")
+    told = decoded(text, charset)
+    mark = "" if found.is_whole else f"{UNDECODED} "  # its modes and character set may be others
+    modes = Modes.of(getattr(found, "sql_mode", 0))
+    return Statement(found.schema.decode("utf-8", "replace"), mark + told.strip(), modes)
+
+
+def load_statement(found: _Foreign) -> Statement:
+    """The statement of a LOAD DATA that was not logged as rows."""
+    rest = found.packet.read(found.event_size - found.packet.read_bytes)
+    rest = rest[found.status_vars_length :]
+    schema, text = rest[: found.schema_length], rest[found.schema_length + 1 :]
+    return Statement(schema.decode("utf-8", "replace"), decoded(text, "utf8mb4"), Modes())
+
+
+def decoded(text: bytes, charset: str) -> str:
+    """A statement in `charset`; in UTF-8 a byte that is none hides no other character."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return text_decoder(charset)(text) if charset in CODECS else text.decode("ascii")
+    is_utf8 = CODECS.get(charset) == "utf-8"
+    return text.decode("utf-8", "replace") if is_utf8 else f"{UNDECODED} {text.decode('latin1')}"

@@ -1,0 +1,163 @@
+"""Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
+
+import time
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from joins.adapters.kafka.changelog_producer import ChangelogProducer
+from joins.adapters.mysql.cdc_config import CdcConfig
+from joins.adapters.mysql.rows import Row, wire_rows
+from joins.adapters.mysql.stream import RowImages
+from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Changes, encode_records
+
+MAX_BATCH_ROWS = 5_000
+MAX_BATCH_BYTES = 8 << 20
+_COMPANY_S = 0.05
+_APART_S = 0.2
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Rows that wait to be encoded; all lists have one length."""
+
+    ops: list[str] = field(default_factory=list)
+    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+    before: list[Row | None] = field(default_factory=list)
+    after: list[Row | None] = field(default_factory=list)
+    bytes: int = 0
+    since_s: float = 0.0
+
+
+def due_at_s(first_row_at_s: float, sent_at_s: float) -> float:
+    """When a batch goes whose first row came then, behind one that was sent then.
+
+    A batch costs milliseconds of a core, however few rows it has: a change behind a pause waits
+    for company only for a moment, changes without a pause go five times a second.
+    """
+    return max(first_row_at_s + _COMPANY_S, sent_at_s + _APART_S)
+
+
+class ChangelogSender:
+    """One producer's life. Not for use by several threads.
+
+    Attributes:
+        records: sent and acknowledged so far.
+        source_ts_ms: when the newest of them happened at the source, 0 before the first one.
+    """
+
+    def __init__(self, config: CdcConfig) -> None:
+        self._config = config
+        self._key = tuple(
+            [column.name for column in config.table.captured].index(name)
+            for name in config.table.primary_key
+        )
+        self._pending = _Pending()
+        self._transaction = (0, 0)
+        self._ordinal = 0
+        self._sent_at_s = 0.0
+        self.records = 0
+        self.source_ts_ms = 0
+        table = f"{config.table.database}.{config.table.table}"
+        self._producer = ChangelogProducer(config.kafka, config.partitions, table)
+
+    def close(self) -> None:
+        """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
+        self._producer.close()
+
+    def begin(self, file: int, pos: int) -> None:
+        """A transaction begins; its rows are numbered from 0."""
+        self._transaction, self._ordinal = (file, pos), 0
+
+    def due_in_s(self) -> float | None:
+        """How long the waiting rows can wait for company, None if there are none."""
+        if not self._pending.ops:
+            return None
+        return max(0.0, due_at_s(self._pending.since_s, self._sent_at_s) - time.monotonic())
+
+    def add(self, images: RowImages) -> None:
+        """Collect the rows of one event; full batches are sent on the way.
+
+        Raises:
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        size = len(images.images)
+        rows = images.decoded()
+        at_ms = images.at_s * 1000
+        for row in rows:
+            if images.op == "u":
+                self._update(row, next(rows), at_ms)
+            elif images.op == "d":
+                self._append("d", at_ms, row, None)
+            else:
+                self._append("c", at_ms, None, row)
+            if len(self._pending.ops) >= MAX_BATCH_ROWS:
+                self.flush()
+        if self._pending.ops:
+            self._pending.bytes += size
+            if self._pending.bytes >= MAX_BATCH_BYTES:
+                self.flush()
+
+    def _update(self, before: Row, after: Row, at_ms: int) -> None:
+        if all(before[slot] == after[slot] for slot in self._key):
+            self._append("u", at_ms, before, after)
+        else:
+            self._append("d", at_ms, before, None)
+            self._append("c", at_ms, None, after)
+
+    def _append(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
+        pending = self._pending
+        if not pending.ops:
+            pending.since_s = time.monotonic()
+        pending.ops.append(op)
+        pending.places.append((*self._transaction, self._ordinal, at_ms))
+        pending.before.append(before)
+        pending.after.append(after)
+        self._ordinal += 1
+
+    def flush(self) -> None:
+        """Send what waits and return when Kafka has acknowledged it.
+
+        Raises:
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        pending = self._pending
+        if not pending.ops:
+            return
+        self._pending = _Pending()
+        self._sent_at_s = time.monotonic()
+        records = encode_records(
+            self._changes(pending),
+            self._config.table.primary_key,
+            partitions=self._config.partitions,
+        )
+        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+        self._producer.send(zip(*columns, strict=True))
+        self.records += len(pending.ops)
+        self.source_ts_ms = pending.places[-1][3]
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; returns its (partition, offset) pairs.
+
+        Raises:
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        return self._producer.watermark(high, generation)
+
+    def _changes(self, pending: _Pending) -> Changes:
+        count = len(pending.ops)
+        files, positions, rows, times = zip(*pending.places, strict=True)
+        constants = (self._config.low.position.epoch, self._config.generation)
+        epoch, generation = (pa.repeat(pa.scalar(v, pa.int32()), count) for v in constants)
+        numbers = [pa.array(v, pa.int64()) for v in (files, positions, rows)]
+        source = [epoch, *numbers, generation, pa.array(times, pa.int64())]
+        table = self._config.table
+        return Changes(
+            ops=pa.array(pending.ops, pa.string()),
+            source=pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA),
+            before=wire_rows(pending.before, table) if any(pending.before) else None,
+            after=wire_rows(pending.after, table) if any(pending.after) else None,
+        )

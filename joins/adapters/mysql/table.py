@@ -1,0 +1,296 @@
+"""A captured MySQL or MariaDB table: its columns, how they are written and declared."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from joins.kernels.changelog.envelope import CapturedColumn
+from joins.kernels.json.wire import Encoding
+from joins.plan.errors import DefinitionError
+from joins.plan.names import of_columns
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_INTEGER_DIGITS = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
+_YEAR_BITS = 16
+_DECLARED_BITS = {
+    TypeName.TINYINT: 8,
+    TypeName.SMALLINT: 16,
+    TypeName.INT: 32,
+    TypeName.BIGINT: 64,
+}
+_ENCODINGS = {
+    "year": Encoding.INTEGER,
+    "float": Encoding.FLOAT,
+    "double": Encoding.DOUBLE,
+    "decimal": Encoding.DECIMAL,
+    "date": Encoding.DATE,
+    "time": Encoding.TIME,
+    "datetime": Encoding.DATETIME,
+    "timestamp": Encoding.TIMESTAMP,
+    **dict.fromkeys(("char", "varchar", "enum", "set", "json"), Encoding.STRING),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), Encoding.STRING),
+    **dict.fromkeys(("binary", "varbinary"), Encoding.BYTES),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), Encoding.BYTES),
+}
+_PLAIN_MATCHES: dict[Encoding, frozenset[TypeName]] = {
+    Encoding.BOOLEAN: frozenset({TypeName.BOOLEAN}),
+    Encoding.FLOAT: frozenset({TypeName.FLOAT, TypeName.DOUBLE}),
+    Encoding.DOUBLE: frozenset({TypeName.DOUBLE}),
+    Encoding.STRING: frozenset({TypeName.STRING}),
+    Encoding.BYTES: frozenset({TypeName.BYTES}),
+    Encoding.DATE: frozenset({TypeName.DATE}),
+    Encoding.TIME: frozenset({TypeName.TIME}),
+    Encoding.DATETIME: frozenset({TypeName.TIMESTAMP}),
+    Encoding.TIMESTAMP: frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ}),
+}
+# The codec that agrees with the server's own conversion to UTF-8; see `joins.adapters.mysql.rows`.
+CODECS = {
+    "utf8mb4": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8": "utf-8",
+    "ascii": "ascii",
+    "latin1": "latin1",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "ucs2": "utf-16-be",
+    "utf16": "utf-16-be",
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+    "big5": "big5",
+    "gbk": "gbk",
+    "gb2312": "gb2312",
+    "gb18030": "gb18030",
+    "euckr": "euc_kr",
+    "sjis": "shift_jis",
+    "cp932": "cp932",
+    "ujis": "euc_jp",
+    "eucjpms": "euc_jp",
+}
+_MEMBER = re.compile(r"'((?:[^']|'')*)'")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerColumn:
+    """A column as `information_schema.columns` shows it.
+
+    Attributes:
+        data_type: lower-case name, such as `varchar`.
+        column_type: the whole type, such as `int(10) unsigned zerofill`.
+        precision: digits of numbers, 0 if none.
+        scale: digits after the point, 0 if none.
+        charset: of texts, else None.
+        computed_from: names of the columns that the server computes it from.
+    """
+
+    name: str
+    data_type: str
+    column_type: str
+    precision: int
+    scale: int
+    charset: str | None
+    computed_from: tuple[str, ...] = ()
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether its numbers are never negative."""
+        return "unsigned" in self.column_type
+
+    @property
+    def zerofill(self) -> bool:
+        """Whether the server pads its text with zeros."""
+        return "zerofill" in self.column_type
+
+    @property
+    def bits(self) -> int:
+        """Bits of an integer or BIT column."""
+        if self.data_type == "year":
+            return _YEAR_BITS
+        return _INTEGER_BITS.get(self.data_type, self.precision)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Values of an ENUM or SET, in order."""
+        if self.data_type not in ("enum", "set"):
+            return ()
+        return tuple(m.replace("''", "'") for m in _MEMBER.findall(self.column_type))
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How its values are written, None for a type that we do not capture."""
+        if self.data_type in _INTEGER_BITS:
+            big = self.data_type == "bigint" and self.unsigned
+            return Encoding.UNSIGNED if big else Encoding.INTEGER
+        if self.data_type == "bit":
+            return Encoding.BOOLEAN if self.bits == 1 else Encoding.BYTES
+        return _ENCODINGS.get(self.data_type)
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlColumn:
+    """A captured column: its record member and what it is in the server."""
+
+    captured: CapturedColumn
+    server: ServerColumn
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A checked table: what snapshot and binlog must know of it; picklable.
+
+    Attributes:
+        columns: in the order of the declaration.
+        primary_key: declared names, in the server's key order.
+    """
+
+    database: str
+    table: str
+    columns: tuple[MysqlColumn, ...]
+    primary_key: tuple[str, ...]
+
+    @property
+    def captured(self) -> tuple[CapturedColumn, ...]:
+        """The columns as the records carry them."""
+        return tuple(column.captured for column in self.columns)
+
+    @property
+    def key_columns(self) -> tuple[MysqlColumn, ...]:
+        """The columns of the primary key, in key order."""
+        by_name = {column.captured.name: column for column in self.columns}
+        return tuple(by_name[name] for name in self.primary_key)
+
+    def as_json(self) -> dict[str, Any]:
+        """A form that `json.dumps` takes and `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The table that `as_json` described."""
+        columns = tuple(_column_from_json(item) for item in value["columns"])
+        return cls(value["database"], value["table"], columns, tuple(value["primary_key"]))
+
+
+def fits(table: CapturedTable, now: CapturedTable) -> bool:
+    """Whether records of `now` can follow those of `table`: same key, values written the same."""
+    encodings = ([column.captured.encoding for column in one.columns] for one in (table, now))
+    return table.primary_key == now.primary_key and next(encodings) == next(encodings)
+
+
+def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
+    """What `fits` refuses, as definitions: those of `before` and those of `now`."""
+    pairs = [
+        (old.server, new.server)
+        for old, new in zip(before.columns, now.columns, strict=True)
+        if old.captured.encoding is not new.captured.encoding
+    ]
+    was = [f"{old.name} {old.column_type}" for old, _ in pairs]
+    is_now = [f"{new.name} {new.column_type}" for _, new in pairs]
+    if before.primary_key != now.primary_key:
+        was.append(f"PRIMARY KEY ({', '.join(before.primary_key)})")
+        is_now.append(f"PRIMARY KEY ({', '.join(now.primary_key)})")
+    return ", ".join(was), ", ".join(is_now)
+
+
+def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
+    captured = value["captured"]
+    kind = captured["sql_type"]
+    sql_type = SqlType(TypeName(kind["name"]), kind["precision"], kind["scale"])
+    column = CapturedColumn(captured["name"], sql_type, Encoding(captured["encoding"]))
+    server = {**value["server"], "computed_from": tuple(value["server"].get("computed_from", ()))}
+    return MysqlColumn(column, ServerColumn(**server))
+
+
+def capture(
+    where: str, fields: tuple[Field, ...], found: list[ServerColumn]
+) -> tuple[MysqlColumn, ...]:
+    """The declared `fields` matched with the server's columns; `where` names the table in messages.
+
+    Raises:
+        DefinitionError: columns are missing, or their types cannot be declared like that.
+    """
+    exact = {column.name: column for column in found}
+    folded = {column.name.casefold(): column for column in found}
+    matches = {f.name: exact.get(f.name) or folded.get(f.name.casefold()) for f in fields}
+    missing = [name for name, column in matches.items() if column is None]
+    if missing:
+        raise DefinitionError(
+            f"{where} has no column {_listed(missing)}",
+            hint=of_columns(missing[0], [c.name for c in found]),
+        )
+    pairs = [(f, column) for f in fields if (column := matches[f.name]) is not None]
+    complaints = [text for f, column in pairs for text in _complaints(f, column)]
+    if complaints:
+        raise DefinitionError(
+            f"{where} does not fit its declaration: {'; '.join(complaints)}",
+            hint="Change the declared types to the ones named here.",
+        )
+    return tuple(_captured(f, column) for f, column in pairs)
+
+
+def _captured(declared: Field, column: ServerColumn) -> MysqlColumn:
+    assert column.encoding is not None
+    return MysqlColumn(CapturedColumn(declared.name, declared.type, column.encoding), column)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
+    if column.encoding is None:
+        yield f'column "{column.name}" is {column.column_type}, which cannot be captured'
+    elif column.charset is not None and column.charset not in CODECS:
+        yield f'column "{column.name}" has character set {column.charset}, which we cannot read'
+    elif not accepts(column, declared.type):
+        yield (
+            f'column "{column.name}" is {column.column_type}, declared {declared.type}, '
+            f"expected {suggestion(column)}"
+        )
+
+
+def accepts(column: ServerColumn, declared: SqlType) -> bool:
+    """Whether every value of `column` can be held by `declared`."""
+    encoding = column.encoding
+    if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
+        return _accepts_integer(column, declared)
+    if encoding is Encoding.DECIMAL:
+        integral = column.precision - column.scale
+        fits = declared.scale >= column.scale and declared.precision - declared.scale >= integral
+        return declared.name is TypeName.STRING or (declared.name is TypeName.DECIMAL and fits)
+    return encoding is not None and declared.name in _PLAIN_MATCHES[encoding]
+
+
+def _accepts_integer(column: ServerColumn, declared: SqlType) -> bool:
+    if declared.name is TypeName.BOOLEAN:
+        return column.column_type.startswith("tinyint(1)")
+    if declared.name is TypeName.DECIMAL:
+        return declared.precision - declared.scale >= _INTEGER_DIGITS[column.bits]
+    needed = column.bits + (1 if column.unsigned else 0)
+    return declared.name is TypeName.STRING or _DECLARED_BITS.get(declared.name, 0) >= needed
+
+
+def suggestion(column: ServerColumn) -> str:
+    """The declared type that fits `column` best."""
+    encoding = column.encoding
+    if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
+        needed = column.bits + (1 if column.unsigned else 0)
+        wide = [name.value for name, bits in _DECLARED_BITS.items() if bits >= needed]
+        return wide[0] if wide else "DECIMAL(20, 0)"
+    if encoding is Encoding.DECIMAL:
+        narrow = column.precision <= 38  # the digits that a DECIMAL may have
+        return f"DECIMAL({column.precision}, {column.scale})" if narrow else "STRING"
+    if encoding is Encoding.TIMESTAMP:
+        return TypeName.TIMESTAMP_LTZ.value
+    assert encoding is not None
+    return min(_PLAIN_MATCHES[encoding], key=list(TypeName).index).value

@@ -1,0 +1,101 @@
+"""A source's process seen from the runner: commands in, events out, a JSON line each."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from joins.plan.errors import SourceError
+from joins.plan.plan import KafkaOptions
+from watermark.redaction import secrets_in
+
+_STOP_TIMEOUT_S = 10.0
+
+
+class SourceConfig(Protocol):
+    """What a source's process is started with."""
+
+    @property
+    def kafka(self) -> KafkaOptions:
+        """Cluster and changelog topic."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The value of `config` in the first line on standard input."""
+
+
+class SourceProcess:
+    """A running process of a source; it dies with the thread that constructs it."""
+
+    def __init__(
+        self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Start `python -m module` and tell it `config`."""
+        self._topic = config.kafka.topic
+        self._on_event = on_event
+        self._last_error: dict[str, Any] | None = None
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(
+            target=self._read, name=f"source {self._topic}", daemon=True
+        )
+        self._reader.start()
+        told = config.as_json()
+        self.send({"config": told, "secrets": secrets_in(told)})
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the child lives."""
+        return self._child.poll() is None
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Write one command; a child that is gone is found by `running`."""
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(command) + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def failure(self) -> SourceError:
+        """Why the child ended."""
+        if self._last_error is not None:
+            return SourceError(self._last_error["message"], hint=self._last_error["hint"])
+        return SourceError(
+            f'source process of topic "{self._topic}" ended with status {self._child.returncode}',
+            hint="It is started again; if this stays, see the runner's log.",
+        )
+
+    def stop(self) -> None:
+        """Ask the child to end, then insist."""
+        self.send({"stop": True})
+        if self._child.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._child.stdin.close()
+        try:
+            self._child.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts
+        if self._child.stdout is not None and not self._reader.is_alive():
+            self._child.stdout.close()
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            event = json.loads(line)
+            if event["event"] == "error":
+                self._last_error = event
+            self._on_event(event)

@@ -1,0 +1,1 @@
+"""The micro-batches of a job: planned, pinned, run in stages, committed."""

@@ -1,0 +1,75 @@
+"""What the tasks of an event batch have reported, and where that takes the time.
+
+The same for a batch that Spark runs and for one that is run again from its pin.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from joins.batch.event_channels import Heard, Steps
+from joins.batch.event_state import Advance, EventSpec, EventState, advance, batch_input
+from joins.durable.pins import Pin
+from joins.kernels.probe.files import StagedFile
+from joins.worker.staging import BatchReport
+
+NOTHING = BatchReport({}, {}, ())
+
+
+def steps_told(report: BatchReport) -> Steps:
+    """What stage `steps` has found."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for detail in report.details:
+        for partition, rises in detail.get("steps", {}).items():
+            found.setdefault(int(partition), []).extend((o, w) for o, w in rises)
+    return {partition: sorted(rises) for partition, rises in found.items()}
+
+
+def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, told: Steps | None) -> Advance:
+    """Where the batch of `pin` takes the time.
+
+    Args:
+        spec: of its job.
+        pin: says what was before.
+        scanned: the report of the scan; with steps it is not needed.
+        told: with a watermark for each record: those of the batch.
+
+    Raises:
+        StateFormatError: the channels in the pin are damaged.
+    """
+    event = pin.event or {}
+    batch = batch_input(event, pin.end_offsets, told, _heard(pin, scanned))
+    return advance(spec, EventState.of(event), batch)
+
+
+def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:
+    """The partitions with records, and the greatest watermark of each as the scan tells it."""
+    greatest: dict[int, int] = {}
+    for detail in report.details:
+        for partition, found in detail.get("partitions", {}).items():
+            told = found["watermark"]
+            if told is not None:
+                greatest[int(partition)] = max(told, greatest.get(int(partition), told))
+    return {p: Heard(greatest.get(p), pin.batch) for p in pin.ranges()}
+
+
+def details(report: BatchReport, name: str) -> list[Mapping[str, Any]]:
+    """What all tasks have listed under `name`."""
+    return [each for detail in report.details for each in detail.get(name, ())]
+
+
+def together(reports: Iterable[BatchReport]) -> BatchReport:
+    """The reports of several stages as one."""
+    files: dict[str, tuple[StagedFile, ...]] = {}
+    counts: dict[str, int] = {}
+    for report in reports:
+        for name, found in report.files.items():
+            files[name] = (*files.get(name, ()), *found)
+        for name, count in report.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    return BatchReport(files, counts, ())
+
+
+def added(report: BatchReport, name: str) -> tuple[StagedFile, ...]:
+    """The new files of one table of the state."""
+    mine = (found for key, found in report.files.items() if key.startswith(f"{name}/"))
+    return tuple(file for found in mine for file in found)

@@ -1,0 +1,128 @@
+"""The INSERTs of one job: a batch is one pin, under which all of them have their rows.
+
+They are staged one after the other, each reads the records anew; nothing is committed before all
+are staged. Their outputs are committed in the order of the script. A batch is complete when all
+outputs have it; when it is run again, an INSERT whose output has it already is left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from joins.batch.lookups import Lookups
+from joins.durable.pins import Pin
+from joins.kernels.probe.files import StagedFile
+from joins.sinks.port import BatchWriter
+from joins.worker.probe_task import DEAD_LETTERS, ProbeTask
+from joins.worker.staging import BatchReport
+
+Counts = Mapping[str, int]
+_OF_THE_STREAM = ("records", "bytes")  # the same for all INSERTs; all else is a sum
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeInsert:
+    """What batches need for one INSERT."""
+
+    task: ProbeTask
+    lookups: Lookups
+    writer: BatchWriter
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """A batch of which nothing more is to be computed.
+
+    Attributes:
+        reports: by INSERT, None where the output has the batch already.
+        counts: of all INSERTs, those committed before too.
+    """
+
+    reports: tuple[BatchReport | None, ...]
+    counts: Counts
+
+    @property
+    def dead_letters(self) -> tuple[StagedFile, ...]:
+        """The staged letters of all INSERTs."""
+        found = [report for report in self.reports if report is not None]
+        return tuple(file for report in found for file in report.files.get(DEAD_LETTERS, ()))
+
+
+class Inserts:
+    """The INSERTs of one job, in the order of the script.
+
+    Attributes:
+        first: the only one, unless the job is a statement set of several.
+    """
+
+    def __init__(self, inserts: Sequence[ProbeInsert]) -> None:
+        self.first = inserts[0]
+        self._all = tuple(inserts)
+
+    def check(self, versions: Mapping[str, int]) -> None:
+        """See that the rows of `versions` can be looked up; raises as `Lookups.check`."""
+        for insert in self._all:
+            insert.lookups.check(versions)
+
+    def forget(self) -> None:
+        """Drop what Spark keeps of their dimensions."""
+        for insert in self._all:
+            insert.lookups.forget()
+
+    def attach(self, versions: Mapping[str, int]) -> None:
+        """Map the indexes of `versions` into this process; raises as `ProbeTask.attach`."""
+        for insert in self._all:
+            insert.task.attach(versions)
+
+    def committed(self, pin: Pin) -> tuple[Counts | None, ...]:
+        """By INSERT, what the batch counted if its output is complete, else None."""
+        return tuple(insert.writer.committed_counts(pin) for insert in self._all)
+
+    def committed_counts(self, pin: Pin) -> Counts | None:
+        """What the batch counted if all outputs are complete, else None."""
+        return counts_of_all(self.committed(pin))
+
+    def stage(self, frame: DataFrame, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
+        """Join and stage what is not yet `committed`; raises as the writers and lookups do."""
+        reports = tuple(
+            _staged(insert, frame, pin) if counts is None else None
+            for insert, counts in zip(self._all, committed, strict=True)
+        )
+        counts = [
+            known if report is None else report.counts
+            for known, report in zip(committed, reports, strict=True)
+        ]
+        return StagedBatch(reports, counts_of_all(counts) or {})
+
+    def commit(self, batch: StagedBatch, pin: Pin, epoch: int, between: Callable[[], None]) -> None:
+        """Commit what is staged; `between` is called before each commit but the first."""
+        waiting = [
+            (insert.writer, report)
+            for insert, report in zip(self._all, batch.reports, strict=True)
+            if report is not None
+        ]
+        for number, (writer, report) in enumerate(waiting):
+            if number > 0:
+                between()
+            writer.commit(report, pin, epoch)
+
+
+def _staged(insert: ProbeInsert, frame: DataFrame, pin: Pin) -> BatchReport:
+    with insert.lookups.ready(frame, insert.task, pin) as (ready, task):
+        return insert.writer.run(ready, task, pin)
+
+
+def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:
+    """The counts of a batch from those of its INSERTs; None if one is not known."""
+    known = [each for each in counts if each is not None]
+    if len(known) < len(counts):
+        return None
+    if len(known) == 1:
+        return known[0]
+    found: dict[str, int] = {}
+    for each in known:
+        for name, number in each.items():
+            before = found.get(name, 0)
+            found[name] = max(before, number) if name in _OF_THE_STREAM else before + number
+    return found

@@ -1,0 +1,219 @@
+"""How far the probe is: what its batches counted, and what waits in its topic."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.batch.probe_side import FinishedBatch
+from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
+from joins.durable.pins import Pin
+from joins.durable.probe_lives import ProbeLives
+from joins.plan.errors import CheckpointError
+from joins.plan.plan import KafkaOptions
+from joins.stream.bounds import cut, is_reached
+from joins.stream.guards import Reach, TopicView, look_at
+from joins.stream.retention import RetentionWatch, warning_json
+from joins.stream.transactions import TransactionWatch
+from watermark.gate import HeldOffsets
+
+_LOOK_EVERY_S = 1.0
+_COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes", "late", "fired")
+
+
+@dataclass(slots=True)
+class ProbeCounts:
+    """What the probe has committed; kept in `progress.json` so that it survives restarts.
+
+    Attributes:
+        records: that were read.
+        bytes: of their values.
+        late: records behind the watermark.
+        fired: rows of windows.
+    """
+
+    batch: int | None = None
+    joined: int = 0
+    matched: int = 0
+    unmatched: int = 0
+    dead_letters: int = 0
+    records: int = 0
+    bytes: int = 0
+    late: int = 0
+    fired: int = 0
+    next_offsets: dict[int, int] = field(default_factory=dict)
+
+    def add(self, batch: FinishedBatch) -> None:
+        """Count `batch`, unless it was counted before."""
+        if self.batch is None or batch.pin.batch > self.batch:
+            self.batch = batch.pin.batch
+            for name in _COUNTED:
+                setattr(self, name, getattr(self, name) + batch.counts.get(name, 0))
+        self.next_offsets = dict(batch.pin.end_offsets)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the progress file."""
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        offsets = {str(partition): offset for partition, offset in self.next_offsets.items()}
+        return {"batch": self.batch, **counted, "next_offsets": offsets}
+
+
+class ProbeProgress:
+    """Counts and offsets of one job's probe.
+
+    `record` and `begins` come from Spark's batch thread, everything else from the main loop.
+
+    Attributes:
+        newest: pin of the newest batch that has ended since this runner started.
+        ends_at_ms: when the topic's ends were read, by the clock; None while nobody knows where the
+            topic that is joined ends: before the first look, or since one that failed or found
+            another topic.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
+        self._checkpoint = checkpoint
+        self._lives = lives
+        self._topic = kafka.topic
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._looked_at = float("-inf")
+        self._pinned: Pin | None = None
+        self.newest: Pin | None = None
+        self.retention = RetentionWatch(self._cluster, kafka.topic)
+        self.transactions = TransactionWatch(self._cluster, kafka.topic)
+        self.counts = self._read_counts()
+        self.end_offsets: dict[int, int] = {}
+        self.begin_offsets: dict[int, int] = {}
+        self.held_bytes: int | None = None
+        self.ends_at_ms: int | None = None
+
+    def _read_counts(self) -> ProbeCounts:
+        value = self._checkpoint.read_progress()
+        if value is None:
+            return ProbeCounts()
+        try:
+            del value["format_version"]
+            offsets = {int(p): int(o) for p, o in value.pop("next_offsets").items()}
+            batch = value.pop("batch")
+            counts = {name: int(value.pop(name, 0)) for name in _COUNTED}
+            if value:
+                raise ValueError(f"unknown {', '.join(sorted(value))}")
+            return ProbeCounts(
+                None if batch is None else int(batch), **counts, next_offsets=offsets
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            told = f'file "{self._checkpoint.progress_file}" is damaged: {type(exc).__name__} {exc}'
+            raise CheckpointError(told, hint=PROGRESS_DAMAGED) from exc
+
+    def begins(self, pin: Pin) -> None:
+        """A batch begins under `pin`."""
+        self._pinned = pin
+
+    def record(self, batch: FinishedBatch) -> None:
+        """Count a batch whose output is committed; durable when this returns."""
+        self.counts.add(batch)
+        self.newest = batch.pin
+        write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
+
+    @property
+    def next_offsets(self) -> dict[int, int]:
+        """Where the committed output ends, or the life begins if it has no output yet."""
+        life = self._lives.current
+        if self.counts.batch is None or self.counts.batch < life.first_batch:
+            return dict(life.start_offsets)
+        return {**life.start_offsets, **self.counts.next_offsets}
+
+    def is_finished(self) -> bool:
+        """Whether all up to the stream's end is in the committed output; never without an end."""
+        return is_reached(self.next_offsets, self._lives.current.end_offsets)
+
+    def average_bytes(self) -> float | None:
+        """Of a record: as earlier batches have seen them, else as the topic stores them."""
+        if self.counts.records:
+            return self.counts.bytes / self.counts.records
+        stored = self._cluster.size_bytes(self._topic)
+        begin, end = (
+            sum(found.values())
+            for found in (
+                self._cluster.beginning_offsets(self._topic),
+                self._cluster.high_watermarks(self._topic),
+            )
+        )
+        return None if stored is None or end <= begin else stored / (end - begin)
+
+    def reach(self, *, running: bool) -> Reach:
+        """How far the probe is; `running` if a batch may have read more than is committed."""
+        committed, pinned = self.next_offsets, self._pinned
+        done = -1 if self.counts.batch is None else self.counts.batch
+        done = max(done, self._lives.current.first_batch - 1)
+        if not running or pinned is None or pinned.batch <= done:
+            return Reach(committed, committed)
+        return Reach(committed, {**committed, **pinned.end_offsets})
+
+    def is_stable(self, offsets: Mapping[int, int]) -> bool:
+        """Whether all before `offsets` may be read, by the newest look."""
+        ends = self.end_offsets
+        return all(offset <= ends.get(p, offset) for p, offset in offsets.items())
+
+    def start_offsets(self) -> dict[int, int]:
+        """Where the life begins in each partition that is there; added ones start at 0."""
+        start, end = self._lives.current.start_offsets, self._lives.current.end_offsets
+        there = self.end_offsets or start if end is None else end
+        return {p: start.get(p, 0) for p in there}
+
+    def held(self) -> HeldOffsets:
+        """What waits in the topic, by the newest look."""
+        start = self.next_offsets
+        for partition in self.end_offsets:
+            start.setdefault(partition, 0)
+        return HeldOffsets.of(start=start, end=self.end_offsets, retention_begin=self.begin_offsets)
+
+    def is_due(self) -> bool:
+        """Whether the last look is a second old."""
+        return time.monotonic() - self._looked_at >= _LOOK_EVERY_S
+
+    def look_soon(self) -> None:
+        """The next `is_due` says yes."""
+        self._looked_at = float("-inf")
+
+    def look(self, *, holding: bool) -> TopicView:
+        """Look at the topic's offsets; what they mean is for `joins.stream.guards` to say.
+
+        What lies beyond the stream's end is left out: it may come and go.
+
+        Args:
+            holding: records wait for the gate, and their size is asked for, too.
+
+        Raises:
+            SourceUnavailableError: no broker answers.
+        """
+        self._looked_at, self.ends_at_ms = time.monotonic(), None
+        view = self._up_to_the_end(look_at(self._cluster, self._topic))
+        if view.topic_id is None:
+            return view
+        self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
+        if view.topic_id == self._lives.current.topic_id:
+            self.ends_at_ms = time.time_ns() // 1_000_000
+            self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
+            self.retention.look(self.held())
+            self.transactions.look(view)
+        return view
+
+    def _up_to_the_end(self, view: TopicView) -> TopicView:
+        life = self._lives.current
+        if view.topic_id != life.topic_id:
+            return view
+        begin, end, high = (
+            cut(found, life.end_offsets)
+            for found in (view.begin_offsets, view.end_offsets, view.high_watermarks)
+        )
+        behind = {p: offset for p, offset in high.items() if offset > end[p]}
+        return TopicView(view.topic_id, begin, end, behind)
+
+    def warnings(self) -> list[dict[str, object]]:
+        """What may become a loss, for the status."""
+        return [warning_json(self._topic, warning) for warning in self.retention.warnings]
+
+    def close(self) -> None:
+        """Close the connection to the cluster."""
+        self._cluster.close()

@@ -1,0 +1,1 @@
+"""A dimension at run time: its changelog, fold, indexes, versions and upkeep."""

@@ -1,0 +1,185 @@
+"""Reading the files of one changelog piece by piece: rows by a condition, keys in their order.
+
+What is held in memory depends on what is asked for, not on how much there is.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from joins.kernels.changelog.changes import CHANGE_COLUMNS, GENERATION
+from joins.kernels.expressions.casts import whole
+from joins.kernels.index.spec import IndexSpec
+from joins.plan.errors import SinkError, VersionExpiredError
+from joins.plan.plan import Dimension, Field
+from joins.plan.types import SqlType, TypeName, arrow_type
+
+SOURCE_TIME = "_source_ts"
+IS_MARK = pc.field("_op") == "w"
+NO_MARK = pc.field("_op") != "w"
+Key = tuple[pa.Scalar, ...]
+_SHORT = ("_partition", "_epoch", GENERATION)
+_BATCH_ROWS = 65_536
+_ROW = "__row"
+_FIRST_KEYS = 256
+_MOST_KEYS = 16_384
+_LIGHT_BYTES = 1 << 20
+
+
+class ChangelogScan:
+    """Reads rows of any files of a dimension's changelog.
+
+    Args:
+        partitions: of its topic.
+    """
+
+    def __init__(self, dimension: Dimension, partitions: int) -> None:
+        self._name = dimension.name
+        self.key = list(dimension.primary_key)
+        told = Field(SOURCE_TIME, SqlType(TypeName.BIGINT))
+        fields = (*dimension.fields, told)
+        self.spec = IndexSpec(dimension.primary_key, dimension.primary_key, fields, partitions)
+        kinds = {"_op": pa.string(), **dict.fromkeys(_SHORT, pa.int32())}
+        meta = [pa.field(name, kinds.get(name, pa.int64())) for name in CHANGE_COLUMNS]
+        self._schema = pa.schema([*self.spec.schema, *meta])
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that tell what a row is and where it stands."""
+        return list(self._schema.names)
+
+    def rows(
+        self, files: Sequence[Path], columns: Sequence[str], where: pc.Expression
+    ) -> Iterator[pa.RecordBatch]:
+        """`columns` of the rows of `files` for which `where` is true.
+
+        Raises:
+            VersionExpiredError: a file is gone.
+            SinkError: a file is damaged.
+        """
+        if not files:
+            return
+        try:
+            dataset = ds.dataset([str(file) for file in files], self._schema, format="parquet")
+            scanner = dataset.scanner(
+                columns={name: pc.field(name) for name in columns},
+                filter=where,
+                batch_size=_BATCH_ROWS,
+                batch_readahead=1,
+                fragment_readahead=1,
+            )
+            yield from scanner.to_batches()
+        except FileNotFoundError as exc:
+            raise self.expired(str(exc)) from exc
+        except (OSError, pa.ArrowException) as exc:
+            raise SinkError(
+                f'changelog of dimension "{self._name}" cannot be read: {exc}',
+                hint="A file of it was changed from outside; restore it, or submit the job anew.",
+            ) from exc
+
+    def expired(self, why: str) -> VersionExpiredError:
+        """The error for a version whose log or files are gone."""
+        return VersionExpiredError(
+            f'a version of dimension "{self._name}" is not kept any more: {why}',
+            hint="Choose a newer one; the list of the job's dimensions names the oldest version.",
+        )
+
+    def of_keys(self, files: Sequence[Path], keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        """All records of `keys` and, of composite ones, some more; all columns."""
+        terms = (pc.field(name).isin(whole(keys.column(name))) for name in self.key)
+        return self.rows(files, self.columns, NO_MARK & reduce(and_, terms))
+
+    def keys_behind(self, files: Sequence[Path], after: Key | None, count: int) -> pa.Table:
+        """The `count` smallest keys behind `after` that `files` name, whatever became of them."""
+        where = NO_MARK if after is None else NO_MARK & _behind(self.key, after)
+        kept = pa.schema([self._schema.field(name) for name in self.key]).empty_table()
+        bound: pa.Scalar | None = None
+        for batch in self.rows(files, self.key, where):
+            found = pa.Table.from_batches([batch])
+            if bound is not None:
+                found = found.filter(pc.less_equal(found.column(0), bound))
+            kept = pa.concat_tables([kept, found])
+            if kept.num_rows > 2 * count + _BATCH_ROWS:
+                kept = self._smallest(kept, count)
+                bound = kept.column(0)[-1] if kept.num_rows == count else None
+        return self._smallest(kept, count)
+
+    def _smallest(self, keys: pa.Table, count: int) -> pa.Table:
+        distinct = keys.group_by(self.key).aggregate([]).select(self.key)
+        return distinct.sort_by([(name, "ascending") for name in self.key]).slice(0, count)
+
+    def last_key(self, rows: pa.Table) -> Key:
+        """The key of the last of `rows`."""
+        return tuple(rows.column(name)[-1] for name in self.key)
+
+
+class KeyWalk:
+    """Goes through the keys of some files in their order, in chunks that grow while they are light.
+
+    Args:
+        after: the key to begin behind.
+        seconds: after them no further chunk begins.
+
+    Attributes:
+        position: the last key that was given; None once there are no further ones.
+    """
+
+    def __init__(
+        self, scan: ChangelogScan, files: Sequence[Path], after: Key | None, seconds: float
+    ) -> None:
+        self._scan = scan
+        self._files = files
+        self._end = time.monotonic() + seconds
+        self._count = _FIRST_KEYS
+        self.position = after
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Chunks of keys, until there are no further ones or the time is over."""
+        while True:
+            keys = self._scan.keys_behind(self._files, self.position, self._count)
+            is_last = keys.num_rows < self._count
+            self.position = None if is_last else self._scan.last_key(keys)
+            if keys.num_rows:
+                yield keys
+            if is_last or time.monotonic() > self._end:
+                return
+
+    def weigh(self, size: int) -> None:
+        """Tell how many bytes the rows of the last chunk have."""
+        if size < _LIGHT_BYTES:
+            self._count = min(2 * self._count, _MOST_KEYS)
+
+
+def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:
+    """Keys, a column each, under the names and with the types of the dimension's own."""
+    kinds = {item.name: arrow_type(item.type) for item in dimension.fields}
+    schema = pa.schema([(name, kinds[name]) for name in dimension.primary_key])
+    return pa.table(list(columns), schema=schema)
+
+
+def rows_of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The `rows` that have one of `keys`, whose columns name the key; their order is kept.
+
+    Only keys are joined: Arrow joins no table with a nested column.
+    """
+    names = keys.column_names
+    numbers = pa.array(np.arange(rows.num_rows))
+    told = rows.select(names).append_column(_ROW, numbers)
+    found = told.join(keys, names, join_type="left semi").column(_ROW)
+    return rows.take(whole(found).sort())
+
+
+def _behind(names: Sequence[str], after: Key) -> pc.Expression:
+    """Keys that are greater, compared column by column."""
+    terms = []
+    for at, name in enumerate(names):
+        equal = [pc.field(n) == value for n, value in zip(names[:at], after, strict=False)]
+        terms.append(reduce(and_, [*equal, pc.field(name) > after[at]]))
+    return reduce(or_, terms)

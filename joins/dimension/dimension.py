@@ -1,0 +1,292 @@
+"""One dimension at run time: its tables, its build query, its indexes and its fold."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, create_table
+from joins.dimension.build_side import (
+    BuildHooks,
+    BuildSettings,
+    BuildSide,
+    BuildTask,
+    CommittedBatch,
+    read_changelog_state,
+    read_event_state,
+)
+from joins.dimension.fold import Fold
+from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
+from joins.dimension.index_keeper import IndexKeeper
+from joins.kernels.changelog.digest import ChangelogState
+from joins.kernels.changelog.envelope import changelog_schema
+from joins.kernels.changelog.event_marks import EventState
+from joins.kernels.index.index import IndexSpec
+from joins.lookup.fold_commits import Folded, newest_fold
+from joins.plan.plan import Dimension
+from joins.worker.staging import QueryGuards
+from watermark.model import PROCESSING_TIME, Watermark
+
+_log = structlog.get_logger(__name__)
+
+_STATES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionPlaces:
+    """Where a dimension's durable things are.
+
+    Attributes:
+        index_specs: none if no role is looked up in an index; each committed version is ready then.
+    """
+
+    topic: str
+    partitions: int
+    changelog: Path
+    current: Path
+    index: Path
+    index_specs: tuple[IndexSpec, ...]
+
+
+@dataclass(slots=True)
+class DimensionCounts:
+    """What the build side has committed since this runner started, for the status."""
+
+    streamed_records: int = 0
+    delay_ms: int | None = None
+
+
+class DimensionRuntime:
+    """The build side of one dimension in one runner."""
+
+    def __init__(
+        self,
+        dimension: Dimension,
+        places: DimensionPlaces,
+        task: BuildTask,
+        *,
+        app_id: str,
+        on_watermark: Callable[[str, int, Watermark | None], None],
+    ) -> None:
+        self.dimension = dimension
+        self.places = places
+        self._task = task
+        self.changelog = DeltaLog(places.changelog, f"{app_id}:{dimension.name}")
+        self.current = DeltaLog(places.current, f"{app_id}:{dimension.name}:current")
+        self.keeper = IndexKeeper(places.index, places.index_specs, self.changelog, self.current)
+        self.counts = DimensionCounts()
+        self._on_watermark = on_watermark
+        self._head = (0, ChangelogState())  # one value: other threads read version and state
+        self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
+        self._active_at_ms: dict[int, int] = {}
+        self._trimmable: dict[int, int] = {}
+        self._serve_index = threading.Event()
+        self._fold: tuple[Fold, FoldSchedule] | None = None
+        self.fold_version: int | None = None
+        self.end_offsets: dict[int, int] | None = None  # None: nobody knows now
+
+    @property
+    def version(self) -> int:
+        """The newest committed version of the changelog."""
+        return self._head[0]
+
+    @property
+    def state(self) -> ChangelogState:
+        """What the committed changelog says."""
+        return self._head[1]
+
+    def open(self) -> None:
+        """Create the tables, fence older runners and read the committed state back."""
+        schema = changelog_schema(self._task.columns)
+        create_table(self.places.changelog, schema, properties=INTERNAL_TABLE_PROPERTIES)
+        Fold.create(self.places.current, schema)
+        self.changelog.commit_epoch(self._task.epoch)
+        self._read_back()
+
+    def _read_back(self) -> None:
+        version = self.changelog.version()
+        if version == self.version:
+            return
+        self._advance(version, read_changelog_state(self.changelog, version))
+
+    def _advance(self, version: int, state: ChangelogState) -> None:
+        self._past = (*self._past[-_STATES_KEPT:], (version, state))
+        self._head = (version, state)
+
+    def event_watermarks(self, version: int) -> Mapping[int, tuple[int | None, int | None]]:
+        """How far each partition of the changelog is in event time, as of `version`.
+
+        Returns:
+            Partition → (its greatest watermark in milliseconds; when its newest records were
+            committed, by the clock): None before the first, the latter also after a restart.
+
+        Raises:
+            SinkError: the version cannot be read any more.
+        """
+        known, partitions = self._state_of(version), range(self.places.partitions)
+        if known is not None:
+            events = known.events
+        else:
+            events = read_event_state(self.changelog, version, partitions)
+        active = self._active_at_ms
+        return {at: (events.watermarks.get(at), active.get(at)) for at in partitions}
+
+    def trim_to(self, ms: int) -> None:
+        """No record will see a version that ends at `ms` or before; never taken back.
+
+        Compaction and merges drop such versions by and by. Versions of the changelog that are
+        leased keep theirs.
+        """
+        known = self.needed_from_ms
+        self.keeper.needed_from_ms = ms if known is None else max(known, ms)
+
+    @property
+    def needed_from_ms(self) -> int | None:
+        """What `trim_to` was last told, None before."""
+        return self.keeper.needed_from_ms
+
+    def _state_of(self, version: int) -> ChangelogState | None:
+        """What the changelog says as of `version`; None if it is older than what is kept."""
+        return next((state for found, state in reversed(self._past) if found <= version), None)
+
+    def source_time_ms(self, version: int) -> int | None:
+        """When the source made the newest change that is in `version`.
+
+        None if no change of the binlog is in it, or if it is older than what this runner knows.
+        """
+        known = self._state_of(version)
+        return None if known is None else known.source_ts_ms or None
+
+    def replay_watermarks(self) -> None:
+        """Give the committed watermarks to the valve again, after a restart."""
+        self._tell_watermarks(tuple(self.state.marks))
+
+    def _tell_watermarks(self, partitions: tuple[int, ...]) -> None:
+        """A watermark of an older generation is void: its partition is being copied anew."""
+        for partition in partitions:
+            if self.state.is_complete(partition):
+                self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the newest generation's watermark of each channel is committed."""
+        return all(self.state.is_complete(p) for p in range(self.places.partitions))
+
+    def start_build(
+        self,
+        spark: SparkSession,
+        settings: BuildSettings,
+        guards: QueryGuards,
+        rest: Callable[[], object],
+    ) -> StreamingQuery:
+        """Start the streaming query that appends to the changelog; `rest` ends each batch."""
+        hooks = BuildHooks(
+            state=lambda: self.state,
+            on_commit=self._committed,
+            rest=rest,
+            on_repeat=self._repeated,
+            guards=guards,
+        )
+        side = BuildSide(spark, self._task, settings, self.changelog, hooks)
+        return side.start()
+
+    def serve_index(self) -> int:
+        """Build the index of the newest version, and from now on advance it with each commit.
+
+        Returns:
+            The version that is ready.
+        """
+        self._serve_index.set()
+        self.keeper.prepare(self.version)
+        return self.ready_version()
+
+    def ready_version(self) -> int:
+        """The newest version that the probe may pin."""
+        ready = self.keeper.ready_version
+        return self.serve_index() if ready is None else ready
+
+    def _restart_channels(self, generation: int) -> None:
+        """If a newer generation than `generation` has begun, older watermarks are void."""
+        if 0 < generation < self.state.generation:
+            for partition in range(self.places.partitions):
+                self._on_watermark(self.dimension.name, partition, None)
+
+    def _committed(self, batch: CommittedBatch) -> None:
+        before = self.state.generation
+        self._note_activity(batch.state)
+        self._warn_of_times(batch.state.events)
+        self._trimmable = dict(self.state.next_offsets)
+        self._advance(batch.version, batch.state)
+        self.counts.streamed_records += batch.streamed
+        if batch.source_ts_ms:
+            self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
+        if self._serve_index.is_set():
+            self.keeper.prepare(batch.version)
+        self._restart_channels(before)
+        self._tell_watermarks(batch.marked_partitions)
+
+    def _note_activity(self, state: ChangelogState) -> None:
+        known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000
+        moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
+        self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
+
+    def _warn_of_times(self, events: EventState) -> None:
+        """Rows whose time is unfit, whenever a commit has brought more of them."""
+        known, name = self.state.events, self.dimension.name
+        if events.null_rowtimes > known.null_rowtimes:
+            _log.warning("rows without a rowtime", dimension=name, rows=events.null_rowtimes)
+        if events.future_rowtimes > known.future_rowtimes:
+            _log.warning("rows ahead of the clock", dimension=name, rows=events.future_rowtimes)
+
+    def _repeated(self) -> None:
+        """A query that failed behind its commit, or an earlier runner, may not have told it."""
+        before = self.state.generation
+        self._read_back()
+        self._restart_channels(before)
+        if self._serve_index.is_set():
+            self.keeper.prepare(self.version)
+        self.replay_watermarks()
+
+    def fold(self, spark: SparkSession, policy: FoldPolicy) -> int | None:
+        """Fold what is committed into `current` if it pays, for one caller.
+
+        Returns:
+            The version that `current` equals, None before the snapshot is complete.
+        """
+        if not self.complete:
+            return None
+        version, state = self._head
+        if self._fold is None:
+            key, epoch = self.dimension.primary_key, self._task.epoch
+            fold = Fold(spark, self.changelog, self.current, key, epoch)
+            self._fold = fold, FoldSchedule(policy, self._folded(version))
+        fold, schedule = self._fold
+        if schedule.is_due(state):
+            self.fold_version = fold.run(version, state)
+            if self.fold_version == version:
+                schedule.folded(state)
+        return self.fold_version
+
+    def _folded(self, version: int) -> Folded | None:
+        """What an earlier runner has folded."""
+        found = newest_fold(self.current, version)
+        if found is None:
+            return None
+        self.fold_version = found.changelog_version
+        return found.folded
+
+    def lag_records(self) -> int | None:
+        """Records of the changelog topic that are not committed yet; None while nobody knows."""
+        ends = self.end_offsets
+        if ends is None:
+            return None
+        return sum(max(0, end - self.state.next_offsets.get(p, 0)) for p, end in ends.items())
+
+    def trimmable_offsets(self) -> dict[int, int]:
+        """Partition → start of the last committed batch: nothing below is read again."""
+        return self._trimmable

@@ -1,0 +1,204 @@
+"""The background fold: a plain Delta table `current`, for `SELECT * … VERSION AS OF`.
+
+Each fold merges the changes since the last one and names in its commit's metadata the changelog
+version that `current` equals from then on. It needs no tombstones, for it works only when every
+record below it has arrived: it starts once the snapshot is complete, and it waits while a later
+generation is being copied.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from joins.adapters.delta.log import Change, DeltaLog, create_table
+from joins.adapters.delta.merge import commit_settings
+from joins.dimension.first_fold import FirstFiles
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.digest import ChangelogState
+from joins.kernels.changelog.first_fold import FirstFold
+from joins.kernels.probe.files import FileOrigin
+from joins.lookup.fold_commits import VERSION_KEY, fold_metadata, newest_fold
+from joins.plan.types import quoted
+
+CURRENT_PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableExpiredLogCleanup": "false",
+}
+_FEW_ROWS = 1_000
+_TASK_ROWS = 10_000_000
+_SETTINGS = {  # as many tasks, and files, as `_cut` says
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.files.maxPartitionBytes": str(1 << 30),
+}
+_POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
+
+
+class Fold:
+    """Folds one changelog into its `current`; one caller at a time."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        changelog: DeltaLog,
+        current: DeltaLog,
+        primary_key: tuple[str, ...],
+        epoch: int,
+    ) -> None:
+        self._spark = spark.newSession()
+        for name, value in _SETTINGS.items():
+            self._spark.conf.set(name, value)
+        self._changelog = changelog
+        self._current = current
+        self._primary_key = primary_key
+        self._epoch = epoch
+
+    @staticmethod
+    def create(path: Path, changelog_schema: pa.Schema) -> None:
+        """Create `current`, empty, unless it is there."""
+        create_table(path, changelog_schema, properties=CURRENT_PROPERTIES)
+
+    def folded_version(self) -> int | None:
+        """The changelog version that `current` equals, None before the first fold."""
+        return folded_version(self._current)
+
+    def run(self, version: int, state: ChangelogState) -> int | None:
+        """Fold everything up to `version`, unless a generation of it is incomplete.
+
+        Args:
+            version: changelog version to reach.
+            state: of the changelog at `version`; `r` records behind the mark of their or a later
+                generation are ignored.
+
+        Returns:
+            The version that `current` now equals, None if nothing was ever folded.
+        """
+        folded = self.folded_version()
+        if folded is not None and folded >= version:
+            return folded
+        files = self._changelog.files_added((folded or 0) + 1, version)
+        complete = min((generation for generation, _ in state.marks.values()), default=1)
+        if any(_newest_generation(file) > complete for file in files):
+            return folded
+        if files and not self._changes_nothing(files, folded, complete):
+            told = fold_metadata(version, state)
+            if folded is None and self._fill(files, state.marks, complete, told):
+                return version
+            self._cut(state.snapshot_rows)
+            newest = self._newest(files, state.marks)
+            self._merge(newest, complete, told)
+        return version
+
+    def _cut(self, rows: int) -> None:
+        """Use half of the cores at a time: until a task ends, no other query has its core."""
+        half = max(1, self._spark.sparkContext.defaultParallelism // 2)
+        tasks = str(max(half, rows // _TASK_ROWS))
+        self._spark.conf.set("spark.sql.shuffle.partitions", tasks)
+        self._spark.conf.set("spark.sql.files.minPartitionNum", tasks)
+
+    def _changes_nothing(self, files: list[Path], folded: int | None, complete: int) -> bool:
+        """Whether a merge would change nothing: a restarted source says again that it is complete.
+
+        With the watermark records of a newer generation, the rows of older ones go.
+        """
+        fold = None if folded is None else newest_fold(self._current, folded)
+        if fold is None:
+            return False
+        partitions = len({partition for partition, _ in fold.progress.watermarks})
+        if complete != fold.progress.complete_generation(partitions):
+            return False
+        return all(_has_only_watermarks(file) for file in files)
+
+    def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
+        changes = self._spark.read.parquet(*map(str, files)).where(f.col("_op") != "w")
+        for partition, (generation, offset) in marks.items():
+            zombie = (
+                (f.col("_partition") == partition)
+                & (f.col("_op") == "r")
+                & (f.col("_generation") <= generation)
+                & (f.col("_offset") > offset)
+            )
+            changes = changes.where(~zombie)
+        order = [f.col(name).desc() for name in _POSITION]
+        key = [f.col(quoted(name)) for name in self._primary_key]
+        window = Window.partitionBy(*key).orderBy(*order)
+        ranked = changes.withColumn("_rank", f.row_number().over(window))
+        return ranked.where(f.col("_rank") == 1).drop("_rank")
+
+    def _fill(
+        self,
+        files: list[Path],
+        marks: Mapping[int, tuple[int, int]],
+        complete: int,
+        told: Mapping[str, Any],
+    ) -> bool:
+        """Write the empty table without Spark, unless it has rows or is too large for that."""
+        if self._current.files_at(self._current.version()):
+            return False
+        progress = Progress({(at, generation): last for at, (generation, last) in marks.items()})
+        version = told[VERSION_KEY]
+        fold = FirstFold(files, self._primary_key, progress, complete)
+        origin = FileOrigin(self._epoch, version, 0, 0)
+        staged = FirstFiles(fold, self._current.path, origin).write_aside()
+        if staged is None:
+            return False
+        change = Change(staged, is_first=True)
+        self._current.commit_change(version, self._epoch, change, told)
+        return True
+
+    def _merge(self, changes: DataFrame, complete: int, told: Mapping[str, Any]) -> None:
+        """Merge each key's newest record; those of generations before `complete` are gone."""
+        same_key = " AND ".join(f"t.{quoted(n)} = s.{quoted(n)}" for n in self._primary_key)
+        place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
+        newer = f"{place.format('s')} > {place.format('t')}"
+        gone = f"(s._op = 'd' OR s._generation < {complete})"
+        values: dict[str, str | Column] = {
+            quoted(name): f"s.{quoted(name)}" for name in changes.columns
+        }
+        merge = (
+            DeltaTable.forPath(self._spark, str(self._current.path))
+            .alias("t")
+            .merge(changes.alias("s"), same_key)
+            .whenMatchedDelete(condition=f"{gone} AND {newer}")
+            .whenMatchedUpdate(condition=newer, set=values)
+            .whenNotMatchedInsert(condition=f"NOT {gone}", values=values)
+        )
+        if complete > 1:
+            merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
+        # The metadata is for users and for indexes made of the fold; the transaction outlives the
+        # log's clean-up.
+        with commit_settings(self._spark, self._current.app_id, told[VERSION_KEY], told):
+            merge.execute()
+
+
+def _has_only_watermarks(file: Path) -> bool:
+    with pq.ParquetFile(file) as rows:
+        if rows.metadata.num_rows > _FEW_ROWS:
+            return False
+        return set(rows.read(["_op"]).column("_op").to_pylist()) <= {"w"}
+
+
+def folded_version(current: DeltaLog) -> int | None:
+    """The changelog version that `current` equals, None before the first fold.
+
+    Tables of before have it in the metadata of their commits only; their log is whole.
+    """
+    folded = current.last_batch()
+    if folded is not None:
+        return folded
+    for version in range(current.version(), current.oldest_entry() - 1, -1):
+        told = current.metadata_at(version) or {}
+        if VERSION_KEY in told:
+            return int(told[VERSION_KEY])
+    return None
+
+
+def _newest_generation(file: Path) -> int:
+    generations = pq.read_table(file, columns=["_generation"], partitioning=None).column(0)
+    return int(pc.max(generations).as_py() or 0)

@@ -1,0 +1,138 @@
+"""Keeps the lookup indexes of one dimension at its newest committed version, on this node.
+
+The first index is built from the fold or the changelog; each later commit adds a segment.
+Only versions whose index is usable are given to the probe, and they never go back.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from joins.adapters.delta.log import DeltaLog
+from joins.kernels.index.index import IndexSpec, remove_versions, usable_versions
+from joins.kernels.index.room import free_bytes
+from joins.lookup.index_source import IndexSource
+from joins.plan.errors import IndexDiskFullError, PinnedVersionExpiredError, SinkError
+
+_RETRY_S = 60.0
+_KEPT_VERSIONS = 16  # far more than are committed between the choice of a version and its pin
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A build that had no room.
+
+    Attributes:
+        free_bytes: what was free when it failed.
+        retry_at: from then on (monotonic seconds) it is tried whatever is free.
+    """
+
+    error: IndexDiskFullError
+    free_bytes: int
+    retry_at: float
+
+    def may_retry(self, directory: Path) -> bool:
+        """Whether room was made since, or a minute has passed: quotas do not show what is free."""
+        needed = self.error.needed_bytes
+        made = needed is not None and self.free_bytes < needed <= free_bytes(directory)
+        return made or time.monotonic() >= self.retry_at
+
+
+class IndexKeeper:
+    """All specs (join keys) of one dimension; `prepare` comes from one thread at a time.
+
+    Attributes:
+        needed_from_ms: versions of rows that end before are left out of what is built from now on.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        specs: tuple[IndexSpec, ...],
+        changelog: DeltaLog,
+        current: DeltaLog | None = None,
+    ) -> None:
+        self._directory = directory
+        self._specs = specs
+        self._changelog = changelog
+        self._source = IndexSource(changelog, current)
+        self._lock = threading.Lock()
+        self._ready: int | None = None
+        self._full: _Full | None = None
+        self.needed_from_ms: int | None = None
+
+    @property
+    def ready_version(self) -> int | None:
+        """The newest version that the probe may pin, None before the first build."""
+        return self._ready
+
+    def prepare(self, version: int) -> None:
+        """Make the indexes of `version` usable; returns at once if they are.
+
+        Raises:
+            IndexDirectoryError: the index directory cannot be written.
+            IndexDiskFullError: it has no room; asked again, nothing is read until it may have.
+        """
+        with self._lock:
+            if self._ready is not None and self._ready >= version:
+                return
+            with self._room():
+                for spec in self._specs:
+                    needed = replace(spec, needed_from_ms=self.needed_from_ms)
+                    self._source.make(self._directory, version, needed)
+            self._ready = version
+
+    def restore(self, version: int) -> None:
+        """Read the indexes of a pinned `version` and build anew what is lost or damaged on disk.
+
+        Raises:
+            IndexDirectoryError: the index directory cannot be written.
+            IndexDiskFullError: it has no room.
+            PinnedVersionExpiredError: it must be built, and its log or files are gone.
+        """
+        with self._lock:
+            for spec in self._specs:
+                with self._room():
+                    self._source.remake(self._directory, version, spec)
+
+    def oldest_available(self, at_least: int) -> int:
+        """The oldest version from `at_least` on that can be read.
+
+        Raises:
+            PinnedVersionExpiredError: there is none.
+        """
+        newest = self._changelog.version()
+        for version in range(max(at_least, self._changelog.oldest_version()), newest + 1):
+            try:
+                if all(path.exists() for path in self._changelog.files_at(version)):
+                    return version
+            except SinkError:
+                continue  # in the middle of a clean-up that was interrupted
+        raise PinnedVersionExpiredError(
+            f'no version from {at_least} to {newest} of "{self._changelog.path}" can be read',
+            hint="Restore the table's data files from a backup, or submit the job anew.",
+        )
+
+    def prune(self, pinned: int | None) -> None:
+        """Remove all but the newest versions and the `pinned` one, which a batch still needs."""
+        with self._lock:
+            found = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
+            keep = set(sorted(found)[-_KEPT_VERSIONS:])
+            if found - keep - {pinned}:
+                remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """A build reads whole tables: one that had no room is not repeated in vain."""
+        if self._full is not None and not self._full.may_retry(self._directory):
+            raise self._full.error.with_traceback(None)
+        try:
+            yield
+        except IndexDiskFullError as error:
+            free = free_bytes(self._directory)
+            self._full = _Full(error, free, time.monotonic() + _RETRY_S)
+            raise
+        self._full = None

@@ -1,0 +1,480 @@
+"""Maintenance: what keeps tables and logs of a job from growing for ever, one step after another.
+
+Every step looks at what is there, so it may be interrupted anywhere and begun again, and each is
+one commit or a removal of what no leased version needs. A runner that was taken over commits
+nothing here, and the names of files say which epoch wrote them.
+
+| table | steps |
+|---|---|
+| changelog | compaction, Delta checkpoint, log clean-up, removal of files |
+| `current` | Delta checkpoint, VACUUM, log clean-up |
+| state | Delta checkpoint, log clean-up, removal of files that no batch and no replay reads |
+| dead letters | Delta checkpoint, log clean-up, removal of files that are not in the table |
+| output, late records | Delta checkpoint, removal of files that were never committed |
+
+The log of an output is never shortened: it is the user's table.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from joins.adapters.delta.log import DeltaLog, Rewrite, added_files
+from joins.dimension.dimension import DimensionRuntime
+from joins.dimension.fold import folded_version
+from joins.durable.leases import StateLease
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
+from joins.kernels.changelog.digest import compacted_reads
+from joins.kernels.probe.files import FileOrigin, ParquetStage
+
+_MERGE_FACTOR = 4
+_SMALL_FILE_ROWS = 4096
+_BATCH_ROWS = 131_072
+_MARK_COLUMNS = ["_op", "_partition", "_offset", "_generation"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepSettings:
+    """Pace and limits of maintenance.
+
+    Attributes:
+        checkpoint_every: commits between two Delta checkpoints of a table.
+        min_files: files of a changelog that are worth a compaction.
+        max_rows: rows that one compaction reads at the most; larger files stay as they are.
+        current_retention_hours: how long what `current` no longer needs is kept.
+        grace_s: age of an uncommitted file of this runner in an output before it is removed.
+        replayed_state_bytes: room in each table of the state for files that only replays read.
+    """
+
+    checkpoint_every: int = 20
+    min_files: int = 8
+    max_rows: int = 8_000_000
+    current_retention_hours: float = 168.0
+    grace_s: float = 3600.0
+    replayed_state_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """One table, the epoch of its runner, and who is told of each step before it begins."""
+
+    log: DeltaLog
+    epoch: int
+    settings: UpkeepSettings = UpkeepSettings()
+    on_step: Callable[[str], None] = lambda _: None
+
+    def checkpoint(self) -> None:
+        """Write a Delta checkpoint when the last one is many commits back."""
+        newest = self.log.version()
+        last = max(self.log.checkpoints(), default=0)
+        if newest - last >= self.settings.checkpoint_every:
+            self.on_step("checkpoint")
+            self.log.make_checkpoint(newest)
+
+    def shorten_log(self, version: int) -> None:
+        """Remove the log below a checkpoint that is not newer than `version`."""
+        every = self.settings.checkpoint_every
+        if version - self.log.oldest_entry() < every:
+            return
+        found = [at for at in self.log.checkpoints() if at <= version]
+        if not found or version - found[-1] >= every:
+            self.on_step("checkpoint for the log")
+            self.log.make_checkpoint(version)
+            found.append(version)
+        self.log.check_epoch(self.epoch)
+        self.on_step("log clean-up")
+        self.log.remove_log_before(found[-1])
+
+    def settled(self, last_batch: int | None, writer: str = "") -> dict[str, FileOrigin]:
+        """Name → origin of the files of `writer` that no batch of its will still commit."""
+        found = {path.name: FileOrigin.of_name(path.name) for path in self.log.path.iterdir()}
+        last = -1 if last_batch is None else last_batch
+        return {
+            name: origin
+            for name, origin in found.items()
+            if origin is not None
+            and origin.writer == writer
+            and (origin.epoch < self.epoch or (origin.epoch == self.epoch and origin.batch <= last))
+        }
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove data files that nobody needs."""
+        self.log.check_epoch(self.epoch)
+        for name in sorted(names):
+            self.on_step("removal of a file")
+            (self.log.path / name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionKey:
+    """What tells the rows of a dimension apart, and the channels that complete a generation.
+
+    Attributes:
+        versioned: the rowtime column of a dimension with event time: its older rows stay.
+    """
+
+    primary_key: tuple[str, ...]
+    partitions: int
+    versioned: str | None = None
+
+
+class ChangelogMaintenance:
+    """The upkeep of one changelog; one caller at a time."""
+
+    def __init__(self, table: Upkeep, key: DimensionKey) -> None:
+        self._table = table
+        self._log = table.log
+        self._key = key
+        self._known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def run(
+        self, leased: int | None, folded: int | None, needed_from_ms: int | None = None
+    ) -> None:
+        """Do what is due.
+
+        Args:
+            leased: the oldest version that must stay readable, None while nobody knows.
+            folded: the newest version that `current` equals, None before the first fold.
+            needed_from_ms: versions of a row that end before are not asked for any more.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            SinkError: a file is missing or a commit failed; the next run begins again.
+        """
+        if leased is not None and folded is not None:
+            self._compact(folded, needed_from_ms)
+        self._table.checkpoint()
+        if leased is None:
+            return
+        if folded is not None:
+            self._table.shorten_log(min(leased, folded))
+        self._remove_files(leased)
+
+    def _added(self, version: int) -> tuple[frozenset[str], frozenset[str]]:
+        """Paths of all files and of those with changes that one commit added."""
+        if version not in self._known:
+            changes = {path.name for path in self._log.files_added(version, version)}
+            named = self._log.files_named(version, version)
+            self._known[version] = (frozenset(named), frozenset(changes))
+        return self._known[version]
+
+    def _compact(self, horizon: int, needed_from_ms: int | None) -> None:
+        """Write anew what is up to `horizon`; leased versions keep the files that they have."""
+        newest = self._log.version()
+        files = self._log.rows_at(newest)
+        for version in range(max(horizon + 1, self._log.oldest_entry()), newest + 1):
+            for name in self._added(version)[1]:
+                files.pop(name, None)
+        chosen = self._chosen(files)
+        if len(chosen) < self._table.settings.min_files:
+            return
+        self._table.on_step("compaction")
+        others = [name for name in files if name not in set(chosen)]
+        change = self._compacted(chosen, others, needed_from_ms)
+        self._table.on_step("compaction's commit")
+        told = {"sluice.maintenance": "compaction", "sluice.horizon": horizon}
+        self._log.rewrite(change, self._table.epoch, told)
+
+    def _chosen(self, files: Mapping[str, int]) -> list[str]:
+        """The small files, and each larger one that is not much larger than they are together."""
+        chosen: list[str] = []
+        total = 0
+        for name, rows in sorted(files.items(), key=lambda item: (item[1], item[0])):
+            limit = _MERGE_FACTOR * max(total, _SMALL_FILE_ROWS)
+            if rows > limit or total + rows > self._table.settings.max_rows:
+                break
+            chosen.append(name)
+            total += rows
+        return chosen
+
+    def _compacted(
+        self, chosen: Sequence[str], others: Sequence[str], needed_from_ms: int | None
+    ) -> Rewrite:
+        root = self._log.path
+        rows = pa.concat_tables(self._log.read_files([root / name for name in chosen]))
+        marks = watermarks([rows, *(_marks(root / name) for name in others)])
+        task = self._task(marks, is_whole=not others)
+        result = compact(rows, replace(task, needed_from_ms=needed_from_ms))
+        version = self._log.version()
+        dropped = {compacted_reads(of): rows for of, rows in result.dropped_reads.items()}
+        known = self._log.counters(dropped, version)
+        dropped = {name: rows + known.get(name, 0) for name, rows in dropped.items()}
+        origin = FileOrigin(self._table.epoch, self._log.last_batch() or 0, 0, 0)
+        with ParquetStage(root, result.rows.schema, origin) as stage:
+            for batch in result.rows.to_batches(_BATCH_ROWS):
+                stage.write(batch)
+            staged = stage.finish()
+        added = () if staged is None else (staged,)
+        return Rewrite(added, tuple(chosen), dropped)
+
+    def _task(self, marks: Progress, *, is_whole: bool) -> CompactionTask:
+        complete = marks.complete_generation(self._key.partitions)
+        key = self._key
+        return CompactionTask(key.primary_key, marks, complete, is_whole, key.versioned)
+
+    def _remove_files(self, leased: int) -> None:
+        """Files that no version from `leased` on has, and that no batch will still commit."""
+        settled = self._table.settled(self._log.last_batch())
+        newest = self._log.version()
+        oldest = min(max(leased, self._log.oldest_version()), newest)
+        needed = {path.name for path in self._log.files_at(oldest)}
+        for version in range(oldest + 1, newest + 1):
+            needed |= self._added(version)[0]
+        self._known = {at: known for at, known in self._known.items() if at > oldest}
+        self._table.remove([name for name in settled if name not in needed])
+
+
+class CurrentMaintenance:
+    """The upkeep of one `current`, in the thread that folds."""
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+
+    def run(self) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`."""
+        hours = self._table.settings.current_retention_hours
+        self._table.checkpoint()
+        self._table.on_step("VACUUM")
+        self._table.log.vacuum(math.ceil(hours))
+        log = self._table.log
+        folded = log.newest_batch(log.last_batch() or 0)
+        if folded is None:
+            return  # only the log's entries say which version was folded
+        before = time.time() - hours * 3600
+        self._table.shorten_log(min(log.newest_before(before), folded[0]))
+
+
+class OutputMaintenance:
+    """The upkeep of an output: what was once committed stays, and files of others do.
+
+    Other jobs may write to the table: what they have staged looks like an orphan until they have
+    committed it. So may files without a tag, which is how names were before; they stay.
+    """
+
+    _may_forget = False
+    _is_shared = True
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+        self._committed: set[str] = set()
+        self._read_to = -1
+
+    def run(self) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`."""
+        self._table.checkpoint()
+        self._table.remove(self._orphans())
+
+    def _orphans(self) -> list[str]:
+        log = self._table.log
+        writer = log.shared.writer if self._is_shared else ""
+        settled = self._table.settled(log.last_batch(), writer)
+        present = {path.name for path in log.files_at(log.version())}
+        doubtful = [n for n in settled if n not in present and n not in self._committed]
+        oldest = log.oldest_entry()
+        if not doubtful or (oldest > 0 and not self._may_forget):
+            return []  # of commits that are no longer in the log nobody knows the files
+        newest = log.version()
+        self._committed |= log.files_named(max(self._read_to + 1, oldest), newest)
+        self._read_to = newest
+        return [
+            name
+            for name in doubtful
+            if name not in self._committed and self._is_old(log.path / name, settled[name])
+        ]
+
+    def _is_old(self, path: Path, origin: FileOrigin) -> bool:
+        """Whether nobody writes it any more: a replay of dead letters has no batch of its own."""
+        if origin.epoch < self._table.epoch:
+            return True
+        try:
+            return time.time() - path.stat().st_mtime > self._table.settings.grace_s
+        except FileNotFoundError:
+            return False
+
+
+class LetterMaintenance(OutputMaintenance):
+    """The upkeep of the dead letters: all of them stay, the commits of old batches need not.
+
+    Files of batches that were given up are not in the table; they go with their commits.
+    """
+
+    _may_forget = True
+    _is_shared = False
+
+    def run_behind(self, batch: int | None) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`.
+
+        Args:
+            batch: the oldest one whose commit may be asked for, None while nobody knows.
+        """
+        found = None if batch is None else self._table.log.newest_batch(batch)
+        if found is not None:
+            self._table.shorten_log(found[0])
+        self.run()
+
+
+class StateMaintenance:
+    """The upkeep of one table of the state between batches; one caller at a time."""
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+        self._known: dict[int, _StateCommit] = {}
+
+    def run(self, leased: StateLease | None) -> None:
+        """Do what is due; as `ChangelogMaintenance.run`.
+
+        Args:
+            leased: the versions that somebody may read, None before the first batch.
+        """
+        self._table.checkpoint()
+        if leased is None:
+            return
+        log = self._table.log
+        first = self._first_kept(leased)
+        self._table.shorten_log(first)
+        settled, newest = self._table.settled(log.last_batch()), log.version()
+        oldest = min(max(first, log.oldest_version()), newest)
+        needed = {path.name for path in log.files_at(oldest)}
+        for version in range(oldest + 1, newest + 1):
+            needed |= self._commit(version).added
+        self._known = {at: known for at, known in self._known.items() if at > oldest}
+        self._table.remove([name for name in settled if name not in needed])
+
+    def _first_kept(self, leased: StateLease) -> int:
+        """The oldest version whose files stay: replays have so much room, the newest come first."""
+        room = self._table.settings.replayed_state_bytes
+        version, oldest = leased.needed, max(leased.replayed, self._table.log.oldest_entry())
+        while version > oldest:
+            superseded = self._commit(version).superseded_bytes
+            if superseded is None or superseded > room:
+                break
+            room -= superseded
+            version -= 1
+        return version
+
+    def _commit(self, version: int) -> "_StateCommit":
+        if version not in self._known:
+            entry, root = self._table.log.commit_entry(version), self._table.log.path
+            gone = [action["remove"]["path"] for action in entry if "remove" in action]
+            sizes = [_size(root / name) for name in gone]
+            known = [size for size in sizes if size is not None]
+            names = frozenset(action["path"] for action in added_files(entry))
+            total = sum(known) if len(known) == len(sizes) else None
+            self._known[version] = _StateCommit(names, total)
+        return self._known[version]
+
+
+@dataclass(frozen=True, slots=True)
+class _StateCommit:
+    """One commit to a table of the state.
+
+    Attributes:
+        added: names of files.
+        superseded_bytes: of the files that the version before has and this one has not; None if
+            not all of them are there any more.
+    """
+
+    added: frozenset[str]
+    superseded_bytes: int | None
+
+
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _marks(file: Path) -> pa.Table:
+    """The watermark records of a file; the statistics of its row groups say where they can be."""
+    return pq.read_table(
+        file, columns=_MARK_COLUMNS, partitioning=None, filters=pc.field("_op") == "w"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JobLogs:
+    """The tables of a job beside those of its dimensions.
+
+    Attributes:
+        outputs: what users read.
+        letters: the dead letters, None where nobody writes any.
+        states: what event batches keep.
+    """
+
+    outputs: Sequence[DeltaLog] = ()
+    letters: DeltaLog | None = None
+    states: Sequence[DeltaLog] = ()
+
+
+class Maintenance:
+    """All tables of one job; one caller at a time."""
+
+    def __init__(
+        self,
+        dimensions: Sequence[DimensionRuntime],
+        logs: JobLogs,
+        epoch: int,
+        settings: UpkeepSettings,
+    ) -> None:
+        self._dimensions = dimensions
+        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in logs.states]
+        self._changelogs = {
+            d.dimension.name: ChangelogMaintenance(
+                Upkeep(d.changelog, epoch, settings),
+                _key(d),
+            )
+            for d in dimensions
+        }
+        self._currents = {
+            d.dimension.name: CurrentMaintenance(Upkeep(d.current, epoch, settings))
+            for d in dimensions
+        }
+        self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in logs.outputs]
+        self._letters = [
+            LetterMaintenance(Upkeep(log, epoch, settings)) for log in (logs.letters,) if log
+        ]
+
+    def steps(
+        self,
+        leased: Mapping[str, int],
+        states: Sequence[StateLease] = (),
+        oldest_batch: int | None = None,
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
+        """What there is to do, by name: each may fail without keeping the others from going on.
+
+        Args:
+            leased: dimension → the oldest version that must stay readable.
+            states: the same of each table of the state; none before the first batch.
+            oldest_batch: the oldest one whose pin is kept.
+        """
+        for dimension in self._dimensions:
+            name = dimension.dimension.name
+            yield f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
+            yield f"upkeep {name} current", self._currents[name].run
+        for at, state in enumerate(self._states):
+            step = partial(state.run, states[at] if states else None)
+            yield f"upkeep state {at}", step
+        for at, output in enumerate(self._outputs):
+            yield f"upkeep output {at}", output.run
+        for letters in self._letters:
+            yield "upkeep dead letters", partial(letters.run_behind, oldest_batch)
+
+    def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
+        folded = folded_version(dimension.current)
+        upkeep = self._changelogs[dimension.dimension.name]
+        upkeep.run(leased, folded, dimension.needed_from_ms)
+
+
+def _key(runtime: DimensionRuntime) -> DimensionKey:
+    dimension = runtime.dimension
+    rowtime = None if dimension.watermark is None else dimension.watermark.rowtime
+    return DimensionKey(dimension.primary_key, runtime.places.partitions, rowtime)

@@ -1,0 +1,358 @@
+"""The job's durable files: written whole or not at all, each with a format version.
+
+A file is written beside its place, fsynced, renamed over it, and the directory is fsynced: a reader
+sees the old or the new content, also after a power failure.
+"""
+
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joins.plan.errors import CheckpointError, CheckpointInUseError
+
+FORMAT_VERSION = 1
+_EPOCHS_KEPT = 100  # more than runners that start at the same time
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make names in `directory` durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_aside(path: Path, content: bytes, mode: int) -> Path:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    return aside
+
+
+def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
+    """`value` as the content of `path`, whose directory is there afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"format_version": format_version, **value}
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Replace the file `path` by `content`; durable when this returns.
+
+    Args:
+        path: its directory is there.
+        content: of the whole file.
+        mode: of the new file, less the umask.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    aside = _write_aside(path, content, mode)
+    try:
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+    fsync_directory(path.parent)
+
+
+def write_json_atomically(
+    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
+) -> None:
+    """Replace `path` by `value` with `format_version` added; durable when this returns.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    write_atomically(path, _json(path, value, format_version))
+
+
+def create_json_once(
+    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
+) -> bool:
+    """Write `value` unless `path` is already there; durable when this returns.
+
+    Returns:
+        True if this call created the file, False if it was there (and is unchanged).
+    """
+    return create_once(path, _json(path, value, format_version))
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Write the file `path` unless it is already there; durable when this returns.
+
+    Args:
+        path: its directory is there.
+        content: of the whole file; nobody sees a part of it.
+
+    Returns:
+        As `create_json_once`.
+
+    Raises:
+        OSError: the file system refused, or has no links; no file of this call is at `path`.
+    """
+    aside = _write_aside(path, content, 0o666)
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        if not _is_same(aside, path):
+            return False
+    finally:
+        aside.unlink(missing_ok=True)
+    fsync_directory(path.parent)
+    return True
+
+
+def _is_same(aside: Path, path: Path) -> bool:
+    """Whether both are one file: a network file system may ask for a link twice by itself."""
+    try:
+        return aside.samefile(path)
+    except FileNotFoundError:
+        return False
+
+
+def json_lines(content: bytes) -> Iterator[bytes]:
+    """The lines of a text that has one JSON value a line, without blank ones.
+
+    Only a line feed ends a line: strings of JSON may hold U+2028, U+2029 and U+0085 as they are.
+    Whatever reads such a text goes by this; `tests/test_lines.py` sees to it.
+    """
+    return (line for line in content.split(b"\n") if line.strip())
+
+
+PROGRESS_DAMAGED = (
+    "Remove this file and resume the job: it goes on where its output ends, nothing is lost or "
+    "repeated; only the counters of the status (joined, matched, dead letters) begin at 0 again."
+)
+_DAMAGED = "It was damaged from outside; restore it from a backup or submit the job anew."
+
+
+def read_json(
+    path: Path, *, format_version: int = FORMAT_VERSION, damaged: str = _DAMAGED
+) -> dict[str, Any] | None:
+    """The content of `path`, or None if there is no such file; `damaged` is the hint if it is.
+
+    Raises:
+        CheckpointError: the file is damaged or has another format version.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as exc:
+        raise CheckpointError(f'file "{path}" is not valid JSON', hint=damaged) from exc
+    if not isinstance(value, dict):
+        raise CheckpointError(f'file "{path}" is not a JSON object', hint=damaged)
+    found = value.get("format_version")
+    if found != format_version:
+        raise CheckpointError(
+            f'file "{path}" has format version {found}, expected {format_version}',
+            hint="Run the version of Sluice that wrote this job, or submit the job anew.",
+        )
+    return dict(value)
+
+
+class CheckpointLock:
+    """Exclusive ownership of a checkpoint directory by one runner and its JVM.
+
+    The JVM inherits the descriptor, so one that outlives a killed runner still holds the lock, and
+    a new runner cannot start beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor, to be passed to child processes that write to the checkpoint."""
+        if self._descriptor is None:
+            raise CheckpointError(
+                f'lock "{self._path}" is not held', hint="Acquire the lock before starting the job."
+            )
+        return self._descriptor
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            CheckpointInUseError: another process holds it.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            os.close(descriptor)
+            raise CheckpointInUseError(
+                f'checkpoint "{self._path.parent}" is in use by another runner',
+                hint="Stop the other runner of this job, or wait until its processes have ended.",
+            ) from exc
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock up in this process; children that inherited it keep it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobMeta:
+    """What stays the same over the restarts of a job, and the epoch that grows with each.
+
+    Attributes:
+        incarnation: UUID of this checkpoint's life, part of every app id.
+        epoch: number of the current runner, from 1.
+        probe_topic: the topic that the probe reads (internal for datagen).
+        probe_topic_id: Kafka's UUID of that topic, as text.
+        probe_start_offsets: partition → first offset, resolved at submission.
+        changelog_topics: dimension → topic.
+        probe_end_offsets: partition → offset behind the last record that is joined, resolved at
+            submission; None for a stream without an end.
+        probe_backlog_offsets: partition → offset behind what was there at submission, of a stream
+            that is in processing time from there on; None for others.
+    """
+
+    incarnation: str
+    epoch: int
+    probe_topic: str
+    probe_topic_id: str
+    probe_start_offsets: dict[int, int]
+    changelog_topics: dict[str, str]
+    probe_end_offsets: dict[int, int] | None = None
+    probe_backlog_offsets: dict[int, int] | None = None
+
+
+def _meta_json(meta: JobMeta) -> dict[str, Any]:
+    return {
+        "incarnation": meta.incarnation,
+        "epoch": meta.epoch,
+        "probe_topic": meta.probe_topic,
+        "probe_topic_id": meta.probe_topic_id,
+        "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
+        "changelog_topics": meta.changelog_topics,
+        "probe_end_offsets": meta.probe_end_offsets
+        and {str(k): v for k, v in meta.probe_end_offsets.items()},
+        "probe_backlog_offsets": meta.probe_backlog_offsets
+        and {str(k): v for k, v in meta.probe_backlog_offsets.items()},
+    }
+
+
+def _offsets(value: Mapping[str, int] | None) -> dict[int, int] | None:
+    return None if value is None else {int(k): v for k, v in value.items()}
+
+
+class Checkpoint:
+    """Typed access to the files of one `checkpoint/` directory; ARCHITECTURE.md has the table."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lock = CheckpointLock(directory / "lock")
+
+    @property
+    def _meta_file(self) -> Path:
+        return self.directory / "meta.json"
+
+    @property
+    def pins_directory(self) -> Path:
+        """Where `joins.durable.pins` keeps one file a micro-batch."""
+        return self.directory / "pins"
+
+    def source_file(self, dimension: str) -> Path:
+        """The coordinator's file of one dimension."""
+        return self.directory / "sources" / f"{dimension}.json"
+
+    def cdc_file(self, dimension: str) -> Path:
+        """The CDC process's file of one dimension: its acknowledged boundary."""
+        return self.directory / "sources" / f"{dimension}.cdc.json"
+
+    def spark_directory(self, query: str) -> Path:
+        """Spark's own checkpoint of the query `build-<dimension>` or `probe`."""
+        return self.directory / "spark" / query
+
+    def read_meta(self) -> JobMeta | None:
+        """The job's meta data, or None before the first start."""
+        value = read_json(self._meta_file)
+        if value is None:
+            return None
+        return JobMeta(
+            incarnation=value["incarnation"],
+            epoch=value["epoch"],
+            probe_topic=value["probe_topic"],
+            probe_topic_id=value["probe_topic_id"],
+            probe_start_offsets={int(k): v for k, v in value["probe_start_offsets"].items()},
+            changelog_topics=dict(value["changelog_topics"]),
+            probe_end_offsets=_offsets(value.get("probe_end_offsets")),
+            probe_backlog_offsets=_offsets(value.get("probe_backlog_offsets")),
+        )
+
+    def write_meta(self, meta: JobMeta) -> None:
+        """Keep `meta`, durable when this returns."""
+        write_json_atomically(self._meta_file, _meta_json(meta))
+
+    def create_meta(self, meta: JobMeta) -> JobMeta:
+        """Keep `meta` unless another runner was first; returns what holds, durable.
+
+        Raises:
+            CheckpointError: the file vanished again.
+        """
+        create_json_once(self._meta_file, _meta_json(meta))
+        found = self.read_meta()
+        if found is None:
+            raise CheckpointError(
+                f'file "{self._meta_file}" vanished after it was written',
+                hint="Another program removes files of this job's checkpoint; stop it.",
+            )
+        return found
+
+    def claim_epoch(self, above: int) -> int:
+        """The next epoch above `above` that nobody has had: ours, also beside a second runner.
+
+        The lock keeps a second runner out on one node only.
+        """
+        directory = self.directory / "epochs"
+        names = [p.stem for p in directory.iterdir()] if directory.is_dir() else []
+        epoch = max([above, *(int(name) for name in names if name.isdecimal())]) + 1
+        while not create_json_once(directory / f"{epoch}.json", {"pid": os.getpid()}):
+            epoch += 1
+        for name in names:
+            if name.isdecimal() and int(name) < epoch - _EPOCHS_KEPT:
+                (directory / f"{name}.json").unlink(missing_ok=True)
+        return epoch
+
+    @property
+    def progress_file(self) -> Path:
+        """What the probe has counted and how far it is; `joins.batch.probe_progress` writes it."""
+        return self.directory / "progress.json"
+
+    def read_progress(self) -> dict[str, Any] | None:
+        """What `progress_file` has, or None.
+
+        Raises:
+            CheckpointError: it is damaged; it can be done without.
+        """
+        return read_json(self.progress_file, damaged=PROGRESS_DAMAGED)
+
+    def read_phase(self) -> dict[str, Any] | None:
+        """The opening (`phase`, `versions`, `opened_at_ms`, …), or None before it."""
+        return read_json(self.directory / "phase.json")
+
+    def write_phase(self, value: Mapping[str, Any]) -> None:
+        """Keep the opening, durable when this returns; it happens once in a job's life."""
+        write_json_atomically(self.directory / "phase.json", value)

@@ -1,0 +1,158 @@
+"""Deterministic faults along the batch protocol, off by default.
+
+`SLUICE_FAILPOINTS` is a list `<point>=<action>[@<n>|#<batch>]` separated by `;`: at the n-th
+passage of the point (default 1) in a process, or when that batch passes it, the action happens,
+once in the life of the job. A point may have several entries; one passage meets one of them at
+most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`FailpointError`),
+`enospc` (`OSError(ENOSPC)`).
+
+| point | where |
+|---|---|
+| C2 | Spark's offset log has the batch, its pin is not written |
+| C3 | the pin is durable |
+| C4 | the driver has attached the index |
+| C5 | a worker has attached the index and begins to join |
+| C6 | everything is staged, nothing is committed |
+| C7 | the dead letters are committed, the output is not |
+| C8 | the output is committed |
+| C9 | progress is stored, Spark's commit log has no entry |
+| C11 | changes are staged, the changelog's commit has not begun |
+| C12 | the changelog is committed, watermarks and index do not know it |
+| C13 | the state of an event batch is committed, its output is not |
+| C14 | one output of several is committed, the next one is not |
+
+C1 and C10 lie inside Spark: delete the last entry of its offset log or commit log after a stop
+instead.
+"""
+
+import errno
+import os
+import re
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from joins.plan.errors import JoinError
+
+POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13", "C14")
+ACTIONS = ("kill", "stop", "raise", "enospc")
+
+
+class FailpointError(JoinError):
+    """A planted fault, asked for by SLUICE_FAILPOINTS."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """One entry of SLUICE_FAILPOINTS.
+
+    Attributes:
+        text: the entry, without blanks; also the name of its marker.
+        passage: at which passage in a process; None when a batch is named.
+        batch: when which batch passes.
+    """
+
+    text: str
+    point: str
+    action: str
+    passage: int | None
+    batch: int | None
+
+    def is_due(self, passage: int, batch: int | None) -> bool:
+        """Whether the fault belongs to this passage."""
+        if self.passage is not None:
+            return passage == self.passage
+        return batch == self.batch
+
+
+_ENTRY = re.compile(
+    rf"({'|'.join(POINTS)})=({'|'.join(ACTIONS)})(?:@([1-9][0-9]*)|#(0|[1-9][0-9]*))?"
+)
+
+
+def parse_failpoints(text: str) -> tuple[PlannedFault, ...]:
+    """The entries of a SLUICE_FAILPOINTS value.
+
+    Raises:
+        JoinError: unknown point or action, or a passage that is not a positive number.
+    """
+    faults = []
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        found = _ENTRY.fullmatch(item)
+        if found is None:
+            raise JoinError(
+                f'failpoint "{item}" is not <point>=<action>[@<n>|#<batch>]',
+                hint=f"Points are {', '.join(POINTS)}; actions are {', '.join(ACTIONS)}.",
+            )
+        point, action, passage, batch = found.groups()
+        number = None if batch is None else int(batch)
+        at = int(passage or "1") if batch is None else None
+        faults.append(PlannedFault(item, point, action, at, number))
+    return tuple(faults)
+
+
+class Failpoints:
+    """The planted faults of one job; `hit` costs a dictionary look-up when none is planted.
+
+    Picklable: a worker counts its own passages, and shares with the runner what has happened.
+    """
+
+    def __init__(self, text: str = "", markers: Path | None = None) -> None:
+        self._text = text
+        self._markers = markers
+        self._faults: dict[str, list[PlannedFault]] = {}
+        for fault in parse_failpoints(text):
+            self._faults.setdefault(fault.point, []).append(fault)
+        self._passages: dict[str, int] = {}
+        self._met: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type["Failpoints"], tuple[str, Path | None]]:
+        return Failpoints, (self._text, self._markers)
+
+    def _first_time(self, fault: PlannedFault) -> bool:
+        """Whether the job has not met `fault` before; durable from here on."""
+        if fault.text in self._met:
+            return False
+        self._met.add(fault.text)
+        if self._markers is None:
+            return True
+        self._markers.mkdir(parents=True, exist_ok=True)
+        try:
+            (self._markers / fault.text).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _take(self, point: str, batch: int | None) -> PlannedFault | None:
+        """The fault that this passage of `point` meets."""
+        with self._lock:
+            passage = self._passages[point] = self._passages.get(point, 0) + 1
+            for fault in self._faults[point]:
+                if fault.is_due(passage, batch) and self._first_time(fault):
+                    return fault
+        return None
+
+    def hit(self, point: str, batch: int | None = None) -> None:
+        """Pass `point`, with `batch`; the planted action happens at its passage.
+
+        Raises:
+            FailpointError: action `raise`.
+            OSError: action `enospc`.
+        """
+        fault = self._take(point, batch) if point in self._faults else None
+        if fault is None:
+            return
+        if fault.action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif fault.action == "stop":
+            # sent to the process, the signal could let this thread go on for a moment
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        elif fault.action == "enospc":
+            raise OSError(errno.ENOSPC, "no space left on device (planted)", point)
+        else:
+            raise FailpointError(
+                f'failpoint "{fault.text}" was reached',
+                hint="Unset SLUICE_FAILPOINTS unless you are testing.",
+            )

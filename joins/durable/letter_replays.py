@@ -1,0 +1,197 @@
+"""Which dead letters were replayed: one numbered file a replay, there before any row of it is.
+
+`<n>.json` names the letters and never changes; `<n>.outcome.json` says what became of them. A
+replay without an outcome was interrupted and is finished before the next one begins. Of a statement
+set of several INSERTs, `<n>.insert-<k>.json` says it of one INSERT as soon as its rows are there.
+"""
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joins.durable.checkpoint import create_json_once, read_json, write_json_atomically
+
+_OUTCOME = ".outcome.json"
+_ONLY = (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLetter:
+    """A dead letter that is to be replayed.
+
+    Attributes:
+        corrected: the bytes to take in place of the record's own; None for its own.
+        inserts: the INSERTs, from 1, that are to get its rows.
+    """
+
+    batch: int
+    partition: int
+    offset: int
+    corrected: bytes | None = None
+    inserts: tuple[int, ...] = _ONLY
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """(batch, partition, offset)."""
+        return self.batch, self.partition, self.offset
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file of the replay."""
+        told: dict[str, Any] = {
+            "batch": self.batch,
+            "partition": self.partition,
+            "offset": self.offset,
+            "inserts": list(self.inserts),
+        }
+        if self.corrected is None:
+            return told
+        return {**told, "value_base64": base64.b64encode(self.corrected).decode()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "ChosenLetter":
+        """The letter that `as_json` wrote."""
+        text = value.get("value_base64")
+        corrected = None if text is None else base64.b64decode(text)
+        inserts = tuple(value.get("inserts", _ONLY))  # older files are of jobs with one
+        return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected, inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterReplay:
+    """One replay as it was asked for.
+
+    Attributes:
+        number: from 1; also the application transaction of its rows.
+        request: id of the request.
+        already_replayed: letters of the request that had their rows before.
+        remaining: pending letters beyond the limit of one replay.
+    """
+
+    number: int
+    request: str
+    by: str
+    letters: tuple[ChosenLetter, ...]
+    already_replayed: int = 0
+    remaining: int = 0
+
+    def letters_of(self, insert: int) -> tuple[ChosenLetter, ...]:
+        """Those that are to have rows in an INSERT, which count from 1."""
+        return tuple(letter for letter in self.letters if insert in letter.inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What finished replays have made of one letter.
+
+    Attributes:
+        rows_by: INSERT, from 1 → number of the replay that gave it its rows.
+        missing: the INSERTs that were tried and still have no rows.
+    """
+
+    rows_by: Mapping[int, int] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+
+    @property
+    def finished_by(self) -> int | None:
+        """The replay after which nothing was missing; None if something is."""
+        return None if self.missing else max(self.rows_by.values(), default=None)
+
+    def after(self, replay: int, tried: frozenset[int], bad: frozenset[int]) -> "Replayed":
+        """With a later replay: the INSERTs that it has tried, and those where the letter is bad."""
+        rows_by = {**self.rows_by, **dict.fromkeys(sorted(tried - bad), replay)}
+        return Replayed(rows_by, (self.missing | bad) - rows_by.keys())
+
+
+class LetterReplays:
+    """The replays of one job; only its runner writes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def create(self, replay: LetterReplay) -> bool:
+        """Keep `replay`, durable when this returns; False if its number is taken."""
+        return create_json_once(
+            self._path(replay.number),
+            {
+                "replay": replay.number,
+                "request": replay.request,
+                "by": replay.by,
+                "at_ms": time.time_ns() // 1_000_000,
+                "letters": [letter.as_json() for letter in replay.letters],
+                "already_replayed": replay.already_replayed,
+                "remaining": replay.remaining,
+            },
+        )
+
+    def read(self, number: int) -> LetterReplay | None:
+        """The replay `number`."""
+        value = read_json(self._path(number))
+        if value is None:
+            return None
+        return LetterReplay(
+            number=value["replay"],
+            request=value["request"],
+            by=value["by"],
+            letters=tuple(ChosenLetter.from_json(letter) for letter in value["letters"]),
+            already_replayed=value["already_replayed"],
+            remaining=value["remaining"],
+        )
+
+    def finish(self, number: int, outcome: Mapping[str, Any]) -> None:
+        """Keep what became of a replay: `still_bad` and more, or `abandoned` and why."""
+        write_json_atomically(self._outcome_path(number), outcome)
+
+    def outcome(self, number: int) -> dict[str, Any] | None:
+        """What became of a replay, None while it is not finished."""
+        return _told(self._outcome_path(number))
+
+    def finish_insert(self, number: int, insert: int, outcome: Mapping[str, Any]) -> None:
+        """Keep what became of a replay in one of several INSERTs: its rows are there."""
+        write_json_atomically(self._insert_path(number, insert), outcome)
+
+    def insert_outcome(self, number: int, insert: int) -> dict[str, Any] | None:
+        """What `finish_insert` has kept."""
+        return _told(self._insert_path(number, insert))
+
+    def numbers(self) -> list[int]:
+        """All replays, oldest first."""
+        if not self._directory.is_dir():
+            return []
+        stems = (path.stem for path in self._directory.glob("*.json"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+    def replayed(self) -> dict[tuple[int, int, int], Replayed]:
+        """(batch, partition, offset) of each letter that was tried → what has become of it."""
+        found: dict[tuple[int, int, int], Replayed] = {}
+        for number in self.numbers():
+            outcome = self.outcome(number)
+            if outcome is None or "abandoned" in outcome:
+                continue
+            replay = self.read(number)
+            bad = {(b["batch"], b["partition"], b["offset"]): b for b in outcome["still_bad"]}
+            for letter in replay.letters if replay is not None else ():
+                told = bad.get(letter.place)
+                missing = () if told is None else told.get("inserts", _ONLY)
+                before = found.get(letter.place, Replayed())
+                tried = frozenset(letter.inserts)
+                found[letter.place] = before.after(number, tried, frozenset(missing))
+        return found
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:06d}.json"
+
+    def _outcome_path(self, number: int) -> Path:
+        return self._directory / f"{number:06d}{_OUTCOME}"
+
+    def _insert_path(self, number: int, insert: int) -> Path:
+        return self._directory / f"{number:06d}.insert-{insert}.json"
+
+
+def _told(path: Path) -> dict[str, Any] | None:
+    value = read_json(path)
+    if value is not None:
+        del value["format_version"]
+    return value

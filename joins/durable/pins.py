@@ -1,0 +1,221 @@
+"""Pins: what makes a micro-batch a pure function. One file a batch, created once, never changed.
+
+A pin copies the offset range and the batch's time from Spark's offset log and adds each dimension's
+version and the runner's epoch, so a retry and a replay read the same values without Spark's log.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joins.durable.checkpoint import create_json_once, json_lines, read_json
+from joins.plan.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The inputs of one micro-batch.
+
+    Attributes:
+        start_offsets: partition → first offset of the batch.
+        end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
+            end, though Spark may have planned more.
+        versions: dimension → changelog version.
+        batch_timestamp_ms: the batch's PROCTIME.
+        epoch: the runner's epoch when the pin was written.
+        source_ts_ms: dimension → when the source made the newest change in the version, in its own
+            time; None if it has none from the binlog, or if that was not known.
+        event: of a batch that has event time or windows: watermarks, channels and versions of the
+            state as they were before it; None of other batches.
+    """
+
+    batch: int
+    topic: str
+    start_offsets: Mapping[int, int]
+    end_offsets: Mapping[int, int]
+    versions: Mapping[str, int]
+    batch_timestamp_ms: int
+    epoch: int
+    source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
+    event: Mapping[str, Any] | None = None
+
+    def freshness_ms(self) -> dict[str, int | None]:
+        """Dimension → age of the newest change that the batch sees; None where it is unknown."""
+        ages: dict[str, int | None] = {}
+        for name in self.versions:
+            made = self.source_ts_ms.get(name)
+            ages[name] = None if made is None else max(0, self.batch_timestamp_ms - made)
+        return ages
+
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """Partition → first offset and the one behind the last, where there are records."""
+        found = {p: (self.start_offsets.get(p, 0), end) for p, end in self.end_offsets.items()}
+        return {p: (first, end) for p, (first, end) in found.items() if first < end}
+
+    def records(self) -> int:
+        """Offsets in the range."""
+        return sum(end - self.start_offsets.get(p, 0) for p, end in self.end_offsets.items())
+
+    def versions_text(self) -> str:
+        """The versions as the row metadata shows them: `items=7,user_info=12`."""
+        return ",".join(f"{name}={version}" for name, version in sorted(self.versions.items()))
+
+
+def offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
+    """Partition → offset as JSON has it, in the order of the partitions."""
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def offsets_value(value: Mapping[str, int]) -> dict[int, int]:
+    """What `offsets_text` wrote."""
+    return {int(partition): offset for partition, offset in value.items()}
+
+
+class PinStore:
+    """The pins of one job."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def _path(self, batch: int) -> Path:
+        return self._directory / f"{batch:010d}.json"
+
+    def read(self, batch: int) -> Pin | None:
+        """The pin of `batch`, or None.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        value = read_json(self._path(batch))
+        if value is None:
+            return None
+        return Pin(
+            batch=value["batch"],
+            topic=value["topic"],
+            start_offsets=offsets_value(value["start_offsets"]),
+            end_offsets=offsets_value(value["end_offsets"]),
+            versions=value["versions"],
+            batch_timestamp_ms=value["batch_timestamp_ms"],
+            epoch=value["epoch"],
+            source_ts_ms=value.get("source_ts_ms") or {},
+            event=value.get("event"),
+        )
+
+    def create(self, pin: Pin) -> Pin:
+        """Keep `pin` unless its batch has one; durable when this returns.
+
+        Returns:
+            The pin that holds.
+        """
+        create_json_once(self._path(pin.batch), pin_json(pin))
+        found = self.read(pin.batch)
+        if found is None:
+            raise CheckpointError(
+                f"pin of batch {pin.batch} vanished after it was written",
+                hint="Another program removes files of this job's checkpoint; stop it.",
+            )
+        return found
+
+    def prune(self, keep: int = 10_000) -> None:
+        """Remove all but the `keep` newest pins; commits of a Delta output have theirs for good."""
+        names = sorted(path.name for path in self._directory.glob("*.json"))
+        for name in names[:-keep]:
+            (self._directory / name).unlink(missing_ok=True)
+
+    def abandon(self, batch: int) -> None:
+        """Put the pin of a batch that is never committed aside, into `abandoned/`."""
+        aside = self._directory / "abandoned" / self._path(batch).name
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path(batch).replace(aside)
+        except FileNotFoundError:
+            return
+
+    def newest(self) -> Pin | None:
+        """The pin of the greatest batch, or None."""
+        names = [p.name for p in self._directory.glob("*.json")] if self._directory.is_dir() else []
+        return self.read(int(max(names).removesuffix(".json"))) if names else None
+
+
+def pin_json(pin: Pin) -> dict[str, Any]:
+    """`pin` as JSON values, also for commit metadata."""
+    event = {} if pin.event is None else {"event": dict(pin.event)}
+    return {
+        "batch": pin.batch,
+        "topic": pin.topic,
+        "start_offsets": offsets_text(pin.start_offsets),
+        "end_offsets": offsets_text(pin.end_offsets),
+        "versions": dict(sorted(pin.versions.items())),
+        "batch_timestamp_ms": pin.batch_timestamp_ms,
+        "epoch": pin.epoch,
+        "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
+        **event,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedBatch:
+    """A batch in Spark's offset log."""
+
+    end_offsets: Mapping[int, int]
+    batch_timestamp_ms: int
+
+
+def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBatch | None:
+    """What Spark's offset log says of `batch`, or None if it has no entry.
+
+    Raises:
+        CheckpointError: the entry is not in the form that Spark writes (version `v1`, metadata, one
+            source).
+    """
+    path = spark_checkpoint / "offsets" / str(batch)
+    try:
+        lines = _lines(path)
+    except FileNotFoundError:
+        return None
+    try:
+        if lines[0] != b"v1" or len(lines) != 3:
+            raise ValueError(lines[0])
+        timestamp = int(json.loads(lines[1])["batchTimestampMs"])
+        offsets = offsets_value(json.loads(lines[2])[topic])
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
+        raise CheckpointError(
+            f'offset log entry "{path}" cannot be read: {exc!r}',
+            hint="It was damaged or written by another Spark version; restore it from a backup.",
+        ) from exc
+    return LoggedBatch(offsets, timestamp)
+
+
+def _lines(entry: Path) -> list[bytes]:
+    return list(json_lines(entry.read_bytes()))
+
+
+def restore_offset_log(spark_checkpoint: Path, batch: int, pin: Pin) -> None:
+    """Give Spark's offset log the entry of `batch` back, as `pin` has it, if it has none.
+
+    Spark does not fsync its logs: a power failure may take an entry whose pin is durable.
+    """
+    directory = spark_checkpoint / "offsets"
+    if (directory / str(batch)).exists():
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f".{batch}.crc").unlink(missing_ok=True)
+    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": pin.batch_timestamp_ms, "conf": {}}
+    before = directory / str(batch - 1)
+    if before.exists():
+        lines = _lines(before)
+        metadata["conf"] = json.loads(lines[1]).get("conf", {})
+    offsets = {pin.topic: offsets_text(pin.end_offsets)}
+    text = "\n".join(("v1", json.dumps(metadata), json.dumps(offsets)))
+    aside = directory / f".{batch}.restored.tmp"
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(directory / str(batch))
+
+
+def newest_logged(spark_checkpoint: Path, log: str) -> int | None:
+    """The greatest batch in Spark's log `offsets` or `commits`, None if it is empty."""
+    directory = spark_checkpoint / log
+    names = [p.name for p in directory.iterdir()] if directory.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=None)

@@ -1,0 +1,192 @@
+"""Lives of the probe: one Spark checkpoint each, under one sequence of batch numbers.
+
+A batch's number is the life's first one plus Spark's batch id, so it grows over lives and is never
+used again. A new life begins when an operator has acknowledged a fault, or when Spark's log lost
+what the pins still know and nothing is uncommitted.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
+from joins.durable.pins import offsets_text, offsets_value
+
+SUBMISSION = "submission"
+LOGS_DISAGREE = "logs-disagree"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets of one partition, from `first` up to `end`, that are never joined."""
+
+    partition: int
+    first: int
+    end: int
+
+    def as_json(self) -> dict[str, int]:
+        """For acknowledgements."""
+        return {"partition": self.partition, "from": self.first, "to": self.end}
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One Spark checkpoint of the probe query.
+
+    Attributes:
+        directory: its name below `checkpoint/spark`.
+        first_batch: number of the batch that Spark calls 0.
+        topic_id: Kafka's UUID of the topic that this life reads.
+        start_offsets: partition → first offset. Also of partitions that are not there: they go on
+            at that offset if they come back.
+        versions: what the first batch pins, None for the newest ones.
+        cause: why it began: `submission`, `logs-disagree` or the acknowledged fault.
+        acknowledgement: the operator's decision, None where none was needed.
+        abandoned: batches of earlier lives that were pinned and are never committed.
+        end_offsets: partition → where the stream ends, None if it does not; a partition that is
+            not in it is not read.
+        backlog_offsets: partition → where its backlog ends and processing time begins, None for a
+            stream that stays in event time; a partition that is not in it has no backlog.
+    """
+
+    directory: str
+    first_batch: int
+    topic_id: str
+    start_offsets: Mapping[int, int]
+    versions: Mapping[str, int] | None = None
+    cause: str = SUBMISSION
+    acknowledgement: Mapping[str, Any] | None = None
+    abandoned: tuple[int, ...] = field(default=())
+    end_offsets: Mapping[int, int] | None = None
+    backlog_offsets: Mapping[int, int] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file."""
+        return {
+            "directory": self.directory,
+            "first_batch": self.first_batch,
+            "topic_id": self.topic_id,
+            "start_offsets": offsets_text(self.start_offsets),
+            "versions": None if self.versions is None else dict(self.versions),
+            "cause": self.cause,
+            "acknowledgement": self.acknowledgement and dict(self.acknowledgement),
+            "abandoned": list(self.abandoned),
+            "end_offsets": _text(self.end_offsets),
+            "backlog_offsets": _text(self.backlog_offsets),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Life":
+        """The life that `as_json` wrote."""
+        return Life(
+            directory=value["directory"],
+            first_batch=value["first_batch"],
+            topic_id=value["topic_id"],
+            start_offsets=offsets_value(value["start_offsets"]),
+            versions=value["versions"],
+            cause=value["cause"],
+            acknowledgement=value["acknowledgement"],
+            abandoned=tuple(value["abandoned"]),
+            end_offsets=_value(value.get("end_offsets")),
+            backlog_offsets=_value(value.get("backlog_offsets")),
+        )
+
+
+def _text(offsets: Mapping[int, int] | None) -> dict[str, int] | None:
+    return None if offsets is None else offsets_text(offsets)
+
+
+def _value(text: Mapping[str, int] | None) -> dict[int, int] | None:
+    return None if text is None else offsets_value(text)
+
+
+class ProbeLives:
+    """The lives of one job, kept in `probe.json`, and the acknowledgements that began them."""
+
+    def __init__(self, checkpoint: Checkpoint, meta: JobMeta) -> None:
+        self._checkpoint = checkpoint
+        self._file = checkpoint.directory / "probe.json"
+        self._acknowledgements = checkpoint.directory / "acknowledgements.jsonl"
+        kept = read_json(self._file)
+        self._lives = [first_life(meta)] if kept is None else _lives(kept)
+        self._mirror()
+
+    @property
+    def all(self) -> tuple[Life, ...]:
+        """Oldest first."""
+        return tuple(self._lives)
+
+    @property
+    def current(self) -> Life:
+        """The life that runs."""
+        return self._lives[-1]
+
+    @property
+    def spark_directory(self) -> Path:
+        """Spark's checkpoint of the current life."""
+        return self._checkpoint.spark_directory(self.current.directory)
+
+    def next_directory(self) -> str:
+        """A name that no life has."""
+        return f"probe-{len(self._lives) + 1}"
+
+    def begin(self, life: Life) -> None:
+        """From now on `life` is the current one; durable when this returns."""
+        lives = [*self._lives, life]
+        write_json_atomically(self._file, {"lives": [each.as_json() for each in lives]})
+        self._lives = lives
+        self._mirror()
+
+    def acknowledgements(self) -> list[dict[str, Any]]:
+        """What operators have acknowledged, oldest first."""
+        return [dict(life.acknowledgement) for life in self._lives if life.acknowledgement]
+
+    def acknowledgement(self, request_id: str) -> dict[str, Any] | None:
+        """The one with that id."""
+        return next((a for a in self.acknowledgements() if a["id"] == request_id), None)
+
+    def _mirror(self) -> None:
+        """Append to the list for people what `probe.json` has and it has not."""
+        known = self._acknowledgements.read_text() if self._acknowledgements.exists() else ""
+        missing = [a for a in self.acknowledgements() if f'"id":"{a["id"]}"' not in known]
+        if not missing:
+            return
+        with self._acknowledgements.open("a", encoding="utf-8") as file:
+            file.write("" if known.endswith("\n") or not known else "\n")
+            for each in missing:
+                file.write(json.dumps(each, separators=(",", ":")) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _lives(kept: Mapping[str, Any]) -> list[Life]:
+    return [Life.from_json(value) for value in kept["lives"]]
+
+
+def first_life(meta: JobMeta) -> Life:
+    """The life that begins with the job."""
+    return Life(
+        directory="probe",
+        first_batch=0,
+        topic_id=meta.probe_topic_id,
+        start_offsets=dict(meta.probe_start_offsets),
+        end_offsets=meta.probe_end_offsets,
+        backlog_offsets=meta.probe_backlog_offsets,
+    )
+
+
+def read_lives(checkpoint: Checkpoint) -> tuple[Life, ...]:
+    """The lives of a job that another process may run; none before its first start."""
+    kept = read_json(checkpoint.directory / "probe.json")
+    if kept is not None:
+        return tuple(_lives(kept))
+    meta = checkpoint.read_meta()
+    return () if meta is None else (first_life(meta),)
+
+
+def life_of(lives: tuple[Life, ...], batch: int) -> Life | None:
+    """The life to which the number `batch` belongs."""
+    return next((life for life in reversed(lives) if life.first_batch <= batch), None)

@@ -1,0 +1,163 @@
+"""Requests of the control plane to a runner: files in, files out, each carried out once.
+
+`<id>.json` is a request, `<id>.result.json` its result; ids sort by time. A request without a
+result, also one from before a restart, is carried out in the order of the ids.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from joins.durable.checkpoint import write_json_atomically
+from joins.durable.stalls import Fault
+from joins.plan.errors import CheckpointError, FencedError, RequestError
+from watermark.errors import SluiceError
+
+_RESULT = ".result.json"
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the control plane asks for.
+
+    Attributes:
+        id: the file's name without its ending; the same after a restart.
+        body: what the handler of the kind understands.
+        by: who asks.
+    """
+
+    id: str
+    kind: str
+    body: Mapping[str, Any]
+    at_ms: int
+    by: str
+
+
+Handler = Callable[[Request], Mapping[str, Any]]
+
+
+class Requests:
+    """The requests of one job; `serve` comes from the main loop.
+
+    Args:
+        directory: where the requests lie; it need not exist.
+        handlers: kind → what carries it out. A `SluiceError` refuses the request, an `OSError`
+            leaves it for the next time. A handler that is called again with the same request, after
+            a crash, must not repeat what it has done.
+        slow: kinds that run on a thread of their own, one request at a time; the others wait.
+    """
+
+    def __init__(
+        self, directory: Path, handlers: Mapping[str, Handler], *, slow: Collection[str] = ()
+    ) -> None:
+        self._directory = directory
+        self._handlers = handlers
+        self._slow = frozenset(slow)
+        self._worker: threading.Thread | None = None
+        self._fatal: SluiceError | None = None
+
+    def open(self) -> list[str]:
+        """Ids without a result, oldest first."""
+        try:
+            names = {path.name for path in self._directory.iterdir()}
+        except FileNotFoundError:
+            return []
+        asked = {n.removesuffix(".json") for n in names if n.endswith(".json") and n[0] != "."}
+        return sorted(i for i in asked if not i.endswith(".result") and i + _RESULT not in names)
+
+    def serve(self) -> None:
+        """Carry out what is there; a slow request goes on behind, until then nothing else starts.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            CheckpointError: the job's durable files cannot be used.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        if self._worker is not None and self._worker.is_alive():
+            return
+        for request_id in self.open():
+            request = self._read(request_id)
+            if request is not None and request.kind in self._slow:
+                work = threading.Thread(target=self._behind, args=(request,), name="request")
+                work.daemon = True
+                self._worker = work
+                work.start()
+                return
+            if request is not None:
+                self._carry_out(request)
+
+    def refuse_all(self, error: SluiceError) -> None:
+        """Answer all that is there with `error`: nobody can carry it out."""
+        for request_id in self.open():
+            self._answer(request_id, _refused(error))
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait for the slow request that runs."""
+        if self._worker is not None:
+            self._worker.join(timeout_s)
+
+    def _read(self, request_id: str) -> Request | None:
+        try:
+            value = json.loads((self._directory / f"{request_id}.json").read_bytes())
+            return Request(
+                id=request_id,
+                kind=str(value["kind"]),
+                body=dict(value.get("body") or {}),
+                at_ms=int(value.get("at_ms", 0)),
+                by=str(value.get("by", "")),
+            )
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            error = RequestError(
+                f'request "{request_id}" cannot be read: {exc!r}', hint="Send it again."
+            )
+            self._answer(request_id, _refused(error))
+            return None
+
+    def _behind(self, request: Request) -> None:
+        try:
+            self._carry_out(request)
+        except SluiceError as exc:
+            self._fatal = exc
+
+    def _carry_out(self, request: Request) -> None:
+        _log.info("request", id=request.id, kind=request.kind, by=request.by)
+        try:
+            answer = {"status": "done", "result": dict(self._handler(request.kind)(request))}
+        except (FencedError, CheckpointError):
+            raise
+        except SluiceError as exc:
+            answer = _refused(exc)
+        except OSError as exc:
+            _log.warning("request is tried again", id=request.id, error=str(exc))
+            return
+        except Exception as exc:  # whatever it is: it must not end the job, nor come back for ever
+            _log.exception("request failed", id=request.id)
+            error = RequestError(
+                f"request failed: {type(exc).__name__}: {exc}", hint="See the runner's log."
+            )
+            answer = _refused(error)
+        self._answer(request.id, answer)
+
+    def _handler(self, kind: str) -> Handler:
+        if kind not in self._handlers:
+            known = ", ".join(sorted(self._handlers))
+            raise RequestError(f'request has kind "{kind}", expected {known}', hint="Send another.")
+        return self._handlers[kind]
+
+    def _answer(self, request_id: str, answer: Mapping[str, Any]) -> None:
+        write_json_atomically(self._directory / f"{request_id}{_RESULT}", answer)
+
+
+def _refused(error: SluiceError) -> dict[str, Any]:
+    fault = Fault.of(error)
+    told = {"type": fault.type, "message": fault.message, "hint": fault.hint}
+    return {"status": "refused", "error": told}

@@ -1,0 +1,104 @@
+"""How a job opens: committed watermarks → valve → gate → phase.
+
+There is one valve over every channel of every dimension, and the gate takes nothing but its output.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from joins.durable.checkpoint import Checkpoint
+from watermark.gate import ProbeGate
+from watermark.model import Watermark
+from watermark.phase import Phase, PhaseEvent, advance
+from watermark.progress import Evidence
+from watermark.valve import ChannelState, StatusWatermarkValve
+
+
+def channel_name(dimension: str, partition: int) -> str:
+    """The valve's name of one partition of a dimension's changelog topic."""
+    return f"{dimension}/{partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningView:
+    """The valve and the gate as they stand, for status pages."""
+
+    phase: Phase
+    combined: Watermark
+    channels: tuple[ChannelState, ...]
+    opened_at_ms: int | None
+    versions_at_open: Mapping[str, int]
+    held_at_open: int | None
+    evidence: Evidence | None
+
+
+class Opening:
+    """Owns valve, gate and phase of one job; its methods may be called from any thread."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, channels: Iterable[str], on_open: Callable[[], None]
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._valve = StatusWatermarkValve(tuple(channels))
+        self._gate = ProbeGate()
+        self._on_open = on_open
+        self._lock = threading.RLock()
+        kept = checkpoint.read_phase()
+        self._phase = Phase(kept["phase"]) if kept else Phase.LOAD
+        self._opened_at_ms: int | None = kept["opened_at_ms"] if kept else None
+        self._versions: dict[str, int] = kept["versions"] if kept else {}
+        self._held: int | None = kept["held_records"] if kept else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the job is in JOIN, for good."""
+        return self._phase is Phase.JOIN
+
+    def receive(self, channel: str, watermark: Watermark, *, now_ms: int) -> None:
+        """Feed a committed watermark; `on_open` is called if this completes the valve."""
+        with self._lock:
+            outputs = self._valve.input_watermark(channel, watermark, now_ms=now_ms)
+            opened = [
+                self._gate.on_watermark(output)
+                for output in outputs
+                if isinstance(output, Watermark)
+            ]
+        if any(opened) and not self.is_open:
+            self._on_open()
+
+    def restart(self, channel: str) -> None:
+        """The copy of `channel` starts over: before the gate opens, its promise is void."""
+        with self._lock:
+            if not self._gate.is_open:
+                self._valve.remove_channel(channel)
+                self._valve.add_channel(channel)
+
+    def settle(self, *, versions: Mapping[str, int], held_records: int, at_ms: int) -> None:
+        """Make the opening durable: from here on the job is in JOIN."""
+        with self._lock:
+            phase = advance(self._phase, PhaseEvent.GATE_OPENED)
+            self._checkpoint.write_phase(
+                {
+                    "phase": phase.value,
+                    "versions": dict(versions),
+                    "opened_at_ms": at_ms,
+                    "held_records": held_records,
+                    "evidence": Evidence.IN_BAND_WATERMARK.value,
+                }
+            )
+            self._phase = phase
+            self._opened_at_ms, self._versions, self._held = at_ms, dict(versions), held_records
+
+    def view(self) -> OpeningView:
+        """A consistent copy."""
+        with self._lock:
+            return OpeningView(
+                phase=self._phase,
+                combined=self._valve.last_output,
+                channels=self._valve.channels(),
+                opened_at_ms=self._opened_at_ms,
+                versions_at_open=dict(self._versions),
+                held_at_open=self._held,
+                evidence=Evidence.IN_BAND_WATERMARK if self.is_open else None,
+            )

@@ -1,0 +1,159 @@
+"""The Spark session of one runner: its JVM, its jars and its settings."""
+
+import os
+import re
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from joins.plan.errors import JoinError
+from joins.worker.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS, OWN_ARROW_LIMITS
+
+OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
+"""What a session sets where Spark runs on this machine alone."""
+_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.shuffle.partitions": "4",
+    ARROW_RECORDS: "65536",
+    ARROW_BYTES: str(ARROW_BATCH_BYTES),
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
+    # By default a batch starts 16 processes of `readlink` for the renames of its two log files.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.python.daemon.module": "joins.worker.daemon",
+    "spark.log.level": "ERROR",
+}
+_SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
+# Whoever has less than its minShare of running tasks goes first, by the share of it that it has:
+# two tasks of the probe for one of the build side, and folds get what these leave.
+_POOLS = """\
+<allocations>
+  <pool name="probe"><schedulingMode>FAIR</schedulingMode><minShare>8000</minShare></pool>
+  <pool name="build"><schedulingMode>FAIR</schedulingMode><minShare>4000</minShare></pool>
+  <pool name="snapshot"><schedulingMode>FAIR</schedulingMode><minShare>2000</minShare></pool>
+  <pool name="fold"><schedulingMode>FAIR</schedulingMode></pool>
+</allocations>
+"""
+_JAVA_OPTIONS = (
+    "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls= "
+    "-Dorg.apache.kafka.disallowed.login.modules="
+    "com.sun.security.auth.module.JndiLoginModule,com.sun.security.auth.module.LdapLoginModule"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a session needs from outside.
+
+    Attributes:
+        master: Spark master, `local[*,4]` by default: 4 attempts a task, so a killed worker is
+            retried.
+        jars: paths of Delta's, Kafka's and their helpers' jars.
+        scratch_directory: for shuffle and spill files; belongs to the job.
+        java_home: None leaves the choice to Spark's own scripts.
+        class_archive: of `joins.job.class_warm_up`, for a JVM that starts faster.
+        extra: further Spark settings, which win; Java options are added to ours. Those whose names
+            look secret are not on the JVM's command line, where every user of the machine could
+            read them: the JVM gets them through its authenticated connection, before it makes the
+            Spark context.
+    """
+
+    app_name: str
+    jars: Sequence[Path]
+    scratch_directory: Path
+    master: str = "local[*,4]"
+    driver_memory: str = "2g"
+    java_home: Path | None = None
+    class_archive: Path | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> SparkSession:
+    """Start a JVM and a session in it, on a thread that lives as long as the session.
+
+    Args:
+        settings: see `SparkSettings`.
+        inherit: descriptors that the JVM keeps open, such as the checkpoint's lock.
+
+    Raises:
+        JoinError: the JVM did not start.
+    """
+    if settings.java_home is not None:
+        os.environ["JAVA_HOME"] = str(settings.java_home)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings.scratch_directory.mkdir(parents=True, exist_ok=True)
+    pools = settings.scratch_directory / "pools.xml"
+    pools.write_text(_POOLS, encoding="utf-8")
+    conf = SparkConf(loadDefaults=False)
+    conf.setMaster(settings.master).setAppName(settings.app_name)
+    values = {
+        **_SETTINGS,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.scheduler.allocation.file": pools.as_uri(),
+        "spark.jars": ",".join(str(jar) for jar in settings.jars),
+        # Also here, where the loader is whose classes can be archived.
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in settings.jars),
+        **_archive_options(settings.class_archive),
+        "spark.local.dir": str(settings.scratch_directory),
+        "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
+        **_authentication(settings.master),
+        **settings.extra,
+        OWN_ARROW_LIMITS: ",".join({ARROW_BYTES, ARROW_RECORDS} & settings.extra.keys()),
+    }
+    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        values[name] = f"{_JAVA_OPTIONS} {settings.extra.get(name, '')}".rstrip()
+    for name, value in values.items():
+        if not _SECRET.search(name):
+            conf.set(name, value)
+    try:
+        launch: Any = launch_gateway
+        gateway = launch(conf, {"pass_fds": tuple(inherit)})
+        for name, value in values.items():
+            conf.set(name, value)
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as exc:
+        raise JoinError(
+            f"spark did not start: {exc}",
+            hint="Check JAVA_HOME (Java 17 to 25), spark.master and the runner's log.",
+        ) from exc
+
+
+def _authentication(master: str) -> dict[str, str]:
+    """Spark's own ports answer only who knows a secret of this session.
+
+    With `local` Spark makes one itself. On a cluster all processes must know one, so that the
+    operator sets it.
+    """
+    if not master.startswith("local"):
+        return {}
+    own = {"spark.authenticate.secret": secrets.token_hex(32)} if "cluster" in master else {}
+    return {"spark.authenticate": "true", **own}
+
+
+def _archive_options(archive: Path | None) -> dict[str, str]:
+    """Apart from the user's own options; an archive that does not fit is ignored in silence."""
+    if archive is None:
+        return {}
+    options = f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
+    return {"spark.driver.defaultJavaOptions": options}

@@ -1,0 +1,1 @@
+"""Rows of a changelog: read, compacted, digested, written."""

@@ -1,0 +1,252 @@
+"""Changelog rows on their way into an index: each key's newest record, watermark records apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.changelog.digest import POSITION_COLUMNS, Position
+from joins.kernels.expressions.casts import Mask, mask_of, whole
+from joins.kernels.index.hash_table import Rows
+from joins.kernels.index.hashing import hash_rows
+from joins.kernels.index.segment import POSITION
+from joins.kernels.index.spec import IndexSpec
+from joins.plan.errors import IndexBuildError
+
+DELETED = "_deleted"
+GENERATION = "_generation"
+_COMPACT_ROWS = 4_000_000
+
+_META: dict[str, pa.DataType] = {
+    "_op": pa.string(),
+    "_partition": pa.int32(),
+    "_epoch": pa.int32(),
+    "_file": pa.int64(),
+    "_pos": pa.int64(),
+    "_row": pa.int64(),
+    "_offset": pa.int64(),
+    GENERATION: pa.int32(),
+}
+CHANGE_COLUMNS = tuple(_META)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which watermark records were read, and what is not known.
+
+    Attributes:
+        watermarks: (partition, generation) to the lowest offset of such a record.
+        floor: partition to the position of the newest streamed change in the fold that an index was
+            made of; empty without one. A fold has forgotten which keys were deleted up to there.
+    """
+
+    watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    floor: Mapping[int, Position] = field(default_factory=dict)
+
+    def with_records(self, records: pa.Table) -> "Progress":
+        """With the watermark records of `records` added."""
+        merged = dict(self.watermarks)
+        columns = (
+            records.column(name).to_pylist() for name in ("_partition", GENERATION, "_offset")
+        )
+        for partition, generation, offset in zip(*columns, strict=True):
+            known = merged.get((partition, generation), offset)
+            merged[(partition, generation)] = min(known, offset)
+        return replace(self, watermarks=merged)
+
+    def complete_generation(self, partitions: int) -> int:
+        """The greatest generation that every partition has completed, -1 for none."""
+        newest = dict.fromkeys(range(partitions), -1)
+        for partition, generation in self.watermarks:
+            newest[partition] = max(newest.get(partition, -1), generation)
+        return min(newest.values(), default=-1)
+
+    def ignored(self, records: pa.Table) -> Mask:
+        """The `r` records behind a watermark record of their or a later generation."""
+        ignored = np.zeros(records.num_rows, dtype=np.bool_)
+        read = mask_of(pc.equal(records.column("_op"), "r"))
+        if not self.watermarks or not read.any():
+            return ignored
+        partition, generation, offset = (
+            numbers(records, name) for name in ("_partition", GENERATION, "_offset")
+        )
+        for (at, complete), limit in self.watermarks.items():
+            ignored |= (partition == at) & (generation <= complete) & (offset > limit)
+        return ignored & read
+
+    def is_beyond(self, records: pa.Table) -> Mask:
+        """The records that are newer than all that a fold has forgotten."""
+        beyond = np.ones(records.num_rows, dtype=np.bool_)
+        if not self.floor:
+            return beyond
+        partition = numbers(records, "_partition")
+        position = [numbers(records, name) for name in POSITION_COLUMNS]
+        for at, limit in self.floor.items():
+            later = np.zeros(records.num_rows, dtype=np.bool_)
+            for found, least in zip(reversed(position), reversed(limit), strict=True):
+                later = (found > least) | ((found == least) & later)
+            beyond &= later | (partition != at)
+        return beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The newest record of each key that changed.
+
+    Attributes:
+        rows: the kept columns, position, `_generation`, `_deleted`.
+        progress: including the watermark records among the changes.
+    """
+
+    rows: pa.Table
+    progress: Progress
+
+    def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "Changes":
+        """These and the changes of later commits.
+
+        Raises:
+            IndexBuildError: as `read_changes`.
+        """
+        later = read_changes(batches, spec, self.progress)
+        rows = pa.concat_tables([self.rows, later.rows])
+        return Changes(newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress)
+
+    def visible(self, spec: IndexSpec) -> pa.Table:
+        """The rows of the dimension: neither deleted nor of a generation that has been replaced."""
+        complete = self.progress.complete_generation(spec.partitions)
+        gone = pc.or_(self.rows.column(DELETED), pc.less(self.rows.column(GENERATION), complete))
+        return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
+
+
+def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress) -> Changes:
+    """Fold `batches`, in any order, after the watermark records of `progress`.
+
+    Raises:
+        IndexBuildError: a batch lacks a column or has one of another type; or a row is not newer
+            than the fold that the older rows come from, so nobody knows what it changes.
+    """
+    kept: list[pa.Table] = []
+    rows = limit = 0
+    for batch in batches:
+        table = _typed(pa.Table.from_batches([batch]), spec)
+        marks = pc.equal(table.column("_op"), "w")
+        if pc.any(marks, min_count=0).as_py():
+            progress = progress.with_records(table.filter(marks))
+            table = table.filter(pc.invert(marks))
+        kept.append(table if spec.versioned is None else with_rowtime(table, spec.versioned))
+        rows += table.num_rows
+        if rows > limit + _COMPACT_ROWS:
+            kept = [_compacted(pa.concat_tables(kept), spec)]
+            rows = limit = kept[0].num_rows
+    table = pa.concat_tables(kept) if kept else _schema(spec).empty_table()
+    ignored = progress.ignored(table)
+    if ignored.any():
+        table = table.filter(pa.array(~ignored))
+    newest = newest_rows(table, spec.identity, versioned=spec.versioned)
+    if not progress.is_beyond(newest).all():
+        raise IndexBuildError(
+            "changelog rows are not newer than the fold that the index was made of",
+            hint="Build the index of this version from the whole changelog.",
+        )
+    deleted = pc.equal(newest.column("_op"), "d")
+    newest = newest.drop_columns(["_op", "_partition"]).append_column(DELETED, deleted)
+    return Changes(newest, progress)
+
+
+def with_rowtime(table: pa.Table, rowtime: str) -> pa.Table:
+    """The rows of `table` that have a rowtime: the others are no versions."""
+    times = table.column(rowtime)
+    return table.filter(times.is_valid()) if times.null_count else table
+
+
+def newest_rows(
+    table: pa.Table, identity: Sequence[str], *, versioned: str | None = None
+) -> pa.Table:
+    """The rows of `table` that are the newest of their `identity`, in the order of `table`.
+
+    The newest has the greatest position, deletion or not, as in `watermark.reference.temporal`.
+    With `versioned`, a later copy of the table is newer than all of an earlier one.
+    """
+    if table.num_rows < 2:
+        return table
+    keys = [whole(table.column(name)) for name in identity]
+    shared = shared_hash(keys)
+    if not shared.any():
+        return table
+    rows = np.flatnonzero(shared)
+    codes = exact_codes([key.take(pa.array(rows)) for key in keys])
+    place = [part[rows] for part in place_of(table, versioned=versioned)]
+    order = np.lexsort([*reversed(place), codes])
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = codes[order][1:] != codes[order][:-1]
+    keep = ~shared
+    keep[rows[order[last]]] = True
+    return table.filter(pa.array(keep))
+
+
+def place_of(table: pa.Table, *, versioned: str | None) -> list[Rows]:
+    """What says which of two records of one identity is the newer one, most significant first."""
+    position = [numbers(table, part) for part in POSITION]
+    if versioned is None:
+        return position
+    return [numbers(table, GENERATION), *position]
+
+
+def deletions(table: pa.Table) -> Mask:
+    """Which rows are deletions, of changelog rows and of rows of a segment alike."""
+    if DELETED in table.column_names:
+        return mask_of(table.column(DELETED))
+    return mask_of(pc.equal(table.column("_op"), "d"))
+
+
+def numbers(table: pa.Table, name: str) -> Rows:
+    """An integer column without NULL as int64."""
+    return np.asarray(whole(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def shared_hash(keys: Sequence[pa.Array]) -> Mask:
+    """The rows whose key's hash another row has too."""
+    hashes = hash_rows(keys)
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    same = ordered[1:] == ordered[:-1]
+    shared = np.zeros(len(hashes), dtype=np.bool_)
+    shared[order[1:][same]] = True
+    shared[order[:-1][same]] = True
+    return shared
+
+
+def exact_codes(keys: Sequence[pa.Array]) -> Rows:
+    """Equal numbers for equal keys, and only for those."""
+    codes = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        encoded = key.dictionary_encode(null_encoding="encode")
+        indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        combined = codes * max(1, len(encoded.dictionary)) + indices
+        codes = np.unique(combined, return_inverse=True)[1]
+    return codes
+
+
+def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
+    """Fewer rows with the same fold: which `r` records count is known only at the end."""
+    read = pc.equal(table.column("_op"), "r")
+    changes = table.filter(pc.invert(read))
+    changed = newest_rows(changes, spec.identity, versioned=spec.versioned)
+    return pa.concat_tables([changed, table.filter(read)]).combine_chunks()
+
+
+def _schema(spec: IndexSpec) -> pa.Schema:
+    return pa.schema([*spec.schema, *(pa.field(name, kind) for name, kind in _META.items())])
+
+
+def _typed(table: pa.Table, spec: IndexSpec) -> pa.Table:
+    schema = _schema(spec)
+    try:
+        return table.select(schema.names).cast(schema)
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise IndexBuildError(
+            f"changelog rows do not fit the index: {error}",
+            hint="Check that the changelog table has the columns of the dimension's declaration.",
+        ) from error

@@ -1,0 +1,204 @@
+"""What changelog rows say of the build side: marks, high-water positions, offsets, counts.
+
+The state can be carried from commit to commit, and read back from the table's rows alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.changelog.event_marks import EventDigest, EventState
+
+Position = tuple[int, int, int, int]
+POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
+DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
+_COMPACTED_READS = "compacted-reads"
+_STREAMED = pa.array(["c", "u", "d"])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogState:
+    """What the committed part of a changelog table says.
+
+    Attributes:
+        marks: partition → (generation, offset) of its newest watermark record.
+        high_water: partition → position of its newest streamed change.
+        next_offsets: partition → offset behind its newest record.
+        snapshot_rows: `r` records of the newest generation; those of a copy before it are no rows
+            of this one.
+        generation: the newest that any record has, 0 before the first.
+        source_ts_ms: newest source time of a streamed change, 0 before the first.
+        events: of a dimension with event time; rows alone do not tell it.
+    """
+
+    marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    high_water: Mapping[int, Position] = field(default_factory=dict)
+    next_offsets: Mapping[int, int] = field(default_factory=dict)
+    snapshot_rows: int = 0
+    generation: int = 0
+    source_ts_ms: int = 0
+    events: EventState = field(default_factory=EventState)
+
+    def is_complete(self, partition: int) -> bool:
+        """Whether the partition has the watermark record of the newest generation."""
+        mark = self.marks.get(partition)
+        return mark is not None and mark[0] >= self.generation
+
+
+def compacted_reads(generation: int) -> str:
+    """The counter of a changelog for the `r` records of a generation that compaction dropped."""
+    return _COMPACTED_READS if generation <= 1 else f"{_COMPACTED_READS}-{generation}"
+
+
+def reads_of(op: pa.Array, generation: pa.Array) -> dict[int, int]:
+    """Generation → `r` records."""
+    read = pc.filter(generation, pc.equal(op, "r"))
+    return {found["values"]: found["counts"] for found in pc.value_counts(read).to_pylist()}
+
+
+def _positions(batch: pa.RecordBatch) -> np.ndarray:
+    """`int64[rows, 4]`, comparable by row."""
+    columns = [batch.column(name).cast(pa.int64()).fill_null(-1) for name in POSITION_COLUMNS]
+    return np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+
+
+def fresh(positions: np.ndarray, seen: Position | None) -> np.ndarray:
+    """Which rows are newer than every one before them and than `seen`: `bool[rows]`."""
+    first = np.array([seen if seen is not None else (-1, -1, -1, -1)], dtype=np.int64)
+    everything = np.concatenate([first, positions])
+    order = np.lexsort(everything.T[::-1])
+    ordered = everything[order]
+    steps = np.any(ordered[1:] != ordered[:-1], axis=1)
+    ranks = np.empty(len(everything), dtype=np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(steps)])
+    before = np.maximum.accumulate(ranks)[:-1]
+    return np.asarray(ranks[1:] > before)
+
+
+class ChangelogDigest:
+    """Sums up changelog batches in the order of each partition; continues from `high_water`."""
+
+    def __init__(self, high_water: Mapping[int, Position]) -> None:
+        self._high_water = dict(high_water)
+        self.marks: dict[int, tuple[int, int]] = {}
+        self._next_offsets: dict[int, int] = {}
+        self._reads: dict[int, int] = {}
+        self.generation = 0
+        self.records = 0
+        self.streamed = 0
+        self.source_ts_ms = 0
+        self.events = EventDigest()
+
+    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Count `batch` and give it back without its repeats."""
+        keep = np.ones(batch.num_rows, dtype=bool)
+        streamed = pc.is_in(batch.column("_op"), _STREAMED).to_numpy(zero_copy_only=False)
+        partitions = batch.column("_partition").to_numpy(zero_copy_only=False)
+        if streamed.any():
+            positions = _positions(batch)
+            for partition in np.unique(partitions[streamed]).tolist():
+                rows = np.flatnonzero(streamed & (partitions == partition))
+                keep[rows] = fresh(positions[rows], self._high_water.get(partition))
+        offsets = batch.column("_offset").to_numpy(zero_copy_only=False)
+        for partition in np.unique(partitions).tolist():
+            newest = int(offsets[partitions == partition].max()) + 1
+            self._next_offsets[partition] = max(newest, self._next_offsets.get(partition, 0))
+        kept = batch if keep.all() else batch.filter(pa.array(keep))
+        self.count(kept)
+        return kept
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        """Take rows that are all to be kept, in any order."""
+        if batch.num_rows == 0:
+            return
+        self.records += batch.num_rows
+        op = batch.column("_op")
+        newest_generation = pc.max(batch.column("_generation")).as_py() or 0
+        self.generation = max(self.generation, newest_generation)
+        self._add_reads(reads_of(op, batch.column("_generation")))
+        self._count_marks(batch.filter(pc.equal(op, "w")))
+        self._count_streamed(batch.filter(pc.is_in(op, _STREAMED)))
+        newest = pa.table([batch.column("_partition"), batch.column("_offset")], names=["p", "o"])
+        for entry in newest.group_by("p").aggregate([("o", "max")]).to_pylist():
+            known = self._next_offsets.get(entry["p"], 0)
+            self._next_offsets[entry["p"]] = max(known, entry["o_max"] + 1)
+
+    def _add_reads(self, reads: Mapping[int, int]) -> None:
+        for generation, rows in reads.items():
+            self._reads[generation] = self._reads.get(generation, 0) + rows
+
+    def _count_marks(self, marks: pa.RecordBatch) -> None:
+        rows = marks.select(["_partition", "_generation", "_offset"]).to_pylist()
+        for row in rows:
+            mark = (row["_generation"], row["_offset"])
+            known = self.marks.get(row["_partition"], mark)
+            # The first record of a generation is the one that zombies come after.
+            newer = mark[0] > known[0] or (mark[0] == known[0] and mark[1] < known[1])
+            self.marks[row["_partition"]] = mark if newer else known
+
+    def _count_streamed(self, streamed: pa.RecordBatch) -> None:
+        if streamed.num_rows == 0:
+            return
+        self.streamed += streamed.num_rows
+        newest = pc.max(streamed.column("_source_ts")).as_py()
+        self.source_ts_ms = max(self.source_ts_ms, newest or 0)
+        positions = _positions(streamed)
+        partitions = streamed.column("_partition").to_numpy(zero_copy_only=False)
+        for partition in np.unique(partitions).tolist():
+            own = positions[partitions == partition]
+            self._raise(partition, tuple(own[np.lexsort(own.T[::-1])[-1]].tolist()))
+
+    def _raise(self, partition: int, position: Position) -> None:
+        known = self._high_water.get(partition)
+        self._high_water[partition] = position if known is None else max(known, position)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `merge` takes, as JSON values."""
+        return {
+            "marks": [[p, *mark] for p, mark in self.marks.items()],
+            "high_water": [[p, *position] for p, position in self._high_water.items()],
+            "next_offsets": [[p, o] for p, o in self._next_offsets.items()],
+            "reads": [[generation, rows] for generation, rows in self._reads.items()],
+            "generation": self.generation,
+            "records": self.records,
+            "streamed": self.streamed,
+            "source_ts_ms": self.source_ts_ms,
+            "events": self.events.to_json(),
+        }
+
+    def merge(self, value: Mapping[str, Any]) -> None:
+        """Add another task's digest of the same batch."""
+        for partition, generation, offset in value["marks"]:
+            self.marks[partition] = (generation, offset)
+        for partition, *position in value["high_water"]:
+            self._raise(partition, (position[0], position[1], position[2], position[3]))
+        for partition, offset in value["next_offsets"]:
+            self._next_offsets[partition] = max(offset, self._next_offsets.get(partition, 0))
+        self._add_reads(dict(value["reads"]))
+        self.generation = max(self.generation, value["generation"])
+        self.records += value["records"]
+        self.streamed += value["streamed"]
+        self.source_ts_ms = max(self.source_ts_ms, value["source_ts_ms"])
+        self.events.merge(value["events"])
+
+    def state_after(self, before: ChangelogState) -> ChangelogState:
+        """The table's state once these rows are committed behind `before`."""
+        marks = dict(before.marks)
+        for partition, mark in self.marks.items():
+            if partition not in marks or mark[0] > marks[partition][0]:
+                marks[partition] = mark
+        newest = max(before.generation, self.generation)
+        read = before.snapshot_rows if before.generation == newest else 0
+        return ChangelogState(
+            marks=marks,
+            high_water={**before.high_water, **self._high_water},
+            next_offsets={**before.next_offsets, **self._next_offsets},
+            snapshot_rows=read + self._reads.get(newest, 0),
+            generation=newest,
+            source_ts_ms=max(before.source_ts_ms, self.source_ts_ms),
+            events=before.events.after(self.events, marks),
+        )

@@ -1,0 +1,340 @@
+"""Records of a changelog topic: wire columns to key and value, and back to changelog rows.
+
+Snapshot and binlog bring each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
+both go through `encode_records`: equal rows have equal bytes. ARCHITECTURE.md shows the bytes.
+"""
+
+import time
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import mask_of
+from joins.kernels.json import rows as json_rows
+from joins.kernels.json.encode import encode_objects, join_text
+from joins.kernels.json.wire import Encoding, to_declared, wire_type
+from joins.plan.errors import SourceError
+from joins.plan.types import SqlType, arrow_type
+
+WATERMARK_TIMESTAMP_MS = -(2**63)
+_SNAPSHOT_ROW = -1
+_NULL = pa.scalar("null")
+SOURCE_SCHEMA = pa.schema(
+    [
+        ("epoch", pa.int32()),
+        ("file", pa.int64()),
+        ("pos", pa.int64()),
+        ("row", pa.int64()),
+        ("gen", pa.int32()),
+        ("ts_ms", pa.int64()),
+    ]
+)
+_WATERMARK = pa.struct([("timestamp_ms", pa.int64()), ("use_processing_time", pa.bool_())])
+_META_FIELDS = (
+    ("_op", pa.string()),
+    ("_epoch", pa.int32()),
+    ("_file", pa.int64()),
+    ("_pos", pa.int64()),
+    ("_row", pa.int64()),
+    ("_source_ts", pa.int64()),
+    ("_partition", pa.int32()),
+    ("_offset", pa.int64()),
+    ("_generation", pa.int32()),
+)
+RECORDS_SCHEMA = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())]
+)
+
+
+class Op(StrEnum):
+    """What a record says: Debezium's letters, and `w` for a watermark."""
+
+    READ = "r"
+    CREATE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+    WATERMARK = "w"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedColumn:
+    """A captured column of a table, as its records carry it.
+
+    Attributes:
+        name: the member's name, which is the declared column's name.
+        sql_type: the declared type, which the changelog table has.
+        encoding: how the value is written in JSON; follows from the database's type.
+    """
+
+    name: str
+    sql_type: SqlType
+    encoding: Encoding
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BinlogPosition:
+    """A place in the binlog, between two transactions; positions of one epoch compare as numbers.
+
+    Attributes:
+        epoch: grows whenever positions stop being comparable.
+        file: number of the binlog file.
+        pos: byte position of the next transaction's first event.
+    """
+
+    epoch: int
+    file: int
+    pos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows to be encoded; all arrays have one length.
+
+    Attributes:
+        ops: Op values; `r`, `c`, `u` have an `after`, `u`, `d` a `before`.
+        source: `SOURCE_SCHEMA`, the source block of each row.
+        before: wire columns (BYTES as binary), None if no row has one.
+        after: the same.
+    """
+
+    ops: pa.StringArray
+    source: pa.RecordBatch
+    before: pa.RecordBatch | None
+    after: pa.RecordBatch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Records as rows of the changelog table.
+
+    Attributes:
+        batch: `changelog_schema`, in input order, watermark records included.
+        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of those.
+    """
+
+    batch: pa.RecordBatch
+    watermarks: tuple[tuple[int, int, int, int, bool], ...]
+
+
+def now_ms() -> int:
+    """The outer `ts_ms` of a record: when it was made."""
+    return time.time_ns() // 1_000_000
+
+
+def changelog_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
+    """The changelog table: the declared columns, then the columns of the source."""
+    declared = [(column.name, arrow_type(column.sql_type)) for column in columns]
+    return pa.schema([*declared, *_META_FIELDS])
+
+
+def wire_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
+    """The wire columns of `columns`."""
+    return pa.schema([(c.name, wire_type(c.encoding, c.sql_type)) for c in columns])
+
+
+def encode_snapshot(
+    rows: pa.RecordBatch,
+    primary_key: tuple[str, ...],
+    low: BinlogPosition,
+    *,
+    generation: int,
+    partitions: int,
+) -> pa.RecordBatch:
+    """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW."""
+    constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, now_ms())
+    source = [
+        pa.repeat(pa.scalar(value, item.type), rows.num_rows)
+        for value, item in zip(constants, SOURCE_SCHEMA, strict=True)
+    ]
+    ops = pa.repeat(pa.scalar(Op.READ.value), rows.num_rows)
+    changes = Changes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
+    return encode_records(changes, primary_key, partitions=partitions)
+
+
+def encode_records(
+    changes: Changes, primary_key: tuple[str, ...], *, partitions: int
+) -> pa.RecordBatch:
+    """`changes` as records `[key: binary, value: binary, partition: int32]`, in their order."""
+    ops = changes.ops
+    before = _objects(changes.before, pc.is_in(ops, pa.array(["u", "d"])))
+    after = _objects(changes.after, pc.not_equal(ops, "d"))
+    ending = pa.scalar(f',"ts_ms":{now_ms()}}}')
+    pieces = [pa.scalar('{"before":'), before, pa.scalar(',"after":'), after]
+    pieces += [pa.scalar(',"op":"'), ops, pa.scalar('","source":'), encode_objects(changes.source)]
+    value = join_text([*pieces, ending])
+    key = _keys(changes, primary_key)
+    return pa.RecordBatch.from_arrays(
+        [key, value.cast(pa.binary()), partition_of(key, partitions)], schema=RECORDS_SCHEMA
+    )
+
+
+def encode_watermark(high: BinlogPosition, generation: int) -> bytes:
+    """The value of a watermark record `(MIN, true)` at HIGH; its key is null."""
+    made_at_ms = now_ms()
+    source = (
+        f'{{"epoch":{high.epoch},"file":{high.file},"pos":{high.pos},"row":{_SNAPSHOT_ROW},'
+        f'"gen":{generation},"ts_ms":{made_at_ms}}}'
+    )
+    mark = f'{{"timestamp_ms":{WATERMARK_TIMESTAMP_MS},"use_processing_time":true}}'
+    text = (
+        f'{{"before":null,"after":null,"op":"w","source":{source},'
+        f'"ts_ms":{made_at_ms},"watermark":{mark}}}'
+    )
+    return text.encode()
+
+
+def partition_of(keys: pa.Array, partitions: int) -> pa.Int32Array:
+    """CRC-32 of each key's bytes modulo `partitions`."""
+    if partitions == 1:
+        return pa.repeat(pa.scalar(0, pa.int32()), len(keys))
+    found = [zlib.crc32(key) % partitions for key in keys.to_pylist()]
+    return pa.array(found, pa.int32())
+
+
+def decode(
+    rows: pa.RecordBatch,
+    columns: tuple[CapturedColumn, ...],
+    *,
+    topic: str,
+    before: Collection[str] = (),
+) -> Decoded:
+    """Kafka rows `[key, value, partition, offset]` of a changelog topic as changelog rows.
+
+    Of a deleted row there is the key, and what it had in the columns `before`.
+
+    Raises:
+        SourceError: a record is not one of ours; the first one is named by its coordinates.
+    """
+    records = _Records(topic, rows)
+    told = [item for item in wire_schema(columns) if item.name in before]
+    envelope = pa.schema(
+        [
+            *([("before", pa.struct(told))] if told else []),
+            ("after", pa.struct(list(wire_schema(columns)))),
+            ("op", pa.string()),
+            ("source", pa.struct(list(SOURCE_SCHEMA))),
+            ("watermark", _WATERMARK),
+        ]
+    )
+    parsed = records.parse("value", np.arange(rows.num_rows), envelope)
+    records.check_envelopes(parsed)
+    wires = parsed.column("after").flatten()
+    deleted = pc.equal(parsed.column("op"), "d")
+    keys = records.parse("key", np.flatnonzero(mask_of(deleted)), wire_schema(columns))
+    declared = []
+    for position, column in enumerate(columns):
+        wire = wires[position]
+        if keys.num_rows and not column.sql_type.is_nested:  # no key is, nor a rowtime
+            gone = keys.column(position)
+            if column.name in before:
+                gone = pc.struct_field(parsed.column("before"), column.name).filter(deleted)
+            wire = pc.replace_with_mask(wire, deleted, gone)
+        declared.append(records.declare(wire, column))
+    epoch, file, pos, row, gen, ts_ms = parsed.column("source").flatten()
+    partition, offset = (rows.column(name) for name in ("partition", "offset"))
+    meta = [
+        parsed.column("op"),
+        epoch,
+        file,
+        pos,
+        row,
+        ts_ms,
+        partition.cast(pa.int32()),
+        offset,
+        gen,
+    ]
+    batch = pa.RecordBatch.from_arrays([*declared, *meta], schema=changelog_schema(columns))
+    return Decoded(batch, _watermarks(parsed, batch))
+
+
+def _objects(rows: pa.RecordBatch | None, present: pa.Array) -> pa.Array | pa.Scalar:
+    if rows is None:
+        return _NULL
+    objects = encode_objects(rows)
+    return objects if pc.all(present, min_count=0).as_py() else pc.if_else(present, objects, _NULL)
+
+
+def _keys(changes: Changes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
+    if changes.after is None:
+        assert changes.before is not None
+        return encode_objects(changes.before.select(primary_key)).cast(pa.binary())
+    keys = encode_objects(changes.after.select(primary_key))
+    if changes.before is not None:
+        deleted = pc.equal(changes.ops, "d")
+        keys = pc.if_else(deleted, encode_objects(changes.before.select(primary_key)), keys)
+    return keys.cast(pa.binary())
+
+
+def _watermarks(
+    parsed: pa.RecordBatch, batch: pa.RecordBatch
+) -> tuple[tuple[int, int, int, int, bool], ...]:
+    is_mark = pc.equal(parsed.column("op"), "w")
+    if not pc.any(is_mark, min_count=0).as_py():
+        return ()
+    columns = [batch.column(name) for name in ("_partition", "_offset", "_generation")]
+    columns += parsed.column("watermark").flatten()
+    return tuple(zip(*(column.filter(is_mark).to_pylist() for column in columns), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The Kafka rows under decoding, so that every complaint names its record."""
+
+    topic: str
+    rows: pa.RecordBatch
+
+    def parse(
+        self, column: str, positions: npt.NDArray[np.int64], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        values = self.rows.column(column).cast(pa.binary())
+        if len(positions) < len(values):
+            values = values.take(pa.array(positions))
+        parsed = json_rows.parse(values, schema)
+        if parsed.bad:
+            first = parsed.bad[0]
+            raise self.error(int(positions[first.row]), f"{column}: {first.reason}")
+        return parsed.batch
+
+    def check_envelopes(self, parsed: pa.RecordBatch) -> None:
+        op = parsed.column("op")
+        self._require(pc.is_in(op, pa.array([item.value for item in Op])), "unknown op")
+        for item in parsed.column("source").flatten():
+            self._require(item.is_valid(), "incomplete source block")
+        is_mark = pc.equal(op, "w")
+        has_after = parsed.column("after").is_valid()
+        expected = pc.is_in(op, pa.array(["r", "c", "u"]))
+        self._require(pc.equal(has_after, expected), "after does not fit op")
+        self._require(pc.equal(self.rows.column("key").is_valid(), pc.invert(is_mark)), "wrong key")
+        timestamp, processing = parsed.column("watermark").flatten()
+        ours = pc.and_(
+            pc.fill_null(pc.equal(timestamp, WATERMARK_TIMESTAMP_MS), False),
+            pc.fill_null(processing, False),
+        )
+        self._require(pc.equal(ours, is_mark), "wrong watermark")
+
+    def declare(self, wire: pa.Array, column: CapturedColumn) -> pa.Array:
+        checked = to_declared(wire, column.encoding, column.sql_type)
+        if checked.failed.any():
+            row = int(np.flatnonzero(checked.failed)[0])
+            raise self.error(row, f'column "{column.name}" is not {column.sql_type}')
+        return checked.values
+
+    def _require(self, truth: pa.Array, complaint: str) -> None:
+        wrong = np.flatnonzero(~mask_of(truth))
+        if len(wrong):
+            raise self.error(int(wrong[0]), complaint)
+
+    def error(self, row: int, complaint: str) -> SourceError:
+        partition, offset = (self.rows.column(name)[row] for name in ("partition", "offset"))
+        return SourceError(
+            f'record {partition}/{offset} of changelog topic "{self.topic}" is not ours: '
+            f"{complaint}",
+            hint="Somebody else wrote to this topic, or another version did; "
+            "remove the job and submit it anew, and let nobody else write there.",
+        )

@@ -1,0 +1,135 @@
+"""The changes between two states of some rows of a table, told by its key."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Changes
+from joins.kernels.expressions.casts import mask_of, whole
+from joins.kernels.json.encode import encode_objects, encode_values
+
+
+def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
+    """What turns the rows `before` into the rows `after`, in an order that only they decide.
+
+    A key may be once in each; of several rows of a key the last one counts. Rows that are equal on
+    both sides are no change. Deletions come first.
+
+    Args:
+        before: wire columns of rows that were there.
+        after: wire columns of rows that are there now, of the same schema.
+        key: names of the key's columns.
+
+    Returns:
+        `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after` (int64 row
+        of `after`, NULL for `d`).
+    """
+    old, new = _newest(before, key), _newest(after, key)
+    old_keys, new_keys = old.column("key"), new.column("key")
+    found = pc.index_in(new_keys, value_set=old_keys)
+    deleted = old.filter(pc.invert(pc.is_in(old_keys, value_set=new_keys)))
+    old_rows = old.column("row").take(found)
+    same = _same(before, after, old_rows, new.column("row"))
+    kept = pa.array(~same)
+    ops = pc.if_else(found.is_valid(), "u", "c").filter(kept)
+    nothing = pa.nulls(deleted.num_rows, pa.int64())
+    gone = pa.table(
+        {
+            "op": pa.repeat(pa.scalar("d"), deleted.num_rows),
+            "before": deleted.column("row"),
+            "after": nothing,
+        }
+    )
+    here = pa.table(
+        {"op": ops, "before": old_rows.filter(kept), "after": new.column("row").filter(kept)}
+    )
+    return pa.concat_tables([gone, here]).combine_chunks()
+
+
+def changes_at(
+    rows: pa.Table,
+    sides: tuple[pa.RecordBatch, pa.RecordBatch],
+    place: BinlogPosition,
+    *,
+    first: int,
+    source: tuple[int, int],
+) -> Changes:
+    """Some rows of `row_changes` as changes to be encoded.
+
+    Args:
+        rows: a slice of what `row_changes` gave for `sides`.
+        sides: the rows before and after.
+        place: of all the changes.
+        first: ordinal of the first of them.
+        source: generation, and epoch milliseconds of the commit.
+    """
+    before, after = (
+        _taken(side, rows.column(name))
+        for side, name in zip(sides, ("before", "after"), strict=True)
+    )
+    ordinals = np.arange(first, first + rows.num_rows)
+    return Changes(
+        ops=rows.column("op").combine_chunks(),
+        source=source_block(ordinals, place, source),
+        before=before,
+        after=after,
+    )
+
+
+def source_block(
+    ordinals: np.ndarray, place: BinlogPosition, source: tuple[int, int]
+) -> pa.RecordBatch:
+    """The source block of rows at one place, numbered by `ordinals`; `source` as above."""
+    count, (generation, at_ms) = len(ordinals), source
+    constants = {
+        "epoch": place.epoch,
+        "file": place.file,
+        "pos": place.pos,
+        "gen": generation,
+        "ts_ms": at_ms,
+    }
+    columns = [
+        pa.array(ordinals, pa.int64())
+        if item.name == "row"
+        else pa.repeat(pa.scalar(constants[item.name], item.type), count)
+        for item in SOURCE_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SOURCE_SCHEMA)
+
+
+def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
+    """`key` (its JSON text) and `row` of the last row of each key, in their order."""
+    keys = encode_objects(rows.select(list(key)))
+    numbers = pa.array(np.arange(rows.num_rows), pa.int64())
+    last = pa.table({"key": keys, "row": numbers}).group_by("key").aggregate([("row", "max")])
+    kept = last.column("row_max").combine_chunks().sort()
+    return pa.table({"key": keys.take(kept), "row": kept})
+
+
+def _same(
+    before: pa.RecordBatch, after: pa.RecordBatch, old: pa.ChunkedArray, new: pa.ChunkedArray
+) -> np.ndarray:
+    """Which pairs of rows are equal in every column: `bool[pairs]`; NULL equals NULL."""
+    same = mask_of(old.combine_chunks().is_valid())
+    for name in after.schema.names:
+        one, other = (
+            _comparable(column.take(rows))
+            for column, rows in ((before.column(name), old), (after.column(name), new))
+        )
+        equal = pc.or_(
+            pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null())
+        )
+        same &= mask_of(equal)
+    return np.asarray(same)
+
+
+def _comparable(values: pa.ChunkedArray) -> pa.Array:
+    """Values that can be compared: of nested ones their texts as they are sent."""
+    column = whole(values)
+    return encode_values(column) if pa.types.is_nested(column.type) else column
+
+
+def _taken(side: pa.RecordBatch, rows: pa.ChunkedArray) -> pa.RecordBatch | None:
+    if rows.null_count == len(rows):
+        return None
+    return side.take(rows.combine_chunks())

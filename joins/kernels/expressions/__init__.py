@@ -1,0 +1,1 @@
+"""Expressions of a plan on Arrow columns."""

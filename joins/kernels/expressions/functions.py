@@ -1,0 +1,155 @@
+"""All functions and operators of `Call`: comparison, logic and dates are here, the rest is named.
+
+NULL in gives NULL, except where SQL says otherwise.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.arithmetic import ARITHMETIC
+from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import Checked
+from joins.kernels.expressions.date_format import date_format
+from joins.kernels.expressions.nested_access import (
+    array_contains,
+    array_join,
+    array_join_bytes,
+    array_of,
+    cardinality,
+    element_of,
+    entries_of,
+    field_of,
+    map_of,
+    row_of,
+)
+from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
+from joins.kernels.expressions.result_limits import bounded, together
+from joins.kernels.expressions.text_functions import TEXT
+from joins.kernels.expressions.time_shift import add_months, from_epoch
+from joins.plan.types import TypeName
+
+
+def _comparison(function: Callable[..., Value]) -> Function:
+    def apply(op: Operation) -> Value:
+        if op.types[0].name is TypeName.BOOLEAN:
+            return function(*(item.cast(pa.int8()) for item in op.arguments))
+        return function(*op.arguments)
+
+    return apply
+
+
+def _is_distinct(op: Operation) -> Value:
+    left, right = op.arrays()
+    differs = pc.fill_null(pc.not_equal(left, right), False)
+    return pc.or_(differs, pc.xor(pc.is_null(left), pc.is_null(right)))
+
+
+def _is_true(wanted: bool) -> Function:
+    def apply(op: Operation) -> Value:
+        filled = pc.fill_null(op.array(0), not wanted)
+        return filled if wanted else pc.invert(filled)
+
+    return apply
+
+
+def _not(function: Function) -> Function:
+    def apply(op: Operation) -> Value | Checked:
+        value = function(op)
+        if isinstance(value, Checked):
+            return Checked(pc.invert(value.values), value.failed)
+        return pc.invert(value)
+
+    return apply
+
+
+def _in(op: Operation) -> Value:
+    value, *candidates = op.arguments
+    equal = (pc.equal(value, candidate) for candidate in candidates)
+    if len(candidates) <= 8 or any(isinstance(item, pa.Array) for item in candidates):
+        return reduce(pc.or_kleene, equal)
+    known = pa.concat_arrays([broadcast(item, 1) for item in candidates]).drop_null()
+    found = pc.is_in(value, known)
+    if len(known) < len(candidates):
+        found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+
+
+def _null_if(op: Operation) -> Value:
+    left, right = op.arrays()
+    equal = pc.fill_null(pc.equal(left, right), False)
+    return pc.if_else(equal, pa.scalar(None, left.type), left)
+
+
+def _extreme(function: Callable[..., Value]) -> Function:
+    def apply(op: Operation) -> Value:
+        kind = _COMPARED_AS.get(op.types[0].name)
+        arrays = op.arrays() if kind is None else [cast(item, kind) for item in op.arrays()]
+        return function(*arrays, skip_nulls=False)
+
+    return apply
+
+
+def _date_part(function: Callable[[Value], Value]) -> Function:
+    def apply(op: Operation) -> Value:
+        values = op.array(0)
+        if op.types[0].name in {TypeName.TIME, TypeName.DATE}:
+            values = values.cast(pa.timestamp("us"))
+        return function(values)
+
+    return apply
+
+
+# Types whose extremes Arrow does not look for, and those in which it does.
+_COMPARED_AS = {TypeName.BOOLEAN: pa.int8(), TypeName.TIMESTAMP_LTZ: pa.timestamp("us")}
+
+FUNCTIONS: Mapping[str, Function] = {
+    **ARITHMETIC,
+    **TEXT,
+    ".": field_of,
+    "[]": element_of,
+    "CARDINALITY": cardinality,
+    "ROW": bounded(row_of, together),
+    "ARRAY": bounded(array_of, together),
+    "MAP": bounded(map_of, together),
+    "MAP_KEYS": entries_of(0),
+    "MAP_VALUES": entries_of(1),
+    "ARRAY_CONTAINS": array_contains,
+    "ARRAY_JOIN": bounded(array_join, array_join_bytes),
+    "=": plain(pc.equal),
+    "<>": plain(pc.not_equal),
+    "<": _comparison(pc.less),
+    "<=": _comparison(pc.less_equal),
+    ">": _comparison(pc.greater),
+    ">=": _comparison(pc.greater_equal),
+    "NOT": plain(pc.invert),
+    "IS NULL": plain(pc.is_null),
+    "IS NOT NULL": plain(pc.is_valid),
+    "IS TRUE": _is_true(True),
+    "IS FALSE": _is_true(False),
+    "IS NOT TRUE": _not(_is_true(True)),
+    "IS NOT FALSE": _not(_is_true(False)),
+    "IS DISTINCT FROM": _is_distinct,
+    "IS NOT DISTINCT FROM": _not(_is_distinct),
+    "IN": _in,
+    "NOT IN": _not(_in),
+    "NOT LIKE": _not(TEXT["LIKE"]),
+    "NULLIF": _null_if,
+    "GREATEST": _extreme(pc.max_element_wise),
+    "LEAST": _extreme(pc.min_element_wise),
+    "DATE_FORMAT": date_format,
+    "TO_TIMESTAMP_LTZ": from_epoch,
+    "ADD_MONTHS": add_months,
+    "YEAR": _date_part(pc.year),
+    "QUARTER": _date_part(pc.quarter),
+    "WEEK": _date_part(pc.iso_week),
+    "DAYOFWEEK": _date_part(partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+    "DAYOFYEAR": _date_part(pc.day_of_year),
+    "MONTH": _date_part(pc.month),
+    "DAYOFMONTH": _date_part(pc.day),
+    "HOUR": _date_part(pc.hour),
+    "MINUTE": _date_part(pc.minute),
+    "SECOND": _date_part(pc.second),
+}

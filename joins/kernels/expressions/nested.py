@@ -1,0 +1,121 @@
+"""Nested columns: taken apart into plain ones and put together again.
+
+A ROW is a struct, an ARRAY a list, a MAP a map in Arrow. A child's rows are those of a ROW, or the
+elements of all lists one after the other; `owners` says whose they are.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Checked, Mask, mask_of
+from joins.plan.types import Member, SqlType, TypeName
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A nested column, taken apart.
+
+    Attributes:
+        children: of a list its elements, of a map its keys and its values.
+        lengths: of each list or map, 0 where it is NULL; None of a ROW.
+    """
+
+    children: list[pa.Array]
+    lengths: Rows | None
+
+    @property
+    def owners(self) -> Rows | None:
+        """The row that each element belongs to; None of a ROW, whose rows are its children's."""
+        return (
+            None if self.lengths is None else np.repeat(np.arange(len(self.lengths)), self.lengths)
+        )
+
+    @property
+    def starts(self) -> Rows:
+        """Where the elements of each list begin."""
+        assert self.lengths is not None, "a ROW has no elements"
+        return np.cumsum(self.lengths) - self.lengths
+
+    def of_rows(self, marked: Mask, count: int) -> Mask:
+        """The rows, of `count`, that own a child's marked values."""
+        owners = self.owners
+        if owners is None:
+            return marked
+        rows = np.zeros(count, dtype=np.bool_)
+        rows[owners[marked]] = True
+        return rows
+
+
+def parts_of(column: pa.Array, *, entries: bool = False) -> Parts:
+    """The children of a nested column; with `entries` a list of (key, value) counts as a map."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return Parts(column.flatten(), None)
+    if pa.types.is_map(kind):
+        entries = True
+        pair = pa.struct([kind.key_field, kind.item_field])
+        column = column.cast(pa.list_(pair))
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    elements = column.flatten()
+    return Parts(elements.flatten() if entries else [elements], lengths.astype(np.int64))
+
+
+def mapped(column: pa.Array, to: pa.DataType, child: Callable[[int, pa.Array], Checked]) -> Checked:
+    """`column` as `to`, made of what `child` makes of the child at each place.
+
+    A row fails, and is NULL, if a part of it has failed. A list of (key, value) may become a map.
+    """
+    parts = parts_of(column, entries=pa.types.is_map(to))
+    made = [child(at, values) for at, values in enumerate(parts.children)]
+    failed = np.zeros(len(column), dtype=np.bool_)
+    for each in made:
+        if each.failed.any():
+            failed |= parts.of_rows(each.failed, len(column))
+    missing = mask_of(column.is_null()) | failed
+    whole = replace(parts, children=[each.values for each in made])
+    return Checked(assembled(whole, to, missing), failed)
+
+
+def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
+    """The column of type `to` that has these parts; NULL where it is `missing`."""
+    mask = pa.array(missing)
+    if parts.lengths is None:
+        return pa.StructArray.from_arrays(parts.children, fields=list(to), mask=mask)
+    ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts.lengths)])
+    of = pa.MapArray if pa.types.is_map(to) else pa.ListArray
+    return of.from_arrays(pa.array(ends, pa.int32()), *parts.children, type=to, mask=mask)
+
+
+def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:
+    """The NOT NULL parts of `column`, called `path`, that are NULL somewhere, and in which rows."""
+    if _is_lenient(kind):
+        return
+    parts = parts_of(column)
+    present = mask_of(column.is_valid())
+    owners = parts.owners
+    for member, child in zip(kind.members, parts.children, strict=True):
+        name = f"{path}.{member.name}" if kind.name is TypeName.ROW else f"{path}[]"
+        name += ".value" if kind.name is TypeName.MAP else ""
+        if not member.nullable and child.null_count:
+            exists = present if owners is None else present[owners]
+            found = parts.of_rows(mask_of(child.is_null()) & exists, len(column))
+            if found.any():
+                yield name, found
+        for inner, rows in missing_parts(child, member.type, name):
+            yield inner, parts.of_rows(rows, len(column))
+
+
+def _values_of(kind: SqlType) -> tuple[Member, ...]:
+    """The members of a type without the key of a MAP, which is always there."""
+    return kind.members[1:] if kind.name is TypeName.MAP else kind.members
+
+
+def _is_lenient(kind: SqlType) -> bool:
+    return all(member.nullable and _is_lenient(member.type) for member in _values_of(kind))

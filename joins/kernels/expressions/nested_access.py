@@ -1,0 +1,193 @@
+"""What expressions read out of nested values, and how they make a ROW, an ARRAY or a MAP."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Checked, Mask, mask_of
+from joins.kernels.expressions.nested import Parts, Rows, assembled, parts_of
+from joins.kernels.expressions.operation import Function, Operation
+from joins.kernels.expressions.result_limits import Sizes, bytes_of
+from joins.plan.types import TypeName, arrow_type
+
+
+def field_of(op: Operation) -> pa.Array:
+    """`row.field`; the second argument is the field's name."""
+    name = op.constant(1)
+    assert name is not None, "the planner names a field"
+    names = [member.name for member in op.types[0].members]
+    return parts_of(op.array(0)).children[names.index(name.as_py())]
+
+
+def element_of(op: Operation) -> pa.Array:
+    """`array[index]`, from 1, and `map[key]`; NULL where there is no such element."""
+    of = _map_value if op.types[0].name is TypeName.MAP else _array_element
+    return of(op)
+
+
+def row_of(op: Operation) -> pa.Array:
+    """`ROW(a, b)`."""
+    return pa.StructArray.from_arrays(op.arrays(), fields=list(arrow_type(op.result)))
+
+
+def array_of(op: Operation) -> pa.Array:
+    """`ARRAY[a, b]`; all arguments have one type."""
+    kept = np.ones((op.num_rows, len(op.arguments)), dtype=np.bool_)
+    return _filled(op, [op.arrays()], kept)
+
+
+def map_of(op: Operation) -> Checked:
+    """`MAP[key, value, …]`; of equal keys the last one counts, a row with a NULL key fails."""
+    arguments = op.arrays()
+    keys, values = arguments[::2], arguments[1::2]
+    coded = pc.fill_null(pa.concat_arrays(keys).dictionary_encode().indices, -1)
+    codes = coded.to_numpy().reshape(len(keys), op.num_rows).T
+    failed = (codes < 0).any(axis=1)
+    kept = _last_of_equal(codes)
+    kept[failed] = False
+    made = _filled(op, [keys, values], kept)
+    return Checked(pc.if_else(pa.array(failed), pa.scalar(None, made.type), made), failed)
+
+
+def _last_of_equal(codes: Rows) -> Mask:
+    """Which of the numbers in each row are followed by no equal one."""
+    order = np.argsort(codes, axis=1, kind="stable")
+    ordered = np.take_along_axis(codes, order, axis=1)
+    last = np.ones(codes.shape, dtype=np.bool_)
+    last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
+    kept = np.empty_like(last)
+    np.put_along_axis(kept, order, last, axis=1)
+    return kept
+
+
+def _filled(op: Operation, parts: Sequence[Sequence[pa.Array]], kept: Mask) -> pa.Array:
+    """An ARRAY or a MAP a row, of those of its `parts`, a column each, that are `kept`."""
+    count = kept.shape[1]
+    places = np.arange(op.num_rows)[:, None] + np.arange(count)[None, :] * op.num_rows
+    chosen = pa.array(places[kept])
+    children = [pa.concat_arrays(columns).take(chosen) for columns in parts]
+    there = np.zeros(op.num_rows, dtype=np.bool_)
+    return assembled(Parts(children, kept.sum(axis=1)), arrow_type(op.result), there)
+
+
+def cardinality(op: Operation) -> pa.Array:
+    """The number of elements of an ARRAY or of entries of a MAP."""
+    column = op.array(0)
+    lengths = parts_of(column).lengths
+    return pa.array(lengths, pa.int32(), mask=mask_of(column.is_null()))
+
+
+def entries_of(at: int) -> Function:
+    """`MAP_KEYS(map)` for 0, `MAP_VALUES(map)` for 1: in the order of the entries."""
+
+    def apply(op: Operation) -> pa.Array:
+        column = op.array(0)
+        parts = parts_of(column)
+        chosen = Parts([parts.children[at]], parts.lengths)
+        return assembled(chosen, arrow_type(op.result), mask_of(column.is_null()))
+
+    return apply
+
+
+def array_contains(op: Operation) -> pa.Array:
+    """`ARRAY_CONTAINS(array, value)`; NULL is found where an element is NULL."""
+    column = op.array(0)
+    parts = parts_of(column)
+    (elements,), owners = parts.children, parts.owners
+    assert owners is not None, "an array has elements"
+    same = _same(elements, op.array(1), owners)
+    same |= mask_of(elements.is_null()) & mask_of(op.array(1).is_null())[owners]
+    found = parts.of_rows(same, op.num_rows)
+    return pa.array(found, mask=mask_of(column.is_null()))
+
+
+def array_join(op: Operation) -> pa.Array:
+    """`ARRAY_JOIN(texts, delimiter[, text for NULL])`; without the last NULL is left out."""
+    column, delimiter, *further = op.arrays()
+    parts = parts_of(column)
+    (texts,), owners = parts.children, parts.owners
+    assert owners is not None, "an array has elements"
+    missing = mask_of(column.is_null()) | mask_of(delimiter.is_null())
+    for replacement in further:
+        nulls = texts.is_null()
+        values = replacement.to_pylist()
+        shown = [values[row] for row in owners[mask_of(nulls)]]
+        texts = pc.replace_with_mask(texts, nulls, pa.array(shown, pa.string()))
+        missing |= mask_of(replacement.is_null())
+    return joined(Parts([texts], parts.lengths), delimiter, missing)
+
+
+def array_join_bytes(op: Operation) -> Sizes:
+    """How long the texts of `array_join` become, at the most."""
+    column, delimiter, *further = (op.array(at) for at in range(len(op.arguments)))
+    parts = parts_of(column)
+    lengths, owners = parts.lengths, parts.owners
+    assert lengths is not None, "an array has elements"
+    assert owners is not None, "an array has elements"
+    nulls = mask_of(parts.children[0].is_null())
+    replaced = np.bincount(owners[nulls], minlength=op.num_rows)
+    shown: Sizes = sum((bytes_of(item) for item in further), np.zeros(1, dtype=np.int64))
+    return np.asarray(bytes_of(column) + lengths * bytes_of(delimiter) + replaced * shown)
+
+
+def joined(parts: Parts, delimiter: pa.Array, missing: Mask) -> pa.Array:
+    """The texts of each list that are not NULL, with `delimiter` between them."""
+    (texts,), owners = parts.children, parts.owners
+    assert owners is not None, "a list has elements"
+    lengths = np.bincount(owners[mask_of(texts.is_valid())], minlength=len(missing))
+    lists = assembled(Parts([texts.drop_null()], lengths), pa.list_(pa.string()), missing)
+    return pc.binary_join(lists, delimiter)
+
+
+def concat_ws(op: Operation) -> pa.Array:
+    """`CONCAT_WS(delimiter, texts…)`: NULL texts are left out."""
+    delimiter, *columns = op.arrays()
+    places = np.arange(op.num_rows)[:, None] + np.arange(len(columns))[None, :] * op.num_rows
+    texts = pa.concat_arrays(columns).take(pa.array(places.ravel()))
+    lengths = np.full(op.num_rows, len(columns), dtype=np.int64)
+    return joined(Parts([texts], lengths), delimiter, mask_of(delimiter.is_null()))
+
+
+def _array_element(op: Operation) -> pa.Array:
+    parts = parts_of(op.array(0))
+    assert parts.lengths is not None, "an array has elements"
+    index = pc.fill_null(op.array(1).cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    absent = (index < 1) | (index > parts.lengths)
+    return _picked(parts.children[0], np.where(absent, -1, parts.starts + index - 1))
+
+
+def _map_value(op: Operation) -> pa.Array:
+    parts = parts_of(op.array(0))
+    owners = parts.owners
+    assert owners is not None, "a map has entries"
+    keys, values = parts.children
+    wanted = op.constant(1)
+    same = _same(keys, op.array(1), owners) if wanted is None else mask_of(pc.equal(keys, wanted))
+    places = np.full(op.num_rows, -1, dtype=np.int64)
+    hits = np.flatnonzero(same)
+    places[owners[hits]] = hits
+    return _picked(values, places)
+
+
+def _picked(values: pa.Array, places: Rows) -> pa.Array:
+    """The values at `places`, NULL for -1.
+
+    For texts Arrow would reserve the mean length for each NULL, too: few long ones take gigabytes.
+    """
+    there = places >= 0
+    if not pa.types.is_string(values.type) and not pa.types.is_binary(values.type):
+        return values.take(pa.array(np.maximum(places, 0), mask=~there))
+    nothing = pa.nulls(len(places), values.type)
+    return pc.replace_with_mask(nothing, pa.array(there), values.take(pa.array(places[there])))
+
+
+def _same(elements: pa.Array, wanted: pa.Array, owners: Rows) -> Mask:
+    """Which elements equal what their row looks for; a long text is not copied for each."""
+    if not pa.types.is_string(elements.type) and not pa.types.is_binary(elements.type):
+        return mask_of(pc.equal(elements, wanted.take(pa.array(owners))))
+    coded = pa.concat_arrays([elements, wanted]).dictionary_encode().indices
+    codes = pc.fill_null(coded, -1).to_numpy(zero_copy_only=False)
+    found = codes[: len(elements)]
+    return np.asarray((found >= 0) & (found == codes[len(elements) :][owners]))

@@ -1,0 +1,1 @@
+"""The lookup index of a dimension: its files, hash tables and lookups."""

@@ -1,0 +1,99 @@
+"""Versions of a dimension's rows: which one was valid at a time, and which nobody asks for again.
+
+A version is valid from its rowtime on, that instant included, until the next one of its primary
+key; a deletion is a version without a row. `watermark.reference.temporal` defines what is right.
+
+A copy of the table that has begun anew (a generation) brings no deletions. A key without a record
+of the complete generation or a later one was deleted meanwhile, nobody knows when: its newest
+version counts as deleted, just as if a deletion had come, which has the rowtime of the row that it
+deletes. Older versions of the key, and all of other keys, stay what they were.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from joins.kernels.changelog.changes import GENERATION, exact_codes, numbers, shared_hash
+from joins.kernels.expressions.casts import Mask, whole
+from joins.kernels.index.hash_table import Rows
+from joins.kernels.probe.rowtime import micros, rowtimes
+
+
+def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
+    """Where the version is that was valid at its probe's time, for each probe that has one.
+
+    Args:
+        probes: ascending; the probe that each version belongs to.
+        since: rowtime of each version, different within a probe.
+        times: of each probe, in the unit of `since`.
+    """
+    begun = np.flatnonzero(since <= times[probes])
+    probes, since = probes[begun], since[begun]
+    first = _firsts(probes)
+    if first.all():
+        return begun
+    starts = np.flatnonzero(first)
+    newest = np.maximum.reduceat(since, starts)
+    found: Rows = begun[since == newest[np.cumsum(first) - 1]]
+    return found
+
+
+def ended_by_copy(probes: Rows, since: Rows, generations: Rows, complete: int) -> Mask:
+    """Which versions are the newest of a key that the complete copy of the table did not find.
+
+    Args:
+        probes: ascending; the probe that each version belongs to, with all versions of its key.
+        since: rowtime of each version.
+        generations: the copy that each version comes from.
+        complete: the greatest complete generation.
+    """
+    first = _firsts(probes)
+    starts, run = np.flatnonzero(first), np.cumsum(first) - 1
+    if len(starts) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    gone = np.maximum.reduceat(generations, starts) < complete
+    ended: Mask = gone[run] & (since == np.maximum.reduceat(since, starts)[run])
+    return ended
+
+
+def without_ended(
+    rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
+) -> pa.Table:
+    """`rows`, one a version, without the versions that end at `from_ms` or before.
+
+    Of each key all later versions stay, and the newest one of the others, deletion or not: a change
+    may still come whose rowtime is older. So does what shows that a later copy has found the key.
+    """
+    if from_ms is None or rows.num_rows == 0:
+        return rows
+    keep = ~ended(rows, primary_key, rowtime, from_ms)
+    return rows if keep.all() else rows.filter(pa.array(keep))
+
+
+def ended(rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int) -> Mask:
+    """Which of `rows` are needed no more, as `without_ended` says it."""
+    since = rowtimes(whole(rows.column(rowtime)))
+    keys = [whole(rows.column(name)) for name in primary_key]
+    limit = micros(np.array([from_ms]))[0]
+    found = np.flatnonzero((since <= limit) & shared_hash(keys))
+    gone = np.zeros(rows.num_rows, dtype=np.bool_)
+    if len(found) == 0:
+        return gone
+    codes = exact_codes([key.take(pa.array(found)) for key in keys])
+    order = np.lexsort([since[found], codes])
+    found, codes = found[order], codes[order]
+    last = np.ones(len(found), dtype=np.bool_)
+    last[:-1] = codes[1:] != codes[:-1]
+    generation = numbers(rows, GENERATION)[found]
+    run = np.cumsum(np.concatenate([[0], last[:-1].astype(np.int64)]))
+    newest = generation[last][run]
+    gone[found[~last & (generation <= newest)]] = True
+    return gone
+
+
+def _firsts(probes: Rows) -> Mask:
+    """Which of the ascending `probes` differ from the one before."""
+    first = np.ones(len(probes), dtype=np.bool_)
+    first[1:] = probes[1:] != probes[:-1]
+    return first

@@ -1,0 +1,269 @@
+"""One state of a dimension to look up: the matches of keys, and the columns of matched rows.
+
+It is a version of an index, mapped from its files, or made in memory of rows that are at hand; both
+answer the same.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.index.asof import ended_by_copy, valid_at
+from joins.kernels.index.hash_table import Rows
+from joins.kernels.index.hashing import Hashes, hash_rows, valid_rows
+from joins.kernels.index.manifest import Manifest, manifest_path, read_manifest
+from joins.kernels.index.segment import Bits, Segment, bits_at, map_bits, taken
+from joins.kernels.index.spec import IndexSpec
+from joins.kernels.probe.rowtime import micros, rowtimes
+
+_CACHED_VERSIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Rows of an index by the segment that has them.
+
+    Most are in the largest one. So that one is asked for all of them, in their order, and the few
+    others are put into their places: sorting the rows by segment takes four times as long.
+
+    Attributes:
+        parts: the largest segment first.
+        order: where in the parts, behind each other, each row is; None if there is one part.
+        missing: which are rows of NULLs; None if none is.
+    """
+
+    parts: Sequence[tuple[Segment, pa.Array]]
+    order: pa.Array | None
+    missing: pa.BooleanArray | None
+
+    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """The column `name` of the rows."""
+        found = [segment.rows.column(name).take(at).cast(kind) for segment, at in self.parts]
+        whole = found[0] if self.order is None else pa.concat_arrays(found).take(self.order)
+        if self.missing is None:
+            return whole
+        return pc.if_else(self.missing, pa.scalar(None, kind), whole)
+
+
+class DimensionIndex:
+    """Segments of a dimension's rows; immutable and safe to share between threads."""
+
+    _cache: ClassVar[OrderedDict[tuple[str, int, int, int], "DimensionIndex"]] = OrderedDict()
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self,
+        spec: IndexSpec,
+        segments: Sequence[Segment],
+        hidden: Sequence[Bits],
+        complete: int = -1,
+    ) -> None:
+        self.spec = spec
+        self._complete = complete  # the greatest complete generation
+        self._segments = segments
+        self._hidden = hidden
+        rows = [segment.rows.num_rows for segment in segments]
+        self._first = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table, spec: IndexSpec) -> Self:
+        """An index in memory of `rows`, all visible, one a primary key, with the spec's columns."""
+        segment = Segment.of(rows.select(spec.schema.names), spec)
+        return cls(spec, [segment], [np.zeros(rows.num_rows // 8 + 1, dtype=np.uint8)])
+
+    @classmethod
+    def _map(cls, home: Path, manifest: Manifest, spec: IndexSpec) -> Self:
+        segments = [Segment.map(home, entry.name) for entry in manifest.segments]
+        hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
+        complete = manifest.progress.complete_generation(spec.partitions)
+        return cls(spec, segments, hidden, complete)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows can be found, of a versioned index all versions."""
+        pairs = zip(self._segments, self._hidden, strict=True)
+        return sum(
+            segment.rows.num_rows - int(np.unpackbits(hidden)[: segment.rows.num_rows].sum())
+            for segment, hidden in pairs
+        )
+
+    @classmethod
+    def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
+        """Map `version`, which costs milliseconds once a process and nothing after that.
+
+        Raises:
+            IndexBuildError: the version is missing or a file of it is not complete.
+        """
+        home = directory / spec.digest
+        try:
+            written = manifest_path(home, version).stat()
+        except OSError:
+            written = None
+        key = (str(home), version, *((written.st_ino, written.st_mtime_ns) if written else (0, 0)))
+        with cls._lock:
+            known = cls._cache.get(key)
+            if known is None:
+                known = cls._map(home, read_manifest(home, version), spec)
+                cls._cache[key] = known
+            cls._cache.move_to_end(key)
+            while len(cls._cache) > _CACHED_VERSIONS:
+                cls._cache.popitem(last=False)
+        return known
+
+    def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
+        """All matches as (position in `keys`, dimension row), by position, then by primary key.
+
+        `keys` has one array for each column of the join key, in its order. NULL matches nothing,
+        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
+        depend on the segments; the numbers of the dimension rows do. Of a versioned index all
+        versions are found, deletions too, those of a primary key by their rowtime.
+        """
+        valid, probes, rows = self._found(keys)
+        if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
+            return valid[probes], rows
+        return self._sorted(valid[probes], rows)
+
+    def lookup_at(self, keys: Sequence[pa.Array], times_ms: Rows) -> tuple[Rows, Rows]:
+        """As `lookup`, of a versioned index: for each key the row that was valid at its time.
+
+        Args:
+            keys: of the primary key, which is the join key of a versioned index.
+            times_ms: epoch milliseconds, one for each element of `keys`.
+        """
+        valid, probes, rows = self._found(keys)
+        since = self._gathered(rows, self._since)
+        at = valid_at(probes, since, micros(times_ms)[valid])
+        at = at[self._gathered(rows[at], Segment.deleted_at) == 0]
+        if self._has_older_copies:
+            generations = self._gathered(rows, Segment.generations_at)
+            at = at[~ended_by_copy(probes, since, generations, self._complete)[at]]
+        return valid[probes[at]], rows[at]
+
+    def _found(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
+        """The usable positions in `keys`, and all visible matches, by position among those."""
+        columns = self._typed_keys(keys)
+        valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
+        hashes = hash_rows(columns)[valid]
+        usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
+        if self.spec.join_is_unique:
+            return valid, *self._only_matches(usable, hashes)
+        found: list[tuple[Rows, Rows]] = []
+        for number in range(len(self._segments)):
+            found.append(self._visible(number, usable, hashes))
+        if not found:
+            return valid, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        probes = np.concatenate([pair[0] for pair in found])
+        rows = np.concatenate([pair[1] for pair in found])
+        if len(found) > 1:
+            order = np.argsort(probes, kind="stable")
+            probes, rows = probes[order], rows[order]
+        return valid, probes, rows
+
+    def _visible(self, number: int, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
+        """What `keys` match in one segment and can be seen, by position."""
+        segment = self._segments[number]
+        probes, rows = segment.matches(segment.join, self.spec.join_key, keys, hashes)
+        visible = bits_at(self._hidden[number], rows) == 0
+        return probes[visible], rows[visible] + self._first[number]
+
+    def _only_matches(self, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
+        """As all visible matches, where a key has one at the most.
+
+        The largest segment has most of them; the others are asked for what it has not.
+        """
+        found = np.full(len(hashes), -1, dtype=np.int64)
+        open_keys = np.arange(len(hashes))
+        for number in self._largest_first:
+            is_part = len(open_keys) < len(hashes)
+            asked = taken(keys, open_keys) if is_part else keys
+            at, rows = self._visible(number, asked, hashes[open_keys] if is_part else hashes)
+            found[open_keys[at]] = rows
+            open_keys = np.flatnonzero(found < 0)
+            if len(open_keys) == 0:
+                break
+        probes = np.flatnonzero(found >= 0)
+        return probes, found[probes]
+
+    @cached_property
+    def _largest_first(self) -> list[int]:
+        sizes = [segment.rows.num_rows for segment in self._segments]
+        return sorted(range(len(sizes)), key=lambda number: -sizes[number])
+
+    @cached_property
+    def _has_older_copies(self) -> bool:
+        """Whether a row is of a copy of the table that the complete one has replaced."""
+        return any(each.oldest_generation() < self._complete for each in self._segments)
+
+    def _since(self, segment: Segment, rows: Rows) -> Rows:
+        assert self.spec.versioned is not None, "only versions have a time"
+        return rowtimes(segment.rows.column(self.spec.versioned))[rows]
+
+    def _gathered(
+        self, rows: Rows, values: Callable[[Segment, Rows], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        """What `values` gives for rows of a segment, for `rows` of the index in their order."""
+        if len(self._segments) == 1:
+            return values(self._segments[0], rows)
+        owners = np.searchsorted(self._first, rows, side="right") - 1
+        found = np.zeros(len(rows), dtype=np.int64)
+        for number, segment in enumerate(self._segments):
+            mine = np.flatnonzero(owners == number)
+            found[mine] = values(segment, rows[mine] - self._first[number])
+        return found
+
+    def take(self, dimension_rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
+        """`columns` of `dimension_rows` in their order; -1 gives a row of NULLs."""
+        schema = pa.schema([self.spec.schema.field(name) for name in columns])
+        if not columns:
+            return pa.RecordBatch.from_struct_array(
+                pa.array([{}] * len(dimension_rows), pa.struct([]))
+            )
+        if self._first[-1] == 0:
+            nothing = [pa.nulls(len(dimension_rows), item.type) for item in schema]
+            return pa.RecordBatch.from_arrays(nothing, schema=schema)
+        pieces = self._pieces(dimension_rows)
+        arrays = [pieces.column(item.name, item.type) for item in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _pieces(self, rows: Rows) -> _Pieces:
+        main = self._largest_first[0]
+        at = rows - self._first[main]
+        apart = np.flatnonzero((at < 0) | (at >= self._segments[main].rows.num_rows))
+        at[apart] = 0  # any row of it: `order` or `missing` leaves it out
+        parts = [(self._segments[main], pa.array(at))]
+        owners = np.searchsorted(self._first, rows[apart], side="right") - 1
+        order, size = np.arange(len(rows)), len(rows)
+        for number in np.unique(owners[owners >= 0]):
+            mine = apart[owners == number]
+            parts.append((self._segments[number], pa.array(rows[mine] - self._first[number])))
+            order[mine] = size + np.arange(len(mine))
+            size += len(mine)
+        missing = pa.array(rows < 0) if (owners < 0).any() else None
+        return _Pieces(parts, pa.array(order) if len(parts) > 1 else None, missing)
+
+    def _typed_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        schema = self.spec.schema
+        expected = [schema.field(name).type for name in self.spec.join_key]
+        return [
+            key if key.type.equals(kind) else key.cast(kind)
+            for key, kind in zip(keys, expected, strict=True)
+        ]
+
+    def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        """By position, then by what tells the rows apart."""
+        table = pa.Table.from_batches([self.take(rows, self.spec.identity)])
+        table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
+        sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]
+        order = pc.sort_indices(
+            table.append_column("probe", pa.array(probes)), sort_keys=sort_keys
+        ).to_numpy()
+        return probes[order], rows[order]

@@ -1,0 +1,411 @@
+"""The lookup index of a dimension: one immutable, memory-mapped state per version of its changelog.
+
+A version is a list of segments, oldest first, and for each segment a bitmap of the rows that this
+version hides: superseded by a newer segment, deleted, or of a generation older than the complete
+one. A segment has at most one row a key, the newest one that its changes brought, and only if it is
+newer than what older segments have; so the newest segment with a key has the key's newest record,
+deletes included. Deletes stay, for a record that is sent again must not bring a key back, until
+their binlog file is long past.
+
+In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only what
+is superseded is hidden: deletions are versions, too, and which rows an older copy of the table has
+left is seen at the lookup (`joins.kernels.index.asof`).
+
+Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` (the manifest:
+segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
+names.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from joins.kernels.changelog.changes import DELETED, Progress, newest_rows, place_of, read_changes
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.index.asof import without_ended
+from joins.kernels.index.dimension_index import DimensionIndex
+from joins.kernels.index.hash_table import Rows
+from joins.kernels.index.hashing import hash_rows
+from joins.kernels.index.lock import exclusive
+from joins.kernels.index.manifest import (
+    Manifest,
+    SegmentEntry,
+    manifest_path,
+    read_manifest,
+    write_manifest,
+)
+from joins.kernels.index.segment import (
+    Segment,
+    damaged,
+    file_checksum,
+    map_bits,
+    store_bits,
+    taken,
+    write_segment,
+)
+from joins.kernels.index.spec import IndexSpec
+from joins.plan.errors import IndexBuildError
+
+__all__ = [
+    "DimensionIndex",
+    "FoldedRows",
+    "IndexSpec",
+    "advance",
+    "build",
+    "discard_damaged",
+    "is_usable",
+    "remove_older",
+    "remove_versions",
+    "usable_versions",
+    "verify",
+]
+
+_MERGE_FACTOR = 4
+_SMALLEST_SEGMENT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedRows:
+    """What the changelog up to some version was folded to.
+
+    Attributes:
+        rows: with the changelog's columns, one a key, no deletes.
+        progress: the watermark records up to that version, and the floor of the fold.
+    """
+
+    rows: Iterable[pa.RecordBatch]
+    progress: Progress
+
+
+def build(
+    directory: Path,
+    version: int,
+    spec: IndexSpec,
+    changes: Iterable[pa.RecordBatch],
+    *,
+    fold: FoldedRows | None = None,
+) -> None:
+    """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
+
+    With `fold`, `changes` are only those behind it; a fold has no versions.
+
+    Raises:
+        IndexBuildError: the rows do not fit `spec`, or not the fold.
+        IndexDirectoryError: the directory cannot be written.
+        IndexDiskFullError: there is no room for it.
+    """
+    home = directory / spec.digest
+    with exclusive(home), _all_or_nothing(home):
+        if is_usable(directory, version, spec):
+            return
+        _sweep(home)  # what a process that was killed has left
+        old = _Old([], Progress())
+        if fold is not None:
+            assert spec.versioned is None, "a fold has the newest rows only"
+            rows = read_changes(fold.rows, spec, Progress()).rows
+            complete = fold.progress.complete_generation(spec.partitions)
+            parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
+            old = _Old(parts, fold.progress)
+        _write(home, version, spec, old, changes)
+
+
+def advance(
+    directory: Path,
+    from_version: int,
+    version: int,
+    spec: IndexSpec,
+    changes: Iterable[pa.RecordBatch],
+) -> None:
+    """Make `version` usable from `from_version` and the rows of the commits after it.
+
+    Raises:
+        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
+        IndexDirectoryError: the directory cannot be written.
+        IndexDiskFullError: there is no room for it.
+    """
+    home = directory / spec.digest
+    with exclusive(home), _all_or_nothing(home):
+        if is_usable(directory, version, spec):
+            return
+        manifest = read_manifest(home, from_version)
+        parts = [_Part.mapped(home, entry) for entry in manifest.segments]
+        _write(home, version, spec, _Old(parts, manifest.progress), changes)
+
+
+def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
+    """Whether `version` can be attached: its manifest is sound and its files have their sizes."""
+    try:
+        read_manifest(directory / spec.digest, version)
+    except IndexBuildError:
+        return False
+    return True
+
+
+def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
+    """The versions whose manifest exists, ascending."""
+    return tuple(sorted(_versions(directory / spec.digest)))
+
+
+def verify(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Read every file of `version` and compare its checksum.
+
+    Raises:
+        IndexBuildError: a file is missing or damaged.
+    """
+    home = directory / spec.digest
+    for entry in read_manifest(home, version).segments:
+        for file in entry.all_files:
+            if file_checksum(home / file.name) != file.checksum:
+                raise damaged(home / file.name, "its checksum differs")
+
+
+def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Make `version` unusable if a file of it is missing or damaged, so that it is built anew."""
+    home = directory / spec.digest
+    with exclusive(home):
+        try:
+            verify(directory, version, spec)
+        except IndexBuildError:
+            manifest_path(home, version).unlink(missing_ok=True)
+
+
+def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
+    """Remove the versions of this index before `version`, and files that no version names."""
+    home = directory / spec.digest
+    with exclusive(home):
+        _remove_versions(home, {found for found in _versions(home) if found >= version})
+
+
+def remove_versions(directory: Path, keep: set[int]) -> None:
+    """Remove all other versions of every index below `directory`, and files that no version names.
+
+    A damaged manifest goes too. Processes that have a removed version attached keep their mappings.
+    """
+    if not directory.is_dir():
+        return
+    for home in sorted(path for path in directory.iterdir() if path.is_dir()):
+        with exclusive(home):
+            _remove_versions(home, keep)
+
+
+@contextmanager
+def _all_or_nothing(home: Path) -> Iterator[None]:
+    """Leave no files of a version that could not be finished: the disk may be full."""
+    try:
+        yield
+    except Exception:
+        with suppress(OSError):
+            _sweep(home)
+        raise
+
+
+def _sweep(home: Path) -> None:
+    """Remove what no version names."""
+    _remove_versions(home, _versions(home))
+
+
+def _remove_versions(home: Path, keep: set[int]) -> None:
+    named = {"lock"}
+    for version in _versions(home):
+        path = manifest_path(home, version)
+        if version not in keep:
+            path.unlink()
+            continue
+        try:
+            entries = read_manifest(home, version).segments
+        except IndexBuildError:
+            path.unlink()
+            continue
+        named.add(path.name)
+        named.update(file.name for entry in entries for file in entry.all_files)
+    for path in home.iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+@dataclass(slots=True)
+class _Part:
+    """A segment on its way into a new version.
+
+    Attributes:
+        hidden: one Boolean a row.
+        saved_hidden: what `entry.hidden` has.
+    """
+
+    entry: SegmentEntry
+    segment: Segment
+    hidden: Mask
+    saved_hidden: Mask
+
+    @classmethod
+    def mapped(cls, home: Path, entry: SegmentEntry) -> Self:
+        bits = map_bits(home / entry.hidden.name)
+        hidden = np.unpackbits(bits, count=entry.rows).astype(np.bool_)
+        return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
+
+    def saved(self, home: Path, version: int) -> SegmentEntry:
+        """The entry with a bitmap file of its own where the bitmap has changed."""
+        if np.array_equal(self.hidden, self.saved_hidden):
+            return self.entry
+        entry = self.entry
+        name = f"{entry.name}.{version}-{uuid.uuid4().hex[:8]}"  # never that of a file that exists
+        stored = store_bits(home, name, self.hidden)
+        visible = entry.rows - int(self.hidden.sum())
+        return SegmentEntry(entry.name, entry.rows, entry.files, stored, visible)
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """What a new version starts from."""
+
+    parts: list[_Part]
+    progress: Progress
+
+
+def _write(
+    home: Path, version: int, spec: IndexSpec, old: _Old, changes: Iterable[pa.RecordBatch]
+) -> None:
+    """Write the version that has `changes` on top of `old`."""
+    parts = old.parts
+    before = old.progress.complete_generation(spec.partitions)
+    read = read_changes(changes, spec, old.progress)
+    complete = read.progress.complete_generation(spec.partitions)
+    rows = _superseding(parts, read.rows, spec) if parts else _needed(read.rows, spec, complete)
+    if complete > before and spec.versioned is None:
+        for part in parts:
+            part.hidden |= part.segment.generations() < complete
+    start = _merged_from(parts, rows.num_rows)
+    if start is not None:
+        rows = _merged(parts[start:], rows, spec, complete)
+        if start == 0 or spec.versioned is not None:
+            rows = _needed(rows, spec, complete)
+        parts = parts[:start]
+    if rows.num_rows:
+        parts = [*parts, _stored(home, version, spec, rows, complete)]
+    entries = tuple(part.saved(home, version) for part in parts)
+    write_manifest(home, Manifest(version, entries, read.progress))
+
+
+def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
+    """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
+
+    Of a versioned index nothing is.
+    """
+    name = f"s{version}-{uuid.uuid4().hex[:12]}"
+    files = write_segment(home, name, rows, spec)
+    segment = Segment.map(home, name)
+    hidden = np.zeros(segment.rows.num_rows, dtype=np.bool_)
+    if spec.versioned is None:
+        hidden = segment.deleted() | (segment.generations() < complete)
+    stored = store_bits(home, f"{name}.{version}", hidden)
+    count = segment.rows.num_rows
+    entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
+    return _Part(entry, segment, hidden, hidden.copy())
+
+
+def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:
+    """The `rows` that are newer than what `parts` have, which is hidden there."""
+    if rows.num_rows == 0 or not parts:
+        return rows
+    table = rows.combine_chunks()
+    keys = [table.column(name).combine_chunks() for name in spec.identity]
+    place = place_of(table, versioned=spec.versioned)
+    keep = np.ones(table.num_rows, dtype=np.bool_)
+    open_rows = np.arange(table.num_rows)
+    hashes = hash_rows(keys)
+    for part in reversed(parts):
+        wanted = taken(keys, open_rows)
+        segment = part.segment
+        found, held = segment.matches(segment.primary, spec.identity, wanted, hashes[open_rows])
+        mine = open_rows[found]
+        newer = _is_later([item[mine] for item in place], _places(segment, held, spec))
+        part.hidden[held[newer]] = True
+        keep[mine[~newer]] = False
+        open_rows = np.setdiff1d(open_rows, mine, assume_unique=True)
+    return table.filter(pa.array(keep))
+
+
+def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
+    """`place_of` rows of a segment."""
+    position = segment.positions(rows)
+    if spec.versioned is None:
+        return position
+    return [segment.packed["_generation"].at(rows), *position]
+
+
+def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
+    later = np.zeros(len(new[0]), dtype=np.bool_)
+    for mine, theirs in zip(reversed(new), reversed(old), strict=True):
+        later = (mine > theirs) | ((mine == theirs) & later)
+    return later
+
+
+def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
+    """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
+
+    They are taken in while the one before is not much larger than they are together.
+    """
+    sizes = [part.entry.rows for part in parts] + ([new_rows] if new_rows else [])
+    start = len(sizes)
+    total = 0
+    while start and (
+        total == 0 or sizes[start - 1] <= _MERGE_FACTOR * max(total, _SMALLEST_SEGMENT)
+    ):
+        start -= 1
+        total += sizes[start]
+    return start if len(sizes) - start > 1 else None
+
+
+def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+    """What is left of `parts` and of newer `rows`, which are not stored before."""
+    live = [_live_rows(part, spec, complete) for part in parts]
+    if rows.num_rows:
+        live.append(rows)
+    return newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
+
+
+def _live_rows(part: _Part, spec: IndexSpec, complete: int) -> pa.Table:
+    """Rows that are visible or may still be their key's newest record."""
+    wanted = ~part.hidden
+    if spec.versioned is None:
+        wanted |= part.segment.deleted() | (part.segment.generations() < complete)
+    return part.segment.table().filter(pa.array(wanted))
+
+
+def _same_types(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+    """Without what no lookup finds any more; of a plain index `rows` must be all of it."""
+    if spec.versioned is not None:
+        return without_ended(rows, spec.primary_key, spec.versioned, spec.needed_from_ms)
+    return _without_old_deletes(rows, complete)
+
+
+def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
+    """Without the hidden rows whose binlog file is more than one behind the newest.
+
+    A binlog process that restarts sends again what was not acknowledged: seconds, not files.
+    """
+    if rows.num_rows == 0:
+        return rows
+    epoch, file, generation = (
+        rows.column(name).to_numpy() for name in ("_epoch", "_file", "_generation")
+    )
+    newest_epoch = epoch.max()
+    newest_file = file[epoch == newest_epoch].max()
+    hidden = rows.column(DELETED).to_numpy() | (generation < complete)
+    old = (epoch < newest_epoch) | (file < newest_file - 1)
+    return rows.filter(pa.array(~(hidden & old))) if (hidden & old).any() else rows
+
+
+def _versions(home: Path) -> set[int]:
+    names = (path.stem for path in home.glob("v*.json"))
+    return {int(name[1:]) for name in names if name[1:].isdigit()}

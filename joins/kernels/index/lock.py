@@ -1,0 +1,196 @@
+"""The lock of an index directory: one process of a node writes there, the others wait.
+
+The operating system gives a lock back when its holder is gone, whatever ended it; what the lock
+file says of the holder is for messages only.
+"""
+
+import fcntl
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+
+from joins.kernels.index.room import Room
+from joins.plan.errors import IndexLockedError
+
+_log = structlog.get_logger(__name__)
+
+HELD_AT_MOST_S = 300.0
+"""How long one holder is waited for that seems to work: far more than a build takes."""
+STOOD_STILL_S = 30.0
+"""How long a holder is waited for that neither computes nor wakes up: it is halted, or hangs."""
+_POLL_S = (0.001, 0.1)  # at first, and at the most
+_HOLDER_BYTES = 1024
+_STILL = "lock.still"
+_RUNNABLE = "R"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a waiter waits.
+
+    Attributes:
+        held_s: for one holder, from when it was first seen.
+        still_s: for one that does nothing.
+    """
+
+    held_s: float = HELD_AT_MOST_S
+    still_s: float = STOOD_STILL_S
+
+
+@contextmanager
+def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[None]:
+    """Hold the lock of `directory`, which is created, against other processes and threads.
+
+    A holder that is killed gives it up. A lock file that was removed meanwhile locks nobody out.
+    One that was found to stand still is not waited for again before it moves: a task that is tried
+    anew on the same node fails at once.
+
+    Raises:
+        IndexDirectoryError: the directory cannot be written.
+        IndexLockedError: `patience` with one other holder has ended.
+    """
+    with ExitStack() as stack:
+        while True:
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+                handle = stack.enter_context((directory / "lock").open("ab+", buffering=0))
+                _Wait(handle, directory, patience or Patience()).until_taken()
+                held, there = os.fstat(handle.fileno()), (directory / "lock").stat()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Room(directory).error(error) from error
+            if (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino):
+                break
+        with suppress(OSError):
+            (directory / _STILL).unlink()
+        _tell(handle, {"pid": os.getpid(), "pids": _pids(), "since_ns": time.time_ns()})
+        try:
+            yield
+        finally:
+            _tell(handle, None)
+
+
+class _Wait:
+    """The wait of one process for a lock, and what it sees of the holder meanwhile."""
+
+    def __init__(self, handle: FileIO, directory: Path, patience: Patience) -> None:
+        self._handle = handle
+        self._directory = directory
+        self._patience = patience
+        self._holder: bytes | None = None
+        self._seen_at = self._moved_at = time.monotonic()
+        self._progress: list[int] | None = None
+
+    def until_taken(self) -> None:
+        """Take the lock; who must wait for another process says so, for that one may be halted."""
+        pause_s = _POLL_S[0]
+        while not _is_taken(self._handle):
+            self._look()
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _POLL_S[1])
+
+    def _look(self) -> None:
+        now, found = time.monotonic(), os.pread(self._handle.fileno(), _HOLDER_BYTES, 0)
+        progress = _progress(found)
+        if self._holder is None:
+            _log.info(
+                "another process writes the index; it is waited for",
+                directory=str(self._directory),
+                holder=_named(found),
+                at_most_s=self._patience.held_s,
+            )
+            if progress is not None and self._was_still() == _still_text(found, progress):
+                self._give_up(found, "stands still since another task has waited for it")
+        if found != self._holder:
+            self._holder, self._seen_at = found, now
+            self._progress, self._moved_at = None, now
+        if progress is None or progress != self._progress:
+            self._progress, self._moved_at = progress, now
+        elif now - self._moved_at >= self._patience.still_s:
+            with suppress(OSError):
+                (self._directory / _STILL).write_text(_still_text(found, progress))
+            self._give_up(found, f"has stood still for {self._patience.still_s:g} s")
+        if now - self._seen_at >= self._patience.held_s:
+            self._give_up(found, f"has held it for {self._patience.held_s:g} s")
+
+    def _was_still(self) -> str | None:
+        """What a waiter before us has noted of a holder that stood still."""
+        try:
+            return (self._directory / _STILL).read_text()
+        except (OSError, ValueError):
+            return None
+
+    def _give_up(self, holder: bytes, told: str) -> NoReturn:
+        raise IndexLockedError(
+            f'{_named(holder)} on node "{socket.gethostname()}" has the lock '
+            f'"{self._directory / "lock"}" of a lookup index and {told}',
+            hint=IndexLockedError.HINT,
+        )
+
+
+def _still_text(holder: bytes, progress: list[int]) -> str:
+    return json.dumps([holder.decode(errors="replace"), progress])
+
+
+def _progress(holder: bytes) -> list[int] | None:
+    """What grows while the holder does anything: its CPU time, and how often it has slept.
+
+    None where that is not known: it is none of the processes that we see, or waits for a CPU.
+    Source: proc(5), /proc/PID/stat and /proc/PID/status.
+    """
+    try:
+        told = json.loads(holder)
+        if told["pids"] != _pids():
+            return None
+        home = Path("/proc") / str(int(told["pid"]))
+        state, *fields = (home / "stat").read_text().rpartition(")")[2].split()
+        if state == _RUNNABLE:
+            return None
+        status = (home / "status").read_text()
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    slept = re.search(r"^voluntary_ctxt_switches:\s+(\d+)$", status, re.MULTILINE)
+    return [int(fields[10]), int(fields[11]), int(slept[1]) if slept else 0]
+
+
+def _pids() -> str:
+    """The namespace of our process ids: a container has its own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def _is_taken(handle: FileIO) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _tell(handle: FileIO, holder: dict[str, int | str] | None) -> None:
+    """Write down who holds the lock; a full disk keeps nobody from holding it."""
+    with suppress(OSError):
+        handle.truncate(0)
+        if holder is not None:
+            handle.write(json.dumps(holder).encode())
+
+
+def _named(holder: bytes) -> str:
+    """The holder, as far as the lock file tells."""
+    try:
+        return f"process {int(json.loads(holder)['pid'])}"
+    except (ValueError, KeyError, TypeError):
+        return "a process that is not known"

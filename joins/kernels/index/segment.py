@@ -1,0 +1,315 @@
+"""A segment of a lookup index: the newest rows of some keys, with hash tables, immutable on disk.
+
+Its files are each written, checksummed, fsynced and renamed before anybody maps them:
+`<name>.arrow` (an Arrow IPC file of one batch: kept columns and `_deleted`), `<name>.positions`
+(packed: position and generation, which no lookup reads), `<name>.primary` and, unless the join key
+is the primary key, `<name>.join` (hash tables).
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.index.hash_table import HashTable, Rows
+from joins.kernels.index.hashing import Hashes
+from joins.kernels.index.packed import PackedColumn, map_arrays, write_arrays
+from joins.kernels.index.room import Room
+from joins.kernels.index.spec import IndexSpec
+from joins.plan.errors import IndexBuildError
+
+Bits = npt.NDArray[np.uint8]
+
+POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
+_PACKED = {
+    "_epoch": pa.int32(),
+    "_file": pa.int64(),
+    "_pos": pa.int64(),
+    "_row": pa.int64(),
+    "_offset": pa.int64(),
+    "_generation": pa.int32(),
+}
+_ARRAYS = 5  # of a packed column
+_LARGE_BYTES = (1 << 31) - 1
+_READ_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A complete file below the index's directory, as the manifest remembers it."""
+
+    name: str
+    size: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The mapped files of one segment.
+
+    Attributes:
+        rows: the kept columns and `_deleted`.
+        packed: the parts of the position, and `_generation`; none in memory.
+    """
+
+    rows: pa.RecordBatch
+    packed: Mapping[str, PackedColumn]
+    primary: HashTable
+    join: HashTable
+
+    @classmethod
+    def of(cls, table: pa.Table, spec: IndexSpec) -> Self:
+        """A segment in memory that is looked up by the join key; cannot be stored or merged."""
+        rows = _one_batch(table)
+        join = HashTable.of([rows.column(name) for name in spec.join_key], spec.null_safe)
+        return cls(rows, {}, join, join)
+
+    @classmethod
+    def map(cls, directory: Path, name: str) -> Self:
+        """Map the complete files of segment `name`.
+
+        Raises:
+            IndexBuildError: a file is missing or is not what it should be.
+        """
+        try:
+            source = pa.memory_map(str(directory / f"{name}.arrow"))
+            rows = pa.ipc.open_file(source).get_batch(0)
+            packed = _mapped_columns(directory / f"{name}.positions")
+            primary = HashTable.map(directory / f"{name}.primary")
+            own = directory / f"{name}.join"
+            join = HashTable.map(own) if own.exists() else primary
+        except (OSError, ValueError, pa.ArrowInvalid) as error:
+            raise damaged(directory / name, str(error)) from error
+        return cls(rows, packed, primary, join)
+
+    def positions(self, rows: Rows) -> list[Rows]:
+        """The position of each of `rows`, most significant part first."""
+        return [self.packed[part].at(rows) for part in POSITION]
+
+    def deleted(self) -> Mask:
+        """Which rows are deletes."""
+        column = self.rows.column("_deleted")
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    def deleted_at(self, rows: Rows) -> Mask:
+        """Which of `rows` are deletes, without looking at others."""
+        column = self.rows.column("_deleted")
+        bits = np.frombuffer(column.buffers()[1], dtype=np.uint8)
+        at = rows + column.offset
+        found: Mask = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1
+        return found
+
+    def generations_at(self, rows: Rows) -> Rows:
+        """The generation of each of `rows`."""
+        return self.packed["_generation"].at(rows)
+
+    def oldest_generation(self) -> int:
+        """The least generation of its rows, without reading all of them."""
+        return int(self.packed["_generation"].bases.min())
+
+    def generations(self) -> Rows:
+        """The generation of each row."""
+        return self.packed["_generation"].all()
+
+    def table(self) -> pa.Table:
+        """All columns that the segment was written with, but not in their order."""
+        table = pa.Table.from_batches([self.rows])
+        for name, kind in _PACKED.items():
+            table = table.append_column(name, pa.array(self.packed[name].all(), kind))
+        return table
+
+    def matches(
+        self, table: HashTable, names: Sequence[str], keys: Sequence[pa.Array], hashes: Hashes
+    ) -> tuple[Rows, Rows]:
+        """Pairs (position in `keys`, row) whose `names` equal `keys`.
+
+        NULL equals NULL: rows that must not match by it are not in `table`, nor in `keys`.
+        """
+        probes, rows = table.candidates(hashes)
+        for name, key in zip(names, keys, strict=True):
+            equal = _equal(self.rows.column(name), rows, key, probes)
+            if not equal.all():
+                probes, rows = probes[equal], rows[equal]
+        return probes, rows
+
+
+def write_segment(
+    directory: Path, name: str, table: pa.Table, spec: IndexSpec
+) -> tuple[StoredFile, ...]:
+    """Write the files of a segment from `table`, with a hash table for each key of `spec`.
+
+    Raises:
+        IndexDiskFullError: there is no room for them.
+    """
+    batch = _one_batch(table.drop_columns(list(_PACKED)))
+    packed = [PackedColumn.of(_numbers(table, part)) for part in _PACKED]
+    tables = {"primary": HashTable.of([batch.column(key) for key in spec.identity])}
+    if spec.join_key != spec.identity:
+        keys = [batch.column(key) for key in spec.join_key]
+        tables["join"] = HashTable.of(keys, spec.null_safe)
+    needed = batch.nbytes + sum(column.nbytes for column in packed)
+    room = Room(directory, needed + sum(hashed.nbytes for hashed in tables.values()))
+    room.check()
+
+    def write_rows(sink: BinaryIO) -> None:
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+
+    def write_packed(sink: BinaryIO) -> None:
+        write_arrays(sink, [array for column in packed for array in column.arrays])
+
+    stored = [store(directory / f"{name}.arrow", write_rows, room)]
+    stored.append(store(directory / f"{name}.positions", write_packed, room))
+    for kind, hashed in tables.items():
+        stored.append(store(directory / f"{name}.{kind}", hashed.write, room))
+    return tuple(stored)
+
+
+def _mapped_columns(path: Path) -> dict[str, PackedColumn]:
+    arrays = map_arrays(path)
+    groups = [arrays[at : at + _ARRAYS] for at in range(0, len(arrays), _ARRAYS)]
+    return dict(zip(_PACKED, map(PackedColumn.of_arrays, groups), strict=True))
+
+
+def _numbers(table: pa.Table, name: str) -> Rows:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+
+
+def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:
+    """Let `write` fill a file that appears at `path` only when it is complete and on disk.
+
+    Raises:
+        IndexDiskFullError: there is no room; `room` tells how much is needed.
+        IndexDirectoryError: it cannot be written for another reason.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as sink:
+            write(sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+        size, checksum = partial.stat().st_size, file_checksum(partial)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise (room or Room(path.parent)).error(error) from error
+    return StoredFile(path.name, size, checksum)
+
+
+def file_checksum(path: Path) -> int:
+    """CRC-32C of the file's bytes."""
+    checksum = 0
+    with path.open("rb") as source:
+        while piece := source.read(_READ_BYTES):
+            checksum = crc32c.crc32c(piece, checksum)
+    return checksum
+
+
+def sync_directory(directory: Path) -> None:
+    """Make renames below `directory` durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def damaged(path: Path, reason: str) -> IndexBuildError:
+    """The error for a file that cannot be used."""
+    return IndexBuildError(
+        f'index file "{path}" cannot be read: {reason}',
+        hint="Build the index of this version again from the changelog.",
+    )
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The table as one contiguous batch, with 64-bit offsets where 32 bits are too few."""
+    schema = table.schema
+    for at, item in enumerate(schema):
+        if table.column(at).nbytes >= _LARGE_BYTES:
+            schema = schema.set(at, item.with_type(_large(item.type)))
+    columns = [column.combine_chunks() for column in table.cast(schema).columns]
+    arrays = [_single(column) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    """The same type with 64-bit offsets; those of a map count entries and stay."""
+    if pa.types.is_struct(kind):
+        return pa.struct([item.with_type(_large(item.type)) for item in kind])
+    if pa.types.is_list(kind):
+        return pa.large_list(kind.value_field.with_type(_large(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_large(kind.key_type), _large(kind.item_type))
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) else kind
+
+
+def _single(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    return column
+
+
+def _equal(column: pa.Array, rows: Rows, key: pa.Array, probes: Rows) -> npt.NDArray[np.bool_]:
+    if _plain_integers(column) and _plain_integers(key):
+        left, right = column.to_numpy(), key.to_numpy()
+        equal: npt.NDArray[np.bool_] = left[rows] == right[probes]
+        return equal
+    taken = column.take(pa.array(rows))
+    wanted = key.take(pa.array(probes)).cast(taken.type)
+    filled = pc.fill_null(pc.equal(taken, wanted), False)
+    if taken.null_count and wanted.null_count:
+        filled = pc.or_(filled, pc.and_(taken.is_null(), wanted.is_null()))
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _plain_integers(column: pa.Array) -> bool:
+    return bool(pa.types.is_integer(column.type)) and column.null_count == 0
+
+
+def store_bits(home: Path, name: str, hidden: Mask) -> StoredFile:
+    """Store a bitmap of hidden rows, one bit a row, the highest bit first."""
+    packed = np.packbits(hidden)
+
+    def write(sink: BinaryIO) -> None:
+        sink.write(packed.data)
+
+    return store(home / f"{name}.hidden", write)
+
+
+def map_bits(path: Path) -> npt.NDArray[np.uint8]:
+    """The bitmap that `store_bits` wrote, memory-mapped.
+
+    Raises:
+        IndexBuildError: it is missing.
+    """
+    try:
+        if path.stat().st_size == 0:
+            return np.zeros(0, dtype=np.uint8)
+        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    except OSError as error:
+        raise damaged(path, str(error)) from error
+
+
+def bits_at(bits: npt.NDArray[np.uint8], rows: Rows) -> npt.NDArray[np.uint8]:
+    """The bits of `rows`, 0 or 1."""
+    found: npt.NDArray[np.uint8] = (bits[rows >> 3] >> (7 - (rows & 7)).astype(np.uint8)) & 1
+    return found
+
+
+def taken(columns: Sequence[pa.Array], rows: Rows) -> list[pa.Array]:
+    """Each of `columns` at `rows`."""
+    at = pa.array(rows)
+    return [column.take(at) for column in columns]

@@ -1,0 +1,165 @@
+"""Arrow rows as JSON objects: one text array a column, joined element by element."""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.nested import parts_of
+
+Floats = Callable[[pa.Array], pa.StringArray]
+
+_NULL = "null"
+_TO_ESCAPE = r'["\\\x00-\x1f]'
+_CONTROL = r"[\x00-\x1f]"
+_CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
+
+
+def encode_objects(batch: pa.RecordBatch) -> pa.StringArray:
+    """One JSON object a row, without blanks, members in column order; NULL is the member `null`.
+
+    Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
+    with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.
+    Dates and timestamps are SQL text, `2026-11-21` and `2026-11-21 06:07:08.000009`; instants end
+    in `Z`. Structs and maps are objects, lists arrays.
+    """
+    if batch.num_columns == 0:
+        return pa.array(["{}"] * batch.num_rows, pa.string())
+    pieces: list[str | pa.Array] = []
+    for position, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        opening = "{" if position == 0 else ","
+        pieces.append(f"{opening}{json.dumps(name, ensure_ascii=False)}:")
+        pieces += _pieces(column)
+    return join_text(_merged([*pieces, "}"]))
+
+
+def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
+    """The texts of each row in one; scalars stand in every row, NULL makes the row NULL."""
+    return pc.binary_join_element_wise(*pieces, pa.scalar(""))
+
+
+def encode_values(column: pa.Array, floats: Floats | None = None) -> pa.StringArray:
+    """The JSON text of each value of a column; `floats` gives that of floating point numbers."""
+    pieces = _pieces(column, floats)
+    return pieces[0] if len(pieces) == 1 else join_text(_merged(pieces))
+
+
+def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
+    """The pieces with one scalar for each run of literals."""
+    merged: list[pa.Array | pa.Scalar] = []
+    literal = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            literal += piece
+            continue
+        merged += [pa.scalar(literal), piece] if literal else [piece]
+        literal = ""
+    return [*merged, pa.scalar(literal)] if literal else merged
+
+
+def _pieces(column: pa.Array, floats: Floats | None = None) -> list[str | pa.Array]:
+    """What joined gives the JSON text of each value of a column."""
+    if pa.types.is_nested(column.type):
+        return _nested(column, floats)
+    if floats is not None and pa.types.is_floating(column.type):
+        return [floats(column)]
+    text, is_quoted = _text(column)
+    if not is_quoted:
+        return [text if text.null_count == 0 else pc.fill_null(text, _NULL)]
+    if text.null_count == 0:
+        return ['"', text, '"']
+    quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
+    return [pc.fill_null(quoted, _NULL)]
+
+
+def _nested(column: pa.Array, floats: Floats | None) -> list[str | pa.Array]:
+    """An object of the members of each struct or map, an array of the elements of each list."""
+    parts = parts_of(column)
+    texts = [encode_values(child, floats) for child in parts.children]
+    if parts.lengths is None:
+        pieces: list[str | pa.Array] = []
+        for at, (item, text) in enumerate(zip(column.type, texts, strict=True)):
+            name = json.dumps(item.name, ensure_ascii=False)
+            pieces += [f"{',' if at else '{'}{name}:", text]
+        pieces = [*pieces, "}"]
+    else:
+        is_map = pa.types.is_map(column.type)
+        members = join_text(_merged([texts[0], ":", texts[1]])) if is_map else texts[0]
+        ends = pa.array([0, *np.cumsum(parts.lengths)], pa.int32())
+        inner = pc.binary_join(pa.ListArray.from_arrays(ends, members), ",")
+        pieces = ["{", inner, "}"] if is_map else ["[", inner, "]"]
+    if column.null_count == 0:
+        return pieces
+    return [pc.if_else(column.is_valid(), join_text(_merged(pieces)), _NULL)]
+
+
+def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
+    """The text of each value, and whether it stands in quotes."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _escaped(column.cast(pa.string())), True
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _base64(column), True
+    if pa.types.is_floating(kind):
+        finite = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
+        return finite.cast(pa.string()), False
+    if pa.types.is_decimal(kind):
+        return decimal_text(column), False
+    return column.cast(pa.string()), pa.types.is_temporal(kind)
+
+
+def _escaped(text: pa.StringArray) -> pa.StringArray:
+    """`text` with JSON's escapes; only the values that need one are rewritten."""
+    if not _has_bytes_to_escape(text):
+        return text
+    needs = pc.fill_null(pc.match_substring_regex(text, _TO_ESCAPE), False)
+    if not pc.any(needs, min_count=0).as_py():
+        return text
+    rewritten = text.filter(needs)
+    rewritten = pc.replace_substring(rewritten, "\\", "\\\\")
+    rewritten = pc.replace_substring(rewritten, '"', '\\"')
+    for character in _present_controls(rewritten):
+        rewritten = pc.replace_substring(rewritten, character, _CONTROL_ESCAPES[character])
+    return pc.replace_with_mask(text, needs, rewritten)
+
+
+def _has_bytes_to_escape(text: pa.StringArray) -> bool:
+    """Whether there may be one: all bytes at once, those of NULL values too."""
+    _, offset_buffer, data_buffer = text.buffers()
+    if offset_buffer is None or data_buffer is None:
+        return False
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)
+    first, last = offsets[text.offset], offsets[text.offset + len(text)]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[first:last]
+    return len(data) > 0 and bool(
+        data.min() < ord(" ") or (data == ord('"')).any() or (data == ord("\\")).any()
+    )
+
+
+def _present_controls(text: pa.StringArray) -> list[str]:
+    having = text.filter(pc.match_substring_regex(text, _CONTROL))
+    if len(having) == 0:
+        return []
+    compact = pa.concat_arrays([having])
+    seen = np.unique(np.frombuffer(compact.buffers()[2], dtype=np.uint8))
+    return [character for character in _CONTROL_ESCAPES if ord(character) in seen]
+
+
+def _base64(column: pa.Array) -> pa.StringArray:
+    encoded = [
+        None if v is None else base64.b64encode(v).decode("ascii") for v in column.to_pylist()
+    ]
+    return pa.array(encoded, pa.string())
+
+
+def decimal_text(column: pa.Array) -> pa.StringArray:
+    """Decimals without an exponent, which Arrow's cast uses for small values."""
+    text = column.cast(pa.string())
+    scientific = pc.fill_null(pc.match_substring(text, "E"), False)
+    if not pc.any(scientific, min_count=0).as_py():
+        return text
+    plain = pa.array([format(v, "f") for v in column.filter(scientific).to_pylist()], pa.string())
+    return pc.replace_with_mask(text, scientific, plain)

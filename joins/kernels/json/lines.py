@@ -1,0 +1,125 @@
+"""Kafka values as text lines that may stand in one block of JSON, and why the others may not.
+
+What leaves here could produce no row, or take part in its neighbour's: nulls, values that do not
+begin with `{` and end with `}`, values with a NUL byte or invalid UTF-8. A line break inside a
+value becomes a tab, which is a blank outside strings and an error inside them, as the line break
+itself is. Values that need none of this are looked at as a whole, the others one by one.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Mask, mask_of, try_each
+
+_Bytes = npt.NDArray[np.uint8]
+_Rows = npt.NDArray[np.int64]
+
+_WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
+
+
+def lines_of(values: pa.Array, reasons: dict[int, str]) -> pa.Array:
+    """Strings that are one line each, as long as `values`; those with a reason are NULL.
+
+    Args:
+        values: binary or large binary, at most 2 GiB of it.
+        reasons: gets an entry for each value that must not be in a block.
+    """
+    try:
+        text = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = _decoded(values, reasons)
+    odd = np.flatnonzero(_are_odd(text))
+    if len(odd) == 0:
+        return text
+    open_rows = [row for row in odd.tolist() if row not in reasons]
+    lines = _mended(text.take(pa.array(open_rows, pa.int64())), open_rows, reasons)
+    is_open = np.zeros(len(text), dtype=np.bool_)
+    is_open[open_rows] = True
+    return pc.replace_with_mask(text, pa.array(is_open), lines)
+
+
+def _decoded(values: pa.Array, reasons: dict[int, str]) -> pa.Array:
+    """The values as strings, NULL where they are not UTF-8."""
+    invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
+    rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
+    decoded = try_each(rest, lambda part: part.cast(pa.string()), pa.string())
+    for row in np.flatnonzero(invalid | decoded.failed):
+        reasons[int(row)] = "the value is not UTF-8"
+    return decoded.values
+
+
+def _not_utf_8(values: pa.Array) -> Mask:
+    """The values that Python cannot decode, found in one pass over all bytes.
+
+    A value that begins in the middle of a character is cut from the one before, which it might
+    complete.
+    """
+    ends, data = _content(values)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+    invalid = np.zeros(len(values), dtype=np.bool_)
+    filled = np.flatnonzero(ends > starts)
+    first = data[starts[filled]]
+    headless = filled[(first & 0xC0) == 0x80]
+    invalid[headless] = True
+    changed = data.copy()
+    changed[starts[headless]] = ord(" ")
+    content = memoryview(changed.data)
+    at = 0
+    while at < len(content):
+        last = min(int(np.searchsorted(ends, at + _WINDOW_BYTES)), len(ends) - 1)
+        stop = int(ends[last])
+        try:
+            str(content[at:stop], "utf-8")
+        except UnicodeDecodeError as error:
+            row = int(np.searchsorted(ends, at + error.start, side="right"))
+            invalid[row] = True
+            stop = int(ends[row])
+        at = stop
+    return invalid
+
+
+def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
+    """Where each value ends in the bytes of all values, and these bytes."""
+    _, offset_buffer, data_buffer = text.buffers()
+    if offset_buffer is None or data_buffer is None:
+        return np.zeros(len(text), dtype=np.int64), np.zeros(0, dtype=np.uint8)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[text.offset :][: len(text) + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    return offsets[1:].astype(np.int64) - int(offsets[0]), data
+
+
+def _are_odd(text: pa.Array) -> Mask:
+    """The values that do not begin with `{`, end with `}` and have no byte below 14 between."""
+    ends, data = _content(text)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])[: len(ends)]
+    odd: Mask = ends == starts
+    filled = slice(None) if not odd.any() else np.flatnonzero(~odd)
+    odd[filled] = (data[starts[filled]] != ord("{")) | (data[ends[filled] - 1] != ord("}"))
+    if len(data) and data.min() <= ord("\r"):
+        control = np.flatnonzero(data <= ord("\r"))
+        odd[np.searchsorted(ends, control, side="right")] = True
+    if text.null_count:
+        odd |= mask_of(text.is_null())
+    return odd
+
+
+def _mended(text: pa.Array, rows: list[int], reasons: dict[int, str]) -> pa.Array:
+    """`text`, which are the values `rows`, as lines; those that get a reason are NULL."""
+    text = pc.ascii_trim_whitespace(text)
+    object_like = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
+    found = (
+        (mask_of(pc.is_null(text)), "the value is null"),
+        (mask_of(pc.equal(text, "")), "the value is empty"),
+        (~object_like, "the value is not one JSON object"),
+        (mask_of(pc.match_substring(text, "\0")), "the value has a NUL byte"),
+    )
+    excluded = np.zeros(len(text), dtype=np.bool_)
+    for mask, reason in found:
+        for at in np.flatnonzero(mask & ~excluded):
+            reasons[rows[at]] = reason
+        excluded |= mask
+    for line_break in ("\n", "\r"):
+        text = pc.replace_substring(text, line_break, "\t")
+    return pc.if_else(pa.array(excluded), pa.scalar(None, pa.string()), text)

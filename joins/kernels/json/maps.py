@@ -1,0 +1,139 @@
+"""Lines of JSON whose maps are lists of entries, the form in which Arrow's reader can read them.
+
+`{"m": {"a": 1}}` becomes `{"m": [{"key": "a", "value": 1}]}`. Numbers keep their digits, what is
+not asked for is left out, and of equal keys of a map the last one counts, as in Flink. A line in
+which a value has not the kind that is asked for gets the reason that the reader would give.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from math import isinf
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import mask_of
+
+_FOUND = {tuple: "object", list: "array", str: "string", bool: "boolean"}
+_SHORT = 300  # so many digits are below the greatest double
+_Reader = Callable[[Any], object]
+
+
+class _UnfitError(ValueError):
+    """A line is not what is asked for; says why."""
+
+
+def has_map(kind: pa.DataType) -> bool:
+    """Whether there is a map in a type."""
+    if pa.types.is_map(kind):
+        return True
+    return any(has_map(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) -> pa.Array:
+    """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
+
+    Args:
+        lines: strings, or NULL.
+        schema: of the columns that will be read.
+        reasons: gets an entry for each line that is not fit, which is NULL then.
+    """
+    read = _members({item.name: item.type for item in schema}, "")
+    doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
+    changed: list[str | None] = []
+    for row, line in enumerate(lines.to_pylist()):
+        changed.append(None)
+        if line is None:
+            continue
+        try:
+            if doubtful[row]:
+                orjson.loads(line)  # of all parsers here, Python's alone takes half a character
+            changed[row] = orjson.dumps(read(_DECODER.decode(line))).decode()
+        except _UnfitError as error:
+            reasons[row] = str(error)
+        except RecursionError:
+            reasons[row] = "invalid JSON: it is nested too deeply"
+        except (ValueError, TypeError) as error:
+            told = str(error)
+            reasons[row] = f"invalid JSON: {told[:1].lower()}{told[1:100]}"
+    return pa.array(changed, pa.string())
+
+
+def _number(digits: str) -> orjson.Fragment:
+    """The number as it is written; the reader takes none that no double can hold."""
+    if (len(digits) > _SHORT or "e" in digits or "E" in digits) and isinf(float(digits)):
+        raise ValueError("number too big to be stored in double")
+    return orjson.Fragment(digits)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=tuple,
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=orjson.Fragment,
+)
+
+
+def _members(fields: Mapping[str, pa.DataType], path: str) -> _Reader:
+    """Reads the members of an object that are asked for; the others are ignored."""
+    readers = {name: _reader(kind, f"{path}{name}") for name, kind in fields.items()}
+
+    def read(members: tuple[tuple[str, object], ...]) -> object:
+        found: dict[str, object] = {}
+        for name, value in members:
+            if name not in readers:
+                continue
+            if name in found:
+                raise _UnfitError(f'field "{path}{name}" appears twice')
+            found[name] = readers[name](value)
+        return found
+
+    return read
+
+
+def _reader(kind: pa.DataType, path: str) -> _Reader:
+    """Brings the values at `path` into the form for Arrow's reader; types are looked at once."""
+    if pa.types.is_list(kind):
+        return _expecting("array", path, _elements(_reader(kind.value_type, f"{path}[]")))
+    if pa.types.is_map(kind):
+        return _expecting("object", path, _entries(_reader(kind.item_type, f"{path}[].value")))
+    if pa.types.is_struct(kind):
+        members = _members({item.name: item.type for item in kind}, f"{path}.")
+        return _expecting("object", path, members)
+    return _scalar
+
+
+def _expecting(expected: str, path: str, read: _Reader) -> _Reader:
+    """`read` for values of the right kind; NULL stays NULL."""
+    right = list if expected == "array" else tuple
+
+    def checked(value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, right):
+            found = _FOUND.get(type(value), "number")
+            raise _UnfitError(f'field "{path}": expected {expected}, found {found}')
+        return read(value)
+
+    return checked
+
+
+def _elements(read: _Reader) -> _Reader:
+    return lambda values: [read(value) for value in values]
+
+
+def _entries(read: _Reader) -> _Reader:
+    """Entries of a map; those of scalars are most of what is read, and cost no call each."""
+    if read is _scalar:
+        return lambda pairs: [
+            {"key": key, "value": {} if type(value) is tuple else value}
+            for key, value in dict(pairs).items()
+        ]
+    return lambda pairs: [{"key": key, "value": read(value)} for key, value in dict(pairs).items()]
+
+
+def _scalar(value: object) -> object:
+    """The reader names what it finds where it expects a scalar."""
+    return {} if type(value) is tuple else value

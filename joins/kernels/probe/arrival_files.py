@@ -1,0 +1,276 @@
+"""Files of arrivals: Arrow files that a batch's stages exchange, Parquet files of rows that wait.
+
+Arrow files are mapped into memory; what leaves a Parquet file is first copied to one,
+a row group at a time. So a task needs memory for a slice of rows, and 16 bytes for each row that it
+has to put in order.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.probe.arrivals import OFFSET, TIME, ArrivalColumns
+from joins.kernels.probe.files import FileOrigin
+
+Rows = npt.NDArray[np.int64]
+
+SLICE_ROWS = 65_536
+SLICE_BYTES = 64 << 20  # far below the 2 GiB that a column may have
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchFile:
+    """A complete Arrow file in a batch's scratch directory."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+def mapped(path: str) -> list[pa.RecordBatch]:
+    """The rows of an Arrow file, mapped into memory."""
+    reader = pa.ipc.open_file(pa.memory_map(path))
+    return [reader.get_batch(at) for at in range(reader.num_record_batches)]
+
+
+class ScratchWriter:
+    """Writes one new Arrow file into a scratch directory; gone on failure, not fsynced.
+
+    It is read in the same batch only: what a crash loses or leaves, the batch writes again.
+    """
+
+    def __init__(self, directory: Path, schema: pa.Schema, origin: FileOrigin) -> None:
+        self._path = directory / f"{origin.file_name().removesuffix('.parquet')}.arrow"
+        self._schema = schema
+        self._rows = 0
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self._path.unlink(missing_ok=True)
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append `rows`, whose schema is the file's.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        if rows.num_rows == 0:
+            return
+        if self._writer is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pa.ipc.new_file(str(self._path), self._schema)
+        self._writer.write(rows)
+        self._rows += rows.num_rows
+
+    def finish(self) -> ScratchFile | None:
+        """Close the file; None if no row came."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        self._writer = None
+        return ScratchFile(str(self._path), self._rows, self._path.stat().st_size)
+
+
+class ScratchFiles:
+    """New Arrow files of one schema, one for each number that comes; gone on failure.
+
+    Use as a context manager. `by` is what the numbers are.
+    """
+
+    def __init__(self, directory: Path, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
+        self._directory = directory
+        self._schema = schema
+        self._origin = origin
+        self._by = by
+        self._open = ExitStack()
+        self._writers: dict[int, ScratchWriter] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def write(self, number: int, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append `rows` to the file of `number`.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        if number not in self._writers:
+            writer = ScratchWriter(self._directory, self._schema, self._origin)
+            self._writers[number] = self._open.enter_context(writer)
+        self._writers[number].write(rows)
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The files, for a report: their number, `path`, `rows`, `bytes`."""
+        files = ((number, each.finish()) for number, each in self._writers.items())
+        return [{self._by: at, **asdict(file)} for at, file in files if file is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFile:
+    """A Parquet file of rows that wait, read a row group at a time."""
+
+    path: Path
+    columns: ArrivalColumns
+
+    def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
+        """The rows with `after_ms` < time <= `upto_ms`, in the file's order.
+
+        Raises:
+            CheckpointError: the file has other columns.
+        """
+        with pq.ParquetFile(self.path, memory_map=True) as file:
+            for group in range(file.metadata.num_row_groups):
+                if not _meets(file, group, after_ms, upto_ms):
+                    continue
+                table = file.read_row_group(group, use_threads=False).combine_chunks()
+                for batch in table.to_batches():
+                    rows = self.columns.read(batch, self.path)
+                    times = times_of(rows)
+                    yield filtered(rows, (times > after_ms) & (times <= upto_ms))
+
+
+def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> bool:
+    """Whether a row group may have rows in between, as far as the file says."""
+    at = file.schema_arrow.get_field_index(TIME)  # no column of arrivals is nested
+    stats = file.metadata.row_group(group).column(at).statistics if at >= 0 else None
+    if stats is None or not stats.has_min_max:
+        return True
+    return bool(stats.min <= upto_ms and stats.max > after_ms)
+
+
+def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    """The rows where `mask` is true; all of them are not copied."""
+    return rows if mask.all() else rows.filter(pa.array(mask))
+
+
+class Released:
+    """What leaves Parquet files, copied to a mapped one; use as a context manager.
+
+    Args:
+        directory: for the copies of what leaves Parquet files.
+        columns: of the rows.
+        origin: the task.
+    """
+
+    def __init__(self, directory: Path, columns: ArrivalColumns, origin: FileOrigin) -> None:
+        self._open = ExitStack()
+        self._copy = ScratchWriter(directory, columns.schema, origin)
+        self._copied: ScratchFile | None = None
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._copy)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        if self._copied is not None:
+            Path(self._copied.path).unlink(missing_ok=True)
+
+    def copy(self, rows: pa.RecordBatch) -> None:
+        """Add rows; they need no memory afterwards."""
+        self._copy.write(rows)
+
+    def and_then(self, arrived: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """All that was copied, mapped, and `arrived` behind it."""
+        self._copied = self._copy.finish()
+        copied = [] if self._copied is None else mapped(self._copied.path)
+        return [*copied, *arrived]
+
+
+def times_of(rows: pa.RecordBatch) -> Rows:
+    """When each of the rows was, epoch milliseconds."""
+    return np.asarray(rows.column(TIME).to_numpy(), dtype=np.int64)
+
+
+def in_order(
+    parts: Iterable[pa.RecordBatch],
+    chosen: Callable[[Rows], Mask],
+    rank: Callable[[Rows], Rows],
+) -> Iterator[pa.RecordBatch]:
+    """The chosen rows of `parts`, by the rank of their time, then by offset, in slices.
+
+    Args:
+        parts: rows of one partition of the topic, in memory or mapped.
+        chosen: which rows of these times are wanted.
+        rank: of rows of these times.
+    """
+    found = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
+    found = [(each, rows) for each, rows in found if len(rows)]
+    if not found:
+        return
+    offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in found])
+    ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in found])
+    limit = _slice_rows([each for each, _ in found])
+    falls = (ranks[1:] == ranks[:-1]) & (offsets[1:] < offsets[:-1])
+    if not (falls | (ranks[1:] < ranks[:-1])).any():
+        yield from _in_slices(found, limit)
+        return
+    starts = np.cumsum([0, *(each.num_rows for each, _ in found)])
+    numbers = np.concatenate([rows + at for (_, rows), at in zip(found, starts, strict=False)])
+    numbers = numbers[np.lexsort((offsets, ranks))]
+    batches = [each for each, _ in found]
+    for first in range(0, len(numbers), limit):
+        yield _picked(batches, starts, numbers[first : first + limit])
+
+
+def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
+    """How many rows of `batches` a slice may have."""
+    largest: int = max(each.nbytes // each.num_rows for each in batches)
+    return max(1, min(SLICE_ROWS, SLICE_BYTES // max(1, largest)))
+
+
+def _in_slices(
+    found: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
+) -> Iterator[pa.RecordBatch]:
+    """These rows as they come, about `limit` at a time; whole batches stay what they are."""
+    pending: list[pa.RecordBatch] = []
+    for each, rows in found:
+        if len(rows) == each.num_rows and not pending:
+            yield each
+            continue
+        pending.append(each if len(rows) == each.num_rows else each.take(pa.array(rows)))
+        if sum(part.num_rows for part in pending) >= limit:
+            yield _whole(pending)
+            pending = []
+    if pending:
+        yield _whole(pending)
+
+
+def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.RecordBatch:
+    """The `rows`, numbers in all of `parts`, in this order."""
+    part = np.searchsorted(starts, rows, side="right") - 1
+    by_part = np.argsort(part, kind="stable")
+    pieces = []
+    for at in np.unique(part):
+        local = rows[by_part[part[by_part] == at]] - starts[at]
+        pieces.append(parts[at].take(pa.array(local)))
+    back = np.empty(len(rows), dtype=np.int64)
+    back[by_part] = np.arange(len(rows))
+    return _whole(pieces).take(pa.array(back))
+
+
+def _whole(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -1,0 +1,205 @@
+"""Event time of records: rowtime, what it says for the watermark, and who is late.
+
+A record without rowtime, or whose rowtime or watermark is further ahead of the batch's clock than
+`max_future_ms`, is a dead letter: it never moves a watermark. Every other record that could be
+parsed does, a late one too. What the watermarks of channels add up to is for `watermark` to say;
+here are only the numbers that its generators read, and what they said before each record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Mask, mask_of
+from joins.kernels.expressions.evaluate import evaluate_rows
+from joins.kernels.probe.arrivals import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
+from joins.kernels.probe.probe import COORDINATES, ParsedRecords
+from joins.plan.plan import WatermarkSpec
+from watermark.model import MIN_TIMESTAMP
+
+Rows = npt.NDArray[np.int64]
+
+_MICROS = 1_000
+_SHOWABLE_MS = (2**63 - 1) // _MICROS
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+LATE_RECORDS = pa.schema(
+    [
+        *COORDINATES,
+        ("timestamp", _INSTANT),
+        ("event_time", _INSTANT),
+        ("watermark", _INSTANT),
+        ("reason", pa.string()),
+        ("value", pa.binary()),
+    ]
+)
+"""The late table. `watermark` is the operator's before the record; `reason` names the operator."""
+
+LATE_FOR_JOIN = "join"
+LATE_FOR_WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """The parsed rows that live, in order of arrival.
+
+    Attributes:
+        rows: their numbers among the parsed rows.
+        partitions: of the topic; likewise the offsets.
+        times: rowtime, epoch milliseconds.
+        watermarks: what each says for its channel, `MIN_TIMESTAMP` where it says nothing.
+        speaking: which ones say something.
+    """
+
+    rows: Rows
+    partitions: Rows
+    offsets: Rows
+    times: Rows
+    watermarks: Rows
+    speaking: Mask
+
+
+def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> EventTimes:
+    """Read event time of `parsed`; the records without a fit one are dead afterwards."""
+    rowtime = parsed.columns[spec.rowtime]
+    times, no_time = _milliseconds(rowtime)
+    said, silent = _watermarks(parsed, spec)
+    parsed.kill(np.flatnonzero(no_time), f'rowtime "{spec.rowtime}" is NULL')
+    limit_ms = clock_ms + spec.max_future_ms
+    _kill_future(parsed, f'rowtime "{spec.rowtime}"', ~no_time & (times > limit_ms), times, spec)
+    _kill_future(parsed, f'watermark of "{spec.rowtime}"', ~silent & (said > limit_ms), said, spec)
+    rows = parsed.living()
+    origin = pa.array(parsed.input_rows[rows])
+    return EventTimes(
+        rows=rows,
+        partitions=_integers(parsed.records.column("partition").take(origin)),
+        offsets=_integers(parsed.records.column("offset").take(origin)),
+        times=times[rows],
+        watermarks=np.where(silent, MIN_TIMESTAMP, said)[rows],
+        speaking=~silent[rows],
+    )
+
+
+def _watermarks(parsed: ParsedRecords, spec: WatermarkSpec) -> tuple[Rows, Mask]:
+    """What each parsed row says for its channel, and which say nothing."""
+    scope = parsed.scope(lambda column: parsed.columns[column.name], len(parsed.input_rows))
+    result = evaluate_rows(spec.expression, scope)
+    for row, reason in result.errors.items():
+        parsed.kill([row], f'watermark of "{spec.rowtime}": {reason}')
+    return _milliseconds(result.values)
+
+
+def _kill_future(
+    parsed: ParsedRecords, what: str, ahead: Mask, times: Rows, spec: WatermarkSpec
+) -> None:
+    for row in np.flatnonzero(ahead):
+        shown = pa.scalar(int(times[row]) * _MICROS, pa.timestamp("us")).cast(pa.string())
+        limit = f"more than {spec.max_future_ms} ms ahead of the clock"
+        parsed.kill([int(row)], f"{what} is {shown.as_py().removesuffix('000')}, {limit}")
+
+
+def _milliseconds(instants: pa.Array) -> tuple[Rows, Mask]:
+    """Timestamps in epoch milliseconds, 0 for NULL, and which are NULL."""
+    missing = mask_of(instants.is_null())
+    micros = _integers(instants.cast(pa.timestamp("us")).cast(pa.int64()))
+    return micros // _MICROS, missing
+
+
+def _integers(column: pa.Array) -> Rows:
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+class Rises:
+    """How far each partition's watermark has come, and where it rose."""
+
+    def __init__(self) -> None:
+        self._highest: dict[int, int] = {}
+        self._steps: dict[int, list[list[int]]] = {}
+
+    def add(self, times: EventTimes) -> None:
+        """Take the next records of some partitions."""
+        for partition in np.unique(times.partitions):
+            here = times.partitions == partition
+            self._add(int(partition), times.offsets[here], times.watermarks[here])
+
+    def _add(self, partition: int, offsets: Rows, watermarks: Rows) -> None:
+        highest = self._highest.get(partition, MIN_TIMESTAMP)
+        reached = np.maximum.accumulate(np.concatenate([[highest], watermarks]))
+        rises = np.flatnonzero(reached[1:] > reached[:-1])
+        steps = self._steps.setdefault(partition, [])
+        steps += map(list, zip(offsets[rises].tolist(), watermarks[rises].tolist(), strict=True))
+        self._highest[partition] = int(reached[-1])
+
+    @property
+    def steps(self) -> Mapping[int, Sequence[Sequence[int]]]:
+        """Partition → (offset, watermark) of each record that said more than all before it."""
+        return self._steps
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorWatermarks:
+    """The operator's watermark before each record of a batch.
+
+    Attributes:
+        start_ms: before the batch; in all of it, unless there are `steps`.
+        steps: partition → (offset, watermark from there on), by offset; the first offset is not
+            behind the partition's first record of the batch.
+    """
+
+    start_ms: int
+    steps: Mapping[int, tuple[Rows, Rows]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, start_ms: int, merged: Mapping[int, Sequence[Sequence[int]]] | None) -> Self:
+        """From what the driver has merged; None where watermarks stand still within a batch."""
+        steps = {}
+        for partition, pairs in (merged or {}).items():
+            table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+            steps[partition] = (table[:, 0], table[:, 1])
+        return cls(start_ms, steps)
+
+    def before(self, times: EventTimes) -> Rows:
+        """The watermark before each of the records."""
+        found = np.full(len(times.rows), self.start_ms, dtype=np.int64)
+        for partition, (offsets, watermarks) in self.steps.items():
+            here = np.flatnonzero(times.partitions == partition)
+            place = np.searchsorted(offsets, times.offsets[here], side="right") - 1
+            known = place >= 0
+            found[here[known]] = watermarks[place[known]]
+        return found
+
+
+def late_for_join(times: Rows, watermarks: Rows) -> Mask:
+    """Which records a temporal join does not take: those that are not ahead of its watermark."""
+    return times <= watermarks
+
+
+def late_records(arrivals: pa.RecordBatch | pa.Table, topic: str, reason: str) -> pa.RecordBatch:
+    """Rows of `LATE_RECORDS`, of rows that have at least the record's own columns."""
+    rows = arrivals.num_rows
+    columns = {
+        "topic": pa.repeat(pa.scalar(topic), rows),
+        "partition": arrivals.column(PARTITION),
+        "offset": arrivals.column(OFFSET),
+        "timestamp": arrivals.column(TIMESTAMP),
+        "event_time": _instants(arrivals.column(TIME)),
+        "watermark": _instants(arrivals.column(WATERMARK)),
+        "reason": pa.repeat(pa.scalar(reason), rows),
+        "value": arrivals.column(VALUE),
+    }
+    table = pa.table(columns).cast(LATE_RECORDS).combine_chunks()
+    return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], schema=LATE_RECORDS))
+
+
+def _instants(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Epoch milliseconds as timestamps, NULL beyond what these can say."""
+    numbers = np.asarray(milliseconds.to_numpy(), dtype=np.int64)
+    sayable = np.abs(np.maximum(numbers, -_SHOWABLE_MS - 1)) <= _SHOWABLE_MS
+    micros = pa.array(np.where(sayable, numbers, 0) * _MICROS, pa.int64(), mask=~sayable)
+    return micros.cast(_INSTANT)

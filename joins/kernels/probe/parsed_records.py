@@ -1,0 +1,264 @@
+"""The records of a batch, parsed: what each of them says, which are dead, and what becomes rows.
+
+Fields, metadata and computed columns are filled once a batch, with only what the query reads.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.kernels.expressions.casts import Mask, mask_of
+from joins.kernels.expressions.evaluate import Scope, evaluate_rows
+from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.index.segment import taken
+from joins.kernels.json.rows import parse
+from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
+from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
+from joins.plan.expressions import Column
+from joins.plan.plan import Field
+from joins.plan.types import TypeName, arrow_type
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """What a micro-batch has pinned.
+
+    Attributes:
+        versions: (dimension name, version) in the order of the plan.
+    """
+
+    proctime_ms: int
+    batch_id: int
+    versions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedBatch:
+    """The answer to a micro-batch, or to a part of it.
+
+    Attributes:
+        rows: the sink's columns, with `ROW_METADATA` if the spec says so; of the join below a
+            window the window's input.
+        coordinates: `COORDINATES` of the record that each row comes from; NULL for rows of windows.
+        dead_letters: `DEAD_LETTERS`, in the order of the records.
+        matched: living records with a match in every dimension, before WHERE.
+        unmatched: the other living records.
+        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
+        watermarks: under which each row left, in milliseconds; None where there is none.
+    """
+
+    rows: pa.RecordBatch
+    coordinates: pa.RecordBatch
+    dead_letters: pa.RecordBatch
+    matched: int
+    unmatched: int
+    kinds: pa.Array | None = None
+    watermarks: pa.Array | None = None
+
+
+def parse_records(
+    spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
+) -> "ParsedRecords":
+    """The first half of `join_batch`: what each record of a batch says, and which are dead."""
+    parsed = ParsedRecords(spec, _with_topic(records, spec.topic), context)
+    parsed.read()
+    return parsed
+
+
+@dataclass(slots=True)
+class ParsedRecords:
+    """The records of a batch and what they say.
+
+    Attributes:
+        records: as they came.
+        dead: the first reason of each dead one, by its input row.
+        columns: the probe's columns, by name; a value for each parsed row.
+        input_rows: the input row of each parsed row.
+        arrivals: what the records were, if they have been parsed in another stage.
+        unparsed: the input rows that were dead when all was parsed.
+    """
+
+    spec: ProbeKernelSpec
+    records: pa.RecordBatch
+    context: BatchContext
+    dead: dict[int, str] = field(default_factory=dict)
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    arrivals: pa.RecordBatch | None = None
+    unparsed: frozenset[int] = frozenset()
+
+    @classmethod
+    def of_arrivals(
+        cls, spec: ProbeKernelSpec, arrivals: pa.RecordBatch, context: BatchContext
+    ) -> "ParsedRecords":
+        """Records that were parsed before; all of them live."""
+        names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
+        own = {names[name]: arrivals.column(name) for name in RECORD.names}
+        records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
+        columns = spec.arrivals.carried_of(arrivals)
+        rows = np.arange(arrivals.num_rows, dtype=np.int64)
+        return cls(spec, records, context, {}, columns, rows, arrivals)
+
+    def read(self) -> None:
+        """Fill `columns` for the records that can be parsed, which `input_rows` names."""
+        parsed = parse(self.records.column("value"), _json_schema(self.spec.fields))
+        self.dead = {bad.row: bad.reason for bad in parsed.bad}
+        self.input_rows = parsed.row_index.to_numpy()
+        for item, values in zip(self.spec.fields, parsed.batch.columns, strict=True):
+            self.columns[item.name] = values
+            if not item.nullable and values.null_count:
+                missing = np.flatnonzero(mask_of(values.is_null()))
+                self.kill(missing, f'field "{item.name}" is missing or null and NOT NULL')
+            for path, rows in missing_parts(values, item.type, item.name):
+                reason = f'field "{path}" is missing or null and NOT NULL'
+                self.kill(np.flatnonzero(rows), reason)
+        for meta in self.spec.metadata_fields:
+            values = _metadata(self.records, meta.key).take(parsed.row_index)
+            self.columns[meta.name] = values.cast(arrow_type(meta.type))
+        for computed in self.spec.computed_fields:
+            scope = self.scope(lambda column: self.columns[column.name], len(self.input_rows))
+            result = evaluate_rows(computed.expression, scope)
+            self.columns[computed.name] = result.values
+            for row, reason in result.errors.items():
+                self.kill([row], f'column "{computed.name}": {reason}')
+        self.unparsed = frozenset(self.dead)
+
+    def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
+        """What an expression sees of `num_rows` rows in this batch."""
+        return Scope(resolve, num_rows, self.context.proctime_ms)
+
+    def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
+        """Make the records of the parsed `rows` dead, unless they are."""
+        for row in rows:
+            self.dead.setdefault(int(self.input_rows[row]), reason)
+
+    def living(self) -> Rows:
+        """The parsed rows that are not dead."""
+        return np.flatnonzero(self._alive())
+
+    def _alive(self) -> Mask:
+        dead = np.zeros(self.records.num_rows, dtype=np.bool_)
+        dead[list(self.dead)] = True
+        return ~dead[self.input_rows]
+
+    def as_arrivals(self, rows: Rows, *event_time: pa.Array) -> pa.RecordBatch:
+        """The parsed `rows` for later stages, with `EVENT_TIME` in a job that has it."""
+        origin = self.input_rows[rows]
+        records = _taken(self.records.select(["partition", "offset", "value"]), origin)
+        timestamps = _timestamps(self.records)
+        if len(origin) != len(timestamps) or not is_identity(origin):
+            timestamps = timestamps.take(pa.array(origin))
+        own = [records.column(0), records.column(1), timestamps, records.column(2), *event_time]
+        whole = len(rows) == len(self.input_rows) and is_identity(rows)
+        columns = [self.columns[item.name] for item in self.spec.carried]
+        carried = columns if whole else taken(columns, rows)
+        schema = self.spec.arrivals.schema
+        cast = [
+            column.cast(item.type) for column, item in zip([*own, *carried], schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
+
+    def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
+        """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
+        alive = self._alive()
+        with_match = np.zeros(len(alive), dtype=np.bool_)
+        with_match[matched] = True
+        keep = alive[probe_rows]
+        origin = self.input_rows[probe_rows[keep]]
+        if not keep.all():
+            columns = [column.filter(pa.array(keep)) for column in columns]
+        coordinates = _taken(self.records.select(COORDINATES.names), origin).cast(COORDINATES)
+        if self.spec.window_input is not None:
+            columns = [*columns, *self._record_columns(probe_rows[keep])]
+        elif self.spec.row_metadata:
+            columns = [*columns, *coordinates.columns, *pin_columns(self.context, len(origin))]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
+        count = int((with_match & alive).sum())
+        return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
+
+    def _record_columns(self, rows: Rows) -> list[pa.Array]:
+        assert self.arrivals is not None, "windows read arrivals"
+        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(found.columns)
+
+    def dead_letters(self) -> pa.RecordBatch:
+        """`DEAD_LETTERS`, in the order of the records."""
+        reasons_by_row = dict(sorted(self._told()))
+        rows = list(reasons_by_row)
+        letters = _taken(self.records, np.array(rows, dtype=np.int64))
+        reasons = pa.array(list(reasons_by_row.values()), pa.string())
+        columns = [letters.column(name) for name in COORDINATES.names]
+        columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
+        types = [item.type for item in DEAD_LETTERS]
+        cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+    def _told(self) -> Iterator[tuple[int, str]]:
+        """The dead records that are told here, and why."""
+        member = self.spec.member
+        for row, reason in self.dead.items():
+            if member is None:
+                yield row, reason
+            elif row not in self.unparsed:
+                yield row, member.reason(reason)
+            elif member.tells_unparsed:
+                yield row, reason
+
+
+def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
+    """`WINDOW_METADATA`, which is the same for all rows of a batch."""
+    versions = ",".join(f"{name}={version}" for name, version in context.versions)
+    return [
+        pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
+        pa.repeat(pa.scalar(versions, pa.string()), num_rows),
+    ]
+
+
+def _json_schema(fields: Sequence[Field]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(
+                item.name,
+                arrow_type(item.type),
+                metadata={b"sql": b"TIME"} if item.type.name is TypeName.TIME else None,
+            )
+            for item in fields
+        ]
+    )
+
+
+def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
+    values = records.column(key)
+    if key == "timestamp" and pa.types.is_integer(values.type):
+        return values.cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    return values
+
+
+def _timestamps(records: pa.RecordBatch) -> pa.Array:
+    """When each record was written, NULL where the records do not tell."""
+    if "timestamp" in records.schema.names:
+        return _metadata(records, "timestamp")
+    return pa.nulls(records.num_rows, DEAD_LETTERS.field("timestamp").type)
+
+
+def _with_topic(records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    if "topic" in records.schema.names:
+        return records
+    topics = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
+    return records.append_column("topic", topics)
+
+
+def is_identity(rows: Rows) -> bool:
+    """Whether `rows` are 0, 1, 2, …: taking them changes nothing."""
+    return len(rows) == 0 or bool((rows == np.arange(len(rows))).all())
+
+
+def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    if len(rows) == batch.num_rows and is_identity(rows):
+        return batch
+    return batch.take(pa.array(rows))

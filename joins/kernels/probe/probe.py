@@ -1,0 +1,294 @@
+"""One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
+
+Steps: parse the needed fields, metadata and computed columns (`parse_records`), then for each
+dimension in the order of the statement keys, lookup and the rest of ON, which belongs to the match,
+then WHERE, then the projection. Where records may wait between the two, they are arrivals
+(`joins.kernels.probe.arrivals`), which `join_arrivals` goes on with.
+
+Rows come in the order of the records, and for one record in the order of the matches' primary keys,
+first dimension first. So a replay gives the same rows in the same order, whatever became of the
+index's segments.
+
+A record is either answered or dead: if it cannot be parsed, or an expression
+fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is one dead letter with
+the first reason and has no rows.
+
+The INSERTs of a statement set answer each for themselves. All of them parse the same columns, so
+that a record which cannot be parsed is dead for all; of what fails behind that, the reason names
+the INSERT.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import Mask, mask_of
+from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
+from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.index.index import DimensionIndex
+from joins.kernels.index.segment import taken
+from joins.kernels.probe.arrivals import TIME
+from joins.kernels.probe.parsed_records import (
+    BatchContext,
+    JoinedBatch,
+    ParsedRecords,
+    is_identity,
+    parse_records,
+    pin_columns,
+)
+from joins.kernels.probe.rowtime import millis
+from joins.kernels.probe.spec import (
+    COORDINATES,
+    DEAD_LETTERS,
+    ROW_METADATA,
+    ProbeKernelSpec,
+    SetMember,
+    index_spec,
+    insert_told,
+    kernel_spec,
+)
+from joins.plan.expressions import Column, Expression, columns_of
+from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
+
+__all__ = [
+    "COORDINATES",
+    "DEAD_LETTERS",
+    "ROW_METADATA",
+    "BatchContext",
+    "JoinedBatch",
+    "ParsedRecords",
+    "ProbeKernelSpec",
+    "SetMember",
+    "index_spec",
+    "insert_told",
+    "join_arrivals",
+    "join_batch",
+    "joins_before",
+    "kernel_spec",
+    "lookup_keys",
+    "parse_records",
+    "pin_columns",
+]
+
+Rows = npt.NDArray[np.int64]
+
+_NO_TIME = pa.scalar(-(2**63), pa.int64())
+
+
+def join_batch(
+    spec: ProbeKernelSpec,
+    records: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> JoinedBatch:
+    """Join `records` with `indexes`, which are given by the alias of their join.
+
+    `records` is `[value: binary, topic: string?, partition: int32, offset: int64, timestamp?]`, the
+    timestamp an Arrow timestamp or int64 milliseconds.
+    """
+    return _answer(parse_records(spec, records, context), indexes)
+
+
+def join_arrivals(
+    spec: ProbeKernelSpec,
+    arrivals: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> JoinedBatch:
+    """The other half of `join_batch`: join `arrivals`, of `spec.arrivals`, in their order."""
+    return _answer(ParsedRecords.of_arrivals(spec, arrivals, context), indexes)
+
+
+def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> JoinedBatch:
+    spec = parsed.spec
+    joined = _Joined(parsed, parsed.living(), {})
+    for join in spec.joins:
+        joined = _join(joined, join, indexes[join.alias])
+    complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for _, rows in joined.dimensions.values():
+        complete &= rows >= 0
+    matched = joined.probe_rows[complete]
+    if spec.where is not None:
+        joined = joined.kept(joined.true(spec.where))
+    projection = spec.output if spec.window_input is None else spec.window_input
+    columns = [joined.output(column) for column in projection]
+    return parsed.answer(joined.probe_rows, columns, matched)
+
+
+def lookup_keys(
+    spec: ProbeKernelSpec,
+    records: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+    alias: str,
+) -> list[pa.Array]:
+    """The keys that `join_batch` may look up in the join `alias`: all of these, perhaps more.
+
+    `indexes` has at least `joins_before` of the join. What fails here gives NULL; which records are
+    dead, and why, is for `join_batch` to say.
+    """
+    parsed = parse_records(spec, records, context)
+    joined = _Joined(parsed, parsed.living(), {})
+    for join in joins_before(spec.joins, alias):
+        widest = replace(join, join_type=JoinType.INNER, condition=None)
+        joined = _join(joined, widest, indexes[join.alias])
+    (wanted,) = (join for join in spec.joins if join.alias == alias)
+    return [joined.evaluate(pair.probe).values for pair in wanted.keys]
+
+
+def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJoin, ...]:
+    """The joins whose columns the key of `alias` reads, directly or through their own keys."""
+    needed, found = {alias}, []
+    for join in reversed(joins):
+        if join.alias in needed:
+            needed |= {column.relation for pair in join.keys for column in columns_of(pair.probe)}
+            found.append(join)
+    return tuple(join for join in reversed(found) if join.alias != alias)
+
+
+@dataclass(slots=True)
+class _Joined:
+    """Rows of the join so far.
+
+    Attributes:
+        probe_rows: the parsed row of each; ascending.
+        dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
+    """
+
+    batch: ParsedRecords
+    probe_rows: Rows
+    dimensions: dict[str, tuple[DimensionIndex, Rows]]
+    resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
+
+    def resolve(self, column: Column) -> pa.Array:
+        key = (column.relation, column.name)
+        if key not in self.resolved:
+            if column.relation == self.batch.spec.alias:
+                whole = self.batch.columns[column.name]
+                same = len(whole) == len(self.probe_rows) and is_identity(self.probe_rows)
+                self.resolved[key] = whole if same else whole.take(pa.array(self.probe_rows))
+            else:
+                index, rows = self.dimensions[column.relation]
+                self.resolved[key] = index.take(rows, [column.name]).column(0)
+        return self.resolved[key]
+
+    def evaluate(self, expression: Expression) -> Evaluated:
+        """The values of `expression`; records of failed rows are dead."""
+        result = evaluate_rows(expression, self.batch.scope(self.resolve, len(self.probe_rows)))
+        for row, reason in result.errors.items():
+            self.batch.kill([int(self.probe_rows[row])], reason)
+        return result
+
+    def true(self, condition: Expression) -> Mask:
+        return mask_of(self.evaluate(condition).values)
+
+    def picked(self, at: Rows) -> "_Joined":
+        """The rows at the positions `at`."""
+        picked = {alias: (index, rows[at]) for alias, (index, rows) in self.dimensions.items()}
+        return _Joined(self.batch, self.probe_rows[at], picked)
+
+    def kept(self, mask: Mask) -> "_Joined":
+        return self if mask.all() else self.picked(np.flatnonzero(mask))
+
+    def with_dimension(self, alias: str, index: DimensionIndex, rows: Rows) -> "_Joined":
+        return replace(self, dimensions={**self.dimensions, alias: (index, rows)}, resolved={})
+
+    def output(self, column: OutputColumn) -> pa.Array:
+        values = self.evaluate(column.expression).values
+        if not column.nullable and values.null_count:
+            nulls = np.flatnonzero(mask_of(values.is_null()))
+            reason = f'column "{column.name}" of the sink is NOT NULL and would be NULL'
+            self.batch.kill(self.probe_rows[nulls], reason)
+        for path, rows in missing_parts(values, column.expression.type, column.name):
+            reason = f'column "{path}" of the sink is NOT NULL and would be NULL'
+            self.batch.kill(self.probe_rows[rows], reason)
+        return values
+
+
+def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joined:
+    keys = [joined.evaluate(pair.probe).values for pair in join.keys]
+    at, rows = _matches(joined, join, index, keys)
+    if join.condition is not None and len(at):
+        candidates = joined.picked(at).with_dimension(join.alias, index, rows)
+        true = candidates.true(join.condition)
+        at, rows = at[true], rows[true]
+    if join.join_type is JoinType.LEFT:
+        at, rows = _padded(at, rows, len(joined.probe_rows))
+    return joined.picked(at).with_dimension(join.alias, index, rows)
+
+
+def _matches(
+    joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
+) -> tuple[Rows, Rows]:
+    """What `lookup` finds, without the rows whose NULL comes from a cast of a null-safe pair."""
+    if index.spec.versioned is not None:
+        return _versions(joined, join, index, keys)
+    possible = _possible(joined, join, keys)
+    if possible.all():
+        return index.lookup(keys)
+    rows = np.flatnonzero(possible)
+    at, found = index.lookup(taken(keys, rows))
+    return rows[at], found
+
+
+def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) -> Mask:
+    possible = np.ones(len(joined.probe_rows), dtype=np.bool_)
+    for pair, key in zip(join.keys, keys, strict=True):
+        if pair.uncast is not None and key.null_count:
+            value = joined.evaluate(pair.uncast).values
+            possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
+    return possible
+
+
+def _versions(
+    joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
+) -> tuple[Rows, Rows]:
+    """The versions that were valid at the rows' times, if the rest of the equalities is true.
+
+    What a version has in other columns than the primary key does not make an older one valid.
+    """
+    pairs = list(zip(join.keys, keys, strict=True))
+    by_column = {pair.dimension_column: (pair, key) for pair, key in reversed(pairs)}
+    looked_up = [by_column[name] for name in index.spec.join_key]
+    at, rows = index.lookup_at([key for _, key in looked_up], _times(joined, join))
+    true = _possible(joined, join, keys)[at]
+    for pair, key in pairs:
+        if not any(pair is other for other, _ in looked_up):
+            true &= _equal(index, rows, pair, key.take(pa.array(at)))
+    return at[true], rows[true]
+
+
+def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, wanted: pa.Array) -> Mask:
+    """Where the column of `pair` equals what is wanted, row by row."""
+    column = index.take(rows, [pair.dimension_column]).column(0)
+    equal = mask_of(pc.equal(column, wanted.cast(column.type)))
+    if pair.null_safe:
+        equal |= mask_of(column.is_null()) & mask_of(wanted.is_null())
+    return equal
+
+
+def _times(joined: _Joined, join: DimensionJoin) -> Rows:
+    """Epoch milliseconds of the rows so far; where there is no time, before all versions."""
+    assert join.time is not None, "versions are looked up in event time only"
+    arrivals = joined.batch.arrivals
+    if arrivals is not None:
+        return np.asarray(arrivals.column(TIME).to_numpy()[joined.probe_rows], dtype=np.int64)
+    times = joined.resolve(join.time)
+    return millis(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times)
+
+
+def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
+    """With a row -1 for each position that has no match, in order."""
+    has_match = np.zeros(count, dtype=np.bool_)
+    has_match[at] = True
+    lonely = np.flatnonzero(~has_match)
+    if len(lonely) == 0:
+        return at, rows
+    everything = np.concatenate([at, lonely])
+    order = np.argsort(everything, kind="stable")
+    padded = np.concatenate([rows, np.full(len(lonely), -1, dtype=np.int64)])
+    return everything[order], padded[order]

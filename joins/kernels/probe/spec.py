@@ -1,0 +1,297 @@
+"""What the workers need of a plan: the columns, joins and rows of one INSERT, and its indexes.
+
+Made once a job, before any record; picklable, without secrets.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from joins.kernels.index.spec import IndexSpec
+from joins.kernels.probe.arrivals import (
+    OFFSET,
+    PARTITION,
+    TIME,
+    TIMESTAMP,
+    VALUE,
+    WATERMARK,
+    ArrivalColumns,
+)
+from joins.kernels.probe.window_inputs import window_input_columns
+from joins.plan.expressions import Expression, columns_of
+from joins.plan.plan import (
+    ComputedField,
+    DeltaSink,
+    Dimension,
+    DimensionJoin,
+    Field,
+    JoinPlan,
+    KafkaSource,
+    MetadataField,
+    OutputColumn,
+    WatermarkSpec,
+)
+from joins.plan.types import arrow_type
+
+COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+DEAD_LETTERS = pa.schema(
+    [
+        *COORDINATES,
+        ("reason", pa.string()),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+ROW_METADATA = pa.schema(
+    [
+        ("_topic", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        ("_batch", pa.int64()),
+        ("_dimension_versions", pa.string()),
+    ]
+)
+WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.names[3:]])
+"""The row metadata of windows, which come from many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetMember:
+    """An INSERT of a statement set of several.
+
+    Attributes:
+        number: from 1, in the order of the script.
+        tells_unparsed: a record that cannot be parsed is a dead letter here, too; of a batch only
+            the first INSERT tells them.
+    """
+
+    number: int
+    sink_table: str
+    tells_unparsed: bool
+
+    def reason(self, text: str) -> str:
+        """Why a record has no rows here, for a dead letter."""
+        return f'INSERT {self.number} INTO "{self.sink_table}": {text}'
+
+    def is_told(self, reason: str) -> bool:
+        """Whether a letter with this reason is of this INSERT, or of all of them."""
+        return insert_told(reason) in (None, self.number)
+
+
+_OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
+
+
+def insert_told(reason: str) -> int | None:
+    """The INSERT, from 1, that the reason of a dead letter names; None if it is dead for all."""
+    found = _OF_INSERT.match(reason)
+    return None if found is None else int(found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeKernelSpec:
+    """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
+
+    Attributes:
+        topic: of records that come without one.
+        fields: the physical columns that are needed, likewise the metadata and computed ones.
+        row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
+        watermark: of a plan with event time.
+        carried: the probe's columns that are read behind the parsing.
+        window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
+        window_records: the columns of the record behind `window_input`.
+        member: of a statement set of several INSERTs, which one it is.
+    """
+
+    alias: str
+    topic: str
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...]
+    computed_fields: tuple[ComputedField, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    row_metadata: bool
+    watermark: WatermarkSpec | None = None
+    carried: tuple[Field, ...] = ()
+    window_input: tuple[OutputColumn, ...] | None = None
+    window_records: tuple[str, ...] = ()
+    member: SetMember | None = None
+
+    @property
+    def rows_tell_records(self) -> bool:
+        """Whether a row of a Delta output tells its record: one of a window counts many."""
+        return self.row_metadata and self.window_input is None
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the sink's rows."""
+        metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA
+        return pa.schema([*_schema(self.output), *(metadata if self.row_metadata else ())])
+
+    @property
+    def joined_schema(self) -> pa.Schema:
+        """The schema of `JoinedBatch.rows`: the sink's, or that of the windows' input."""
+        if self.window_input is None:
+            return self.output_schema
+        record = self.arrivals.schema
+        return pa.schema(
+            [*_schema(self.window_input), *(record.field(name) for name in self.window_records)]
+        )
+
+    @property
+    def arrivals(self) -> ArrivalColumns:
+        """The columns of its arrivals."""
+        return ArrivalColumns(self.carried, self.watermark is not None)
+
+    def by_itself(self) -> "ProbeKernelSpec":
+        """For records that only this INSERT is to answer: it tells all that have no rows."""
+        if self.member is None:
+            return self
+        return replace(self, member=replace(self.member, tells_unparsed=True))
+
+
+def kernel_spec(plan: JoinPlan, insert: int = 0) -> ProbeKernelSpec:
+    """The part of `plan` that a worker needs for one of its INSERTs, which count from 0.
+
+    It is without the probe columns that nothing reads, but with those that other INSERTs read: a
+    record that cannot be parsed has rows in no output.
+    """
+    read = {
+        name
+        for each in plan.inserts
+        for relation, name in _plan_columns(each)
+        if relation == each.probe.alias
+    }
+    member = None
+    if plan.more_inserts:
+        member = SetMember(insert + 1, plan.inserts[insert].sink_table, insert == 0)
+    return _spec_of_one(plan.inserts[insert], read, member)
+
+
+def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> ProbeKernelSpec:
+    probe = plan.probe
+    watermark = probe.watermark if _has_event_time(plan) else None
+    needed = set(read)
+    if watermark is not None:
+        needed |= {watermark.rowtime, *(each.name for each in columns_of(watermark.expression))}
+    computed: list[ComputedField] = []
+    for item in reversed(probe.computed_fields):
+        if item.name in needed:
+            computed.insert(0, item)
+            needed |= {column.name for column in columns_of(item.expression)}
+    source = probe.source
+    spec = ProbeKernelSpec(
+        alias=probe.alias,
+        topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
+        fields=tuple(item for item in probe.fields if item.name in needed),
+        metadata_fields=tuple(item for item in probe.metadata_fields if item.name in needed),
+        computed_fields=tuple(computed),
+        joins=plan.joins,
+        where=plan.where,
+        output=plan.output,
+        row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
+        watermark=watermark,
+        member=member,
+    )
+    if not plan.needs_event_batches:
+        return spec
+    spec = replace(spec, carried=tuple(_carried(spec, read)))
+    if plan.window is None:
+        return spec
+    columns = window_input_columns(plan.window)
+    return replace(spec, window_input=columns, window_records=_window_records(plan))
+
+
+def _has_event_time(plan: JoinPlan) -> bool:
+    in_window = plan.window is not None and plan.window.time is not None
+    return in_window or any(join.time is not None for join in plan.joins)
+
+
+def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
+    """The columns that are `read` behind the parsing, of all that a record is parsed into."""
+    for item in spec.fields:
+        if item.name in read:
+            yield item
+    for meta in spec.metadata_fields:
+        if meta.name in read:
+            yield Field(meta.name, meta.type)
+    for computed in spec.computed_fields:
+        if computed.name in read:
+            yield Field(computed.name, computed.expression.type)
+
+
+def _window_records(plan: JoinPlan) -> tuple[str, ...]:
+    """What the windows need of a record: where and when it came, and all of it if it may be late.
+
+    What a temporal join in event time has released is not behind the watermark; what it lets
+    through in processing time may be behind the clock.
+    """
+    if not _has_event_time(plan):
+        return (PARTITION, OFFSET)
+    names = (PARTITION, OFFSET, TIME, WATERMARK)
+    waits, watermark = any(join.time is not None for join in plan.joins), plan.probe.watermark
+    in_time = waits and not (watermark is not None and watermark.after_backlog)
+    return names if in_time else (*names, TIMESTAMP, VALUE)
+
+
+def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
+    """The index that `join`, of any INSERT of `plan`, looks up.
+
+    Joins of one dimension on the same columns share it.
+
+    A join in event time, of a dimension with event time, looks up all versions of the primary key.
+    `partitions` is the number of partitions of the dimension's changelog topic.
+    """
+    dimension = next(item for item in plan.dimensions if item.name == join.dimension)
+    key = tuple(pair.dimension_column for pair in join.keys)
+    null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
+    needed = {name for each in plan.inserts for name in _columns_of_roles(each, join.dimension)}
+    needed |= {*key, *dimension.primary_key}
+    rowtime = _rowtime(dimension, join)
+    if rowtime is not None:
+        assert set(dimension.primary_key) <= set(key), "ON has all of a versioned table's key"
+        needed.add(rowtime)
+        key, null_safe = dimension.primary_key, ()
+    fields = tuple(item for item in dimension.fields if item.name in needed)
+    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
+
+
+def _columns_of_roles(plan: JoinPlan, dimension: str) -> set[str]:
+    """What a plan of one INSERT reads of a dimension."""
+    roles = {item.alias for item in plan.joins if item.dimension == dimension}
+    return {name for relation, name in _plan_columns(plan) if relation in roles}
+
+
+def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:
+    """Which column tells the versions apart that `join` sees; None if it sees the newest rows."""
+    if join.time is None or dimension.watermark is None:
+        return None
+    return dimension.watermark.rowtime
+
+
+def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
+            for item in columns
+        ]
+    )
+
+
+def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
+    """(relation, name) of every column that the joins, WHERE and the output read.
+
+    The output of windows reads none: their keys and the arguments of their aggregates do.
+    """
+    window = plan.window
+    output = plan.output if window is None else window_input_columns(window)
+    expressions = [column.expression for column in output]
+    for join in plan.joins:
+        expressions += [pair.probe for pair in join.keys]
+        expressions += [join.condition] if join.condition is not None else []
+    expressions += [plan.where] if plan.where is not None else []
+    for expression in expressions:
+        for column in columns_of(expression):
+            yield column.relation, column.name

@@ -1,0 +1,1 @@
+"""Looking back: history, replays, explanations and dead letters of batches that are committed."""

@@ -1,0 +1,337 @@
+"""Replays of dead letters: joined as their batch would have joined them, and written once.
+
+Order: the numbered file that names the letters; for each INSERT that misses rows the join under
+each letter's own pin, then the rows' commit with the outcome in it; the file of the outcome.
+Whoever finds a replay without an outcome finishes it: if rows are committed the commit tells the
+outcome, else they are joined again.
+
+A letter of a statement set is replayed for the INSERTs that have no rows of it, each with its own
+output. They answer each for themselves, as in a batch: where one has no rows again, or its output
+refuses them, the letter stays for that INSERT alone.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import structlog
+
+from joins.durable.letter_replays import ChosenLetter, LetterReplay, LetterReplays
+from joins.durable.pins import Pin
+from joins.durable.requests import Request
+from joins.lookback.dead_letters import Coordinates, DeadLetters, Standing, Wanted
+from joins.lookback.letter_rows import LetterInsert, LetterRows, LetterSource, bad_letter
+from joins.lookback.past_indexes import PastIndexes
+from joins.plan.errors import (
+    CheckpointError,
+    FencedError,
+    RequestError,
+    SinkError,
+    UnknownBatchError,
+)
+from watermark.errors import SluiceError
+
+MOST_LETTERS = 10_000
+
+_log = structlog.get_logger(__name__)
+Outcomes = Mapping[int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayParts:
+    """What replays work with.
+
+    Attributes:
+        inserts: all of the job, in the order of the script.
+        epoch: the runner's.
+        passed: told each step, for planted faults: `chosen`; for each INSERT `joined`, `staged`,
+            `committed` and, of several, `insert_noted`; `noted`.
+    """
+
+    letters: DeadLetters
+    replays: LetterReplays
+    inserts: Sequence[LetterInsert]
+    epoch: int
+    passed: Callable[[str], None] = lambda _: None
+
+
+class DeadLetterReplay:
+    """Carries out requests of the kind `replay-dead-letters`, one at a time."""
+
+    def __init__(self, parts: ReplayParts) -> None:
+        self._parts = parts
+
+    def handle(self, request: Request) -> dict[str, Any]:
+        """Replay what the request names; the same request again changes nothing.
+
+        Returns:
+            `replay` (None if nothing was to be done), `records`, `rows`, `still_bad`,
+            `already_replayed` and `remaining`.
+
+        Raises:
+            RequestError: the request cannot be understood.
+            UnknownLetterError: it names a letter that is not there.
+            FencedError: a newer runner has taken over.
+            SinkError: the rows cannot be written to any output; nothing of them is there.
+        """
+        self._finish_interrupted(request.id)
+        done = self._done(request.id)
+        if done is not None:
+            return done
+        replay = self._chosen(request)
+        if not replay.letters:
+            return _result(replay, {"replay": None, "rows": 0, "still_bad": []})
+        return self._finish(replay)
+
+    def _finish_interrupted(self, request_id: str) -> None:
+        """What fails of another request is abandoned and does not keep this one from its turn."""
+        for number in self._parts.replays.numbers():
+            if self._parts.replays.outcome(number) is not None:
+                continue
+            replay = self._parts.replays.read(number)
+            if replay is None:
+                raise CheckpointError(
+                    f"file of replay {number} vanished",
+                    hint="Another program removes files of this job's checkpoint; stop it.",
+                )
+            try:
+                self._finish(replay)
+            except SinkError as exc:
+                if replay.request == request_id:
+                    raise
+                _log.warning("replay is abandoned", replay=number, error=exc.message)
+
+    def _done(self, request_id: str) -> dict[str, Any] | None:
+        """The result of a replay of this request from before a crash."""
+        for number in reversed(self._parts.replays.numbers()):
+            replay = self._parts.replays.read(number)
+            outcome = self._parts.replays.outcome(number)
+            if replay is not None and replay.request == request_id and outcome is not None:
+                return None if "abandoned" in outcome else _result(replay, outcome)
+        return None
+
+    # Choosing
+    # -----------------------------------------------------------------------------------------
+
+    def _chosen(self, request: Request) -> LetterReplay:
+        """A new replay, durable unless it has nothing to do."""
+        while True:
+            number = max(self._parts.replays.numbers(), default=0) + 1
+            replay = self._choice(request, number)
+            if not replay.letters:
+                return replay
+            if self._parts.replays.create(replay):
+                self._parts.passed("chosen")
+                return replay
+
+    def _choice(self, request: Request, number: int) -> LetterReplay:
+        if request.body.get("all") is True:
+            letters, remaining = self._pending()
+            return LetterReplay(number, request.id, request.by, letters, remaining=remaining)
+        records = _records_of(request.body)
+        wanted = [_wanted(record) for record in records]
+        found = self._parts.letters.locate(set(wanted))
+        places = {place for place, _ in found.values()}
+        if len(places) < len(records):
+            raise RequestError("request names a dead letter twice", hint="Name each record once.")
+        self._see_finished({batch for batch, _, _ in places})
+        pending = tuple(
+            self._letter(found[one], _corrected(record))
+            for one, record in zip(wanted, records, strict=True)
+            if self._missing(found[one][1])
+        )
+        already = len(records) - len(pending)
+        return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
+
+    def _missing(self, standing: Standing) -> tuple[int, ...]:
+        return standing.missing(len(self._parts.inserts))
+
+    def _letter(
+        self, found: tuple[Coordinates, Standing], corrected: bytes | None = None
+    ) -> ChosenLetter:
+        place, standing = found
+        return ChosenLetter(*place, corrected, self._missing(standing))
+
+    def _see_finished(self, batches: set[int]) -> None:
+        for batch in sorted(batches):
+            if not self._is_finished(batch):
+                raise RequestError(
+                    f"batch {batch} of the dead letter is not finished",
+                    hint="Ask again when the batch is committed.",
+                )
+
+    def _pending(self) -> tuple[tuple[ChosenLetter, ...], int]:
+        """The first letters without rows, and how many more there are."""
+        chosen: list[ChosenLetter] = []
+        remaining = 0
+        is_finished = cache(self._is_finished)
+        for letter in self._parts.letters.letters(pending=True):
+            if not is_finished(letter.batch):
+                continue
+            if len(chosen) < MOST_LETTERS:
+                chosen.append(self._letter((letter.coordinates, letter.standing)))
+            else:
+                remaining += 1
+        return tuple(chosen), remaining
+
+    def _is_finished(self, batch: int) -> bool:
+        """A batch that is not may be abandoned, and its records come again in another one."""
+        return all(insert.history.is_committed(batch) for insert in self._parts.inserts)
+
+    # Joining and writing
+    # -----------------------------------------------------------------------------------------
+
+    def _finish(self, replay: LetterReplay) -> dict[str, Any]:
+        """Bring `replay` to its end, from wherever it was interrupted."""
+        outcomes: dict[int, Mapping[str, Any]] = {}
+        refused: dict[int, SluiceError] = {}
+        for insert in self._parts.inserts:
+            if not replay.letters_of(insert.number):
+                continue
+            try:
+                outcomes[insert.number] = self._insert_done(insert, replay)
+            except FencedError:
+                raise
+            except SluiceError as exc:
+                if insert.writer.committed(replay.number) is not None:
+                    raise
+                refused[insert.number] = exc
+        if refused and not outcomes:
+            error = next(iter(refused.values()))
+            self._parts.replays.finish(replay.number, {"abandoned": _words(error)})
+            raise error
+        outcomes |= {i.number: _none_there(i, replay, e) for i, e in self._of(refused)}
+        outcome = _outcome_of_all(replay, outcomes)
+        self._parts.replays.finish(replay.number, outcome)
+        self._parts.passed("noted")
+        _log.info("dead letters replayed", replay=replay.number, rows=outcome["rows"])
+        return _result(replay, outcome)
+
+    def _insert_done(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
+        """The outcome in one INSERT, whose rows are there when this returns."""
+        parts, number = self._parts, replay.number
+        noted = parts.replays.insert_outcome(number, insert.number)
+        if noted is not None:
+            return noted
+        outcome = insert.writer.committed(number)
+        if outcome is None:
+            outcome = self._write(insert, replay)
+        parts.passed("committed")
+        if len(parts.inserts) > 1:  # a topic does not tell what was sent
+            parts.replays.finish_insert(number, insert.number, outcome)
+            parts.passed("insert_noted")
+        return outcome
+
+    def _write(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
+        parts, number = self._parts, replay.number
+        with PastIndexes(insert.history.places) as indexes:
+            source = LetterSource(parts.letters, indexes, self._pin, parts.passed)
+            rows = LetterRows(number, replay.letters_of(insert.number), insert, source)
+            insert.writer.write(rows.parts(), number, parts.epoch, rows.staged)
+        return rows.outcome()
+
+    def _pin(self, batch: int) -> Pin:
+        """The pin of `batch`; once its file is pruned any output's commit may have it."""
+        *others, last = self._parts.inserts
+        for insert in others:
+            try:
+                return insert.history.pin(batch)
+            except UnknownBatchError:
+                continue
+        return last.history.pin(batch)
+
+    def _of(self, refused: Mapping[int, SluiceError]) -> list[tuple[LetterInsert, SluiceError]]:
+        return [(i, refused[i.number]) for i in self._parts.inserts if i.number in refused]
+
+
+def _none_there(
+    insert: LetterInsert, replay: LetterReplay, error: SluiceError
+) -> Mapping[str, Any]:
+    """The outcome in an INSERT whose output has refused the rows."""
+    _log.warning(
+        "rows of dead letters are refused",
+        replay=replay.number,
+        insert=insert.number,
+        error=error.message,
+    )
+    reason = insert.told(_words(error))
+    letters = replay.letters_of(insert.number)
+    return {"rows": 0, "still_bad": [bad_letter(letter.place, reason) for letter in letters]}
+
+
+def _outcome_of_all(replay: LetterReplay, outcomes: Outcomes) -> dict[str, Any]:
+    """What became of the letters in all INSERTs; a letter is told once, with all reasons."""
+    bad: dict[Coordinates, dict[int, str]] = {}
+    for number, outcome in sorted(outcomes.items()):
+        for each in outcome["still_bad"]:
+            place = (each["batch"], each["partition"], each["offset"])
+            bad.setdefault(place, {})[number] = each["reason"]
+    still_bad = [
+        {**bad_letter(place, "; ".join(dict.fromkeys(told.values()))), "inserts": sorted(told)}
+        for place, told in sorted(bad.items())
+    ]
+    rows = sum(outcome["rows"] for outcome in outcomes.values())
+    return {"replay": replay.number, "rows": rows, "still_bad": still_bad}
+
+
+def _words(error: SluiceError) -> str:
+    return f"{error.message}. {error.hint}"
+
+
+def _result(replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "replay": outcome["replay"],
+        "records": len(replay.letters),
+        "rows": outcome["rows"],
+        "still_bad": outcome["still_bad"],
+        "already_replayed": replay.already_replayed,
+        "remaining": replay.remaining,
+    }
+
+
+def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    records = body.get("records")
+    is_list = isinstance(records, list) and all(isinstance(record, dict) for record in records)
+    if not is_list or not records or len(records) > MOST_LETTERS:
+        raise RequestError(
+            f'request has neither "all" nor "records" with 1 to {MOST_LETTERS} objects',
+            hint="Name the dead letters by partition and offset, or ask for all of them.",
+        )
+    return list(records)
+
+
+def _wanted(record: Mapping[str, Any]) -> Wanted:
+    """The letter that a record of a request names."""
+    batch = None if record.get("batch") is None else _number(record, "batch")
+    return batch, _number(record, "partition"), _number(record, "offset")
+
+
+def _number(record: Mapping[str, Any], name: str) -> int:
+    value = record.get(name)
+    if type(value) is not int or value < 0:
+        raise RequestError(
+            f'"{name}" of a dead letter is {value!r}, expected a whole number',
+            hint="Take partition and offset from the list of dead letters.",
+        )
+    return value
+
+
+def _corrected(record: Mapping[str, Any]) -> bytes | None:
+    """The bytes to take in place of the record's own."""
+    text, encoded = record.get("value"), record.get("value_base64")
+    try:
+        if text is not None and encoded is None:
+            return str(text).encode()
+        if encoded is not None and text is None:
+            return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError, ValueError) as exc:
+        raise RequestError(
+            f"corrected value cannot be read: {exc}",
+            hint='Give "value" as text in UTF-8, or "value_base64".',
+        ) from exc
+    if text is not None:
+        raise RequestError('a record has both "value" and "value_base64"', hint="Give one of them.")
+    return None

@@ -1,0 +1,300 @@
+"""The dead letters of a job: records that have no rows, each with its reason and its own bytes.
+
+They are read from the files of the table; a file's name tells the batch. A letter is known by
+(batch, partition, offset): a topic that was made anew may have the same offset twice.
+"""
+
+import base64
+import codecs
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from joins.adapters.delta.log import DeltaLog
+from joins.durable.letter_replays import LetterReplays, Replayed
+from joins.kernels.probe.files import FileOrigin
+from joins.kernels.probe.probe import insert_told
+from joins.plan.errors import CheckpointError, SinkError, UnknownLetterError
+
+Coordinates = tuple[int, int, int]
+Wanted = tuple[int | None, int, int]
+
+SHOWN_BYTES = 1024
+_PLACE = ("partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """In which INSERTs of its job a letter has rows, and in which it has none.
+
+    Attributes:
+        dead_in: those where its batch found it dead, from 1; None: all of them.
+        replayed: what replays have made of it; None if none has tried it.
+    """
+
+    dead_in: frozenset[int] | None = None
+    replayed: Replayed | None = None
+
+    @property
+    def replayed_by(self) -> int | None:
+        """The replay after which it had all its rows; None if some are missing."""
+        return None if self.replayed is None else self.replayed.finished_by
+
+    def missing(self, inserts: int) -> tuple[int, ...]:
+        """The INSERTs, from 1, that still are to get rows, of a job that has so many."""
+        if self.replayed is not None:
+            return tuple(sorted(self.replayed.missing))
+        return tuple(sorted(self.dead_in or range(1, inserts + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One record that has no rows, of several INSERTs in one of them at least.
+
+    Attributes:
+        reason: one for each INSERT that has failed; of a record that cannot be parsed only one.
+        timestamp: when the record was written to its topic; None in tables of older jobs.
+        value: the record's bytes, as they came.
+        standing: which INSERTs have rows of it.
+    """
+
+    batch: int
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes | None
+    timestamp: datetime | None
+    standing: Standing = Standing()
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """(batch, partition, offset)."""
+        return self.batch, self.partition, self.offset
+
+    @property
+    def replayed_by(self) -> int | None:
+        """Number of the replay after which no row of it was missing."""
+        return self.standing.replayed_by
+
+    @property
+    def rows_by(self) -> Mapping[int, int]:
+        """INSERT, from 1 → number of the replay that gave it its rows."""
+        return {} if self.standing.replayed is None else self.standing.replayed.rows_by
+
+    def as_json(self, *, shown_bytes: int | None = None) -> dict[str, Any]:
+        """As shown: `value` is text where the bytes are UTF-8, else there is `value_base64`.
+
+        Of a value that is longer than `shown_bytes` the beginning is shown, and `truncated` set.
+        """
+        return {
+            "batch": self.batch,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "reason": self.reason,
+            "timestamp_ms": _milliseconds(self.timestamp),
+            "replayed_by": self.replayed_by,
+            "replayed_inserts": sorted(self.rows_by),
+            **_shown(self.value, shown_bytes),
+        }
+
+
+def _milliseconds(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp() * 1000)
+
+
+def _shown(value: bytes | None, limit: int | None) -> dict[str, Any]:
+    if value is None:
+        return {"bytes": None, "truncated": False, "value": None, "value_base64": None}
+    part = value if limit is None else value[:limit]
+    told = {"bytes": len(value), "truncated": len(part) < len(value)}
+    try:
+        # What was cut off may end within a character.
+        text = codecs.getincrementaldecoder("utf-8")().decode(part, final=not told["truncated"])
+    except UnicodeDecodeError:
+        return {**told, "value": None, "value_base64": base64.b64encode(part).decode()}
+    return {**told, "value": text, "value_base64": None}
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Letters in the order of (batch, partition, offset).
+
+    Attributes:
+        next_after: where the next page begins; None after the last one.
+    """
+
+    letters: tuple[DeadLetter, ...]
+    next_after: Coordinates | None
+
+
+class DeadLetters:
+    """Reads the dead letters of one job, beside a runner or without one.
+
+    Args:
+        table: root of the dead-letter table.
+        replays: what was replayed.
+    """
+
+    def __init__(self, table: Path, replays: LetterReplays) -> None:
+        self._table = table
+        self._replays = replays
+
+    def page(
+        self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
+    ) -> LetterPage:
+        """The first `limit` letters behind `after`; with `pending` only those without rows yet."""
+        found: list[DeadLetter] = []
+        for letter in self.letters(after=after, pending=pending):
+            if len(found) == limit:
+                return LetterPage(tuple(found), found[-1].coordinates)
+            found.append(letter)
+        return LetterPage(tuple(found), None)
+
+    def letters(
+        self, *, after: Coordinates | None = None, pending: bool = False
+    ) -> Iterator[DeadLetter]:
+        """All letters behind `after`, one batch in memory at a time."""
+        replayed = self._replays.replayed()
+        for batch, files in self._batches().items():
+            if after is not None and batch < after[0]:
+                continue
+            for letter in _letters_of(batch, files, replayed):
+                behind = after is None or letter.coordinates > after
+                if behind and not (pending and letter.replayed_by is not None):
+                    yield letter
+
+    def of_batches(
+        self, wanted: Collection[int]
+    ) -> Iterator[tuple[int, dict[Coordinates, DeadLetter]]]:
+        """The letters of each of these batches, in the order of the batches."""
+        replayed, batches = self._replays.replayed(), self._batches()
+        for batch in sorted(wanted):
+            found = _letters_of(batch, batches.get(batch, []), replayed)
+            yield batch, {letter.coordinates: letter for letter in found}
+
+    def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
+        """The letter at an offset; the newest one where there are several and `batch` is None.
+
+        Raises:
+            UnknownLetterError: there is none.
+        """
+        wanted: Wanted = (batch, partition, offset)
+        place, _ = self.locate([wanted])[wanted]
+        ((_, letters),) = self.of_batches([place[0]])
+        return letters[place]
+
+    def locate(self, wanted: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
+        """Where letters are, and which INSERTs have rows of them; one pass for all.
+
+        Args:
+            wanted: (batch, partition, offset); where the batch is None, the newest letter.
+
+        Raises:
+            UnknownLetterError: one of them is not there.
+        """
+        replayed, batches, missing = self._replays.replayed(), self._batches(), set(wanted)
+        found: dict[Wanted, tuple[Coordinates, Standing]] = {}
+        for batch in reversed(batches):
+            here = {w for w in missing if w[0] is None or w[0] == batch}
+            if not here:
+                continue
+            reasons = _reasons(batches[batch], {one[1:] for one in here})
+            for one in here:
+                if one[1:] in reasons:
+                    at = (batch, *one[1:])
+                    found[one] = at, Standing(_dead_in(reasons[one[1:]]), replayed.get(at))
+            missing -= found.keys()
+        if missing:
+            _, partition, offset = min(missing, key=lambda w: w[1:])
+            raise UnknownLetterError(
+                f"partition {partition} has no dead letter at offset {offset}",
+                hint="List the dead letters; a record with rows is in the output.",
+            )
+        return found
+
+    def _batches(self) -> dict[int, list[Path]]:
+        """Batch → its files, in the order of the batches."""
+        found: dict[int, list[Path]] = {}
+        if not (self._table / "_delta_log").is_dir():
+            return found
+        log = DeltaLog(self._table, "")
+        for file in log.files_at(log.version()):
+            origin = FileOrigin.of_name(file.name)
+            if origin is None:
+                raise CheckpointError(
+                    f'file "{file.name}" of the dead letters was not written by Sluice',
+                    hint="Let nobody else write to the directory of a job.",
+                )
+            found.setdefault(origin.batch, []).append(file)
+        return dict(sorted(found.items()))
+
+
+def _reasons(
+    files: Iterable[Path], wanted: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], list[str]]:
+    """The reasons of those letters that are `wanted`, by (partition, offset)."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for file in files:
+        table = _read(file, [*_PLACE, "reason"])
+        places = zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
+        for row, place in enumerate(places):
+            if place in wanted:
+                found.setdefault(place, []).append(table.column("reason")[row].as_py())
+    return found
+
+
+def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
+    """The INSERTs that the reasons of one letter name; None: all of the job."""
+    told = {insert_told(reason) for reason in reasons}
+    return None if None in told else frozenset(number for number in told if number is not None)
+
+
+def _letters_of(
+    batch: int, files: list[Path], replayed: Mapping[Coordinates, Replayed]
+) -> Iterator[DeadLetter]:
+    """The letters of one batch by (partition, offset)."""
+    tables = [_read(file) for file in files]
+    if not tables:
+        return
+    table = pa.concat_tables(tables, promote_options="default")
+    by = [(name, "ascending") for name in (*_PLACE, "reason")]
+    rows = (
+        row
+        for part in table.take(pc.sort_indices(table, by)).to_batches(1024)
+        for row in part.to_pylist()
+    )
+    for _, same in groupby(rows, key=itemgetter(*_PLACE)):
+        told = list(same)
+        row = told[0]
+        reasons = [each["reason"] for each in told]
+        tried = replayed.get((batch, row["partition"], row["offset"]))
+        yield DeadLetter(
+            batch=batch,
+            topic=row["topic"],
+            partition=row["partition"],
+            offset=row["offset"],
+            reason="; ".join(reasons),
+            value=row["value"],
+            timestamp=row.get("timestamp"),
+            standing=Standing(_dead_in(reasons), tried),
+        )
+
+
+def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
+    try:
+        return pq.read_table(file, columns=columns, partitioning=None)
+    except (OSError, pa.ArrowException) as exc:
+        raise SinkError(
+            f'file "{file}" of the dead letters cannot be read: {exc}',
+            hint="Restore it from a backup; the other dead letters are not affected.",
+        ) from exc

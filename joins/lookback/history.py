@@ -1,0 +1,321 @@
+"""What a job has done, read only: its batches, their pins and commits, while it runs or is stopped.
+
+Nothing here writes, locks or starts anything, and all of it works without a runner.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from joins.adapters.delta.log import DeltaLog, added_files
+from joins.durable.app_ids import late_app_id, output_app_id
+from joins.durable.checkpoint import Checkpoint, read_json
+from joins.durable.pins import Pin, PinStore, offsets_value
+from joins.durable.probe_lives import Life, first_life, life_of, read_lives
+from joins.kernels.probe.probe import ProbeKernelSpec
+from joins.plan.errors import CheckpointError, UnknownBatchError
+from joins.plan.plan import Dimension, JoinPlan, KafkaOptions, Sink
+from joins.worker.event_task import EventPlaces
+from joins.worker.probe_task import IndexPlace
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """What looking back needs of a job with event time or windows.
+
+    Attributes:
+        places: of its state and its late records.
+    """
+
+    plan: JoinPlan
+    places: EventPlaces
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlaces:
+    """Where everything of a job is that looking back needs.
+
+    Attributes:
+        app_id: of the job's commits.
+        roles: alias → where the runner keeps the index that it looks up.
+        tables: dimension → directory with `changelog` and `current`.
+        replays: what is known of replayed dead letters.
+        insert: of the INSERTs which one, from 0; kernel, roles, output and sink are its own.
+        has_own_table: no other INSERT of the job writes to `output`.
+        output: the Delta output; None for other sinks.
+        probe_kafka: cluster and topic of the probe, its secrets resolved.
+        sink: with its secrets resolved if it is a Kafka sink.
+        event: of a job with event time or windows.
+    """
+
+    app_id: str
+    checkpoint: Checkpoint
+    kernel: ProbeKernelSpec
+    roles: Mapping[str, IndexPlace]
+    tables: Mapping[str, Path]
+    dimensions: Mapping[str, Dimension]
+    dead_letters: Path
+    replays: Path
+    output: Path | None
+    probe_kafka: KafkaOptions
+    sink: Sink
+    insert: int = 0
+    has_own_table: bool = True
+    event: PastEvent | None = None
+
+
+def sent_note(insert: int) -> str:
+    """Name of the checkpoint's file that says which batch a Kafka sink has sent."""
+    return "kafka_sink.json" if insert == 0 else f"kafka_sink_{insert + 1}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommit:
+    """The commit of one batch in one Delta table.
+
+    Attributes:
+        metadata: what the runner has told in the commit.
+        added: the data files that it added, as its log says it.
+        files: their paths.
+        removed: the data files that it removed, likewise.
+    """
+
+    batch: int
+    version: int
+    committed_at_ms: int | None
+    metadata: Mapping[str, Any]
+    added: tuple[Mapping[str, Any], ...]
+    files: tuple[Path, ...]
+    removed: tuple[Mapping[str, Any], ...] = ()
+
+
+class BatchCommits:
+    """The commits of batches in one table."""
+
+    def __init__(self, path: Path, app_id: str) -> None:
+        self._log = DeltaLog(path, app_id)
+        self._path = path
+        self._active: tuple[int, frozenset[Path]] | None = None
+
+    def of(self, batch: int) -> BatchCommit | None:
+        """The commit of `batch`; None if there is none or its log entry is gone."""
+        version = self._log.version_of(batch)
+        if version is None:
+            return None
+        actions = self._log.commit_entry(version)
+        told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        added = tuple(added_files(actions))
+        return BatchCommit(
+            batch=batch,
+            version=version,
+            committed_at_ms=told.get("timestamp"),
+            metadata=user_metadata(told),
+            added=added,
+            files=tuple(self._path / unquote(action["path"]) for action in added),
+            removed=tuple(action["remove"] for action in actions if "remove" in action),
+        )
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether a file may have rows that the table does not."""
+        return self._log.table_rows().has_deletion_vectors
+
+    def is_untouched(self, commit: BatchCommit) -> bool:
+        """Whether the table still has all rows of the files that `commit` added."""
+        if self.has_deletion_vectors:
+            return False  # a file may be there and some of its rows not
+        return set(commit.files) <= self._active_files()
+
+    def _active_files(self) -> frozenset[Path]:
+        version = self._log.version()
+        if self._active is None or self._active[0] != version:
+            self._active = (version, frozenset(self._log.files_at(version)))
+        return self._active[1]
+
+    def is_complete(self) -> bool:
+        """Whether the log still has all commits."""
+        return self._log.oldest_entry() == 0
+
+    def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
+        """The rows of the files that `commit` added, one table a file."""
+        yield from self._log.table_rows().of_files(commit.added)
+
+    def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
+        """The rows of the files that `commit` removed, one table a file.
+
+        Raises:
+            OSError: a file is gone, as VACUUM removes them.
+        """
+        yield from self._log.table_rows().of_files(commit.removed)
+
+    def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
+        """The newest version's rows whose columns have these values, whoever wrote its files."""
+        return self._log.table_rows().where(equal, schema)
+
+
+def user_metadata(commit_info: Mapping[str, Any]) -> dict[str, Any]:
+    """What the writer of a commit has told in it, {} if nothing that is JSON."""
+    try:
+        value = json.loads(commit_info.get("userMetadata") or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class History:
+    """The batches of one job."""
+
+    def __init__(self, places: HistoryPlaces) -> None:
+        self.places = places
+        self.pins = PinStore(places.checkpoint.pins_directory)
+        self.dead_letters = BatchCommits(places.dead_letters, places.app_id)
+        app_id = output_app_id(places.app_id, places.insert)
+        self.output = None if places.output is None else BatchCommits(places.output, app_id)
+        self.late: BatchCommits | None = None
+        if places.event is not None:
+            self.late = BatchCommits(places.event.places.late.root, late_app_id(places.app_id))
+        meta = places.checkpoint.read_meta()
+        if meta is None:
+            raise UnknownBatchError(
+                f'job "{places.checkpoint.directory.parent.name}" has no batch yet',
+                hint="Its runner has not started; look again when the job is JOINING.",
+            )
+        self._meta = meta
+
+    def pin(self, batch: int) -> Pin:
+        """The pin of `batch`: its file, or the copy in the output's commit once that is pruned.
+
+        Raises:
+            UnknownBatchError: neither is there.
+        """
+        found = self._find_pin(batch)
+        if found is None:
+            newest = self.pins.newest()
+            told = "none yet" if newest is None else f"up to {newest.batch}"
+            raise UnknownBatchError(
+                f"batch {batch} has no pin, the job has batches {told}",
+                hint="Use a batch number from the output's column _batch or from the job's status.",
+            )
+        return found
+
+    def _find_pin(self, batch: int) -> Pin | None:
+        found = self.pins.read(batch) if batch >= 0 else None
+        if found is not None or self.output is None or batch < 0:
+            return found
+        commit = self.output.of(batch)
+        return None if commit is None else _pin_of(commit.metadata)
+
+    def is_committed(self, batch: int) -> bool:
+        """Whether the output of `batch` is complete."""
+        if self.output is not None:
+            return self.output.of(batch) is not None
+        for name in (sent_note(self.places.insert), "progress.json"):
+            noted = read_json(self.places.checkpoint.directory / name)
+            if noted is not None and noted.get("batch") is not None:
+                return int(noted["batch"]) >= batch
+        return False
+
+    def lives(self) -> tuple[Life, ...]:
+        """The lives of the probe, oldest first."""
+        return read_lives(self.places.checkpoint)
+
+    def life_of(self, batch: int) -> Life:
+        """The life that `batch` belongs to."""
+        return life_of(self.lives(), batch) or first_life(self._meta)
+
+    def oldest_pin(self) -> Pin | None:
+        """The oldest pin that has its file."""
+        directory = self.places.checkpoint.pins_directory
+        batches = sorted(int(p.stem) for p in directory.glob("*.json") if p.stem.isdigit())
+        return next((pin for batch in batches if (pin := self.pins.read(batch))), None)
+
+    def pins_below(self, batch: int | None) -> Iterator[Pin]:
+        """The pins of the batches below `batch` (None: of all), the newest first."""
+        newest, oldest = self.pins.newest(), self.oldest_pin()
+        if newest is None:
+            return
+        first = newest.batch if batch is None else min(batch - 1, newest.batch)
+        least = 0 if self.output is not None or oldest is None else oldest.batch
+        for number in range(first, least - 1, -1):
+            pin = self._find_pin(number)
+            if pin is not None:
+                yield pin
+
+    def first_behind(self, pin: Pin, holds: Callable[[Pin], bool]) -> Pin | None:
+        """The first pin behind `pin` that `holds`, as all later ones then do; None if none does."""
+        newest = self.pins.newest()
+        first, last = pin.batch + 1, pin.batch if newest is None else newest.batch
+        found: Pin | None = None
+        while first <= last:
+            middle = (first + last) // 2
+            candidate = self._next_pin(middle, last)
+            if candidate is None:
+                last = middle - 1
+            elif holds(candidate):
+                found, last = candidate, middle - 1
+            else:
+                first = candidate.batch + 1
+        return found
+
+    def last_before(self, pin: Pin, first: Pin) -> Pin:
+        """The pin before `pin`; `first` is an older one."""
+        numbers = range(pin.batch - 1, first.batch, -1)
+        return next((p for b in numbers if (p := self._find_pin(b))), first)
+
+    def covering(self, partition: int, offset: int) -> Pin | None:
+        """The newest batch whose range has the record at `offset`; None if no batch has it."""
+        newest, oldest = self.pins.newest(), self.oldest_pin()
+        last = -1 if newest is None else newest.batch
+        least = 0 if self.output is not None or oldest is None else oldest.batch
+        for life in reversed(self.lives()):
+            found = self._covering(partition, offset, max(least, life.first_batch), last)
+            if found is not None:
+                return found
+            last = life.first_batch - 1
+        return None
+
+    def _covering(self, partition: int, offset: int, first: int, last: int) -> Pin | None:
+        """Within one life, where offsets only grow: the last batch that begins at or before it."""
+        candidate: Pin | None = None
+        while first <= last:
+            middle = (first + last) // 2
+            pin = self._next_pin(middle, last)
+            if pin is None:
+                last = middle - 1
+            elif pin.start_offsets.get(partition, 0) <= offset:
+                candidate, first = pin, pin.batch + 1
+            else:
+                last = middle - 1
+        if candidate is not None and offset < candidate.end_offsets.get(partition, 0):
+            return candidate
+        return None
+
+    def _next_pin(self, batch: int, last: int) -> Pin | None:
+        """The pin of `batch`, or of the next batch up to `last` that has one."""
+        return next((p for b in range(batch, last + 1) if (p := self._find_pin(b))), None)
+
+
+def _pin_of(value: Mapping[str, Any]) -> Pin:
+    """The pin in a commit's metadata."""
+    try:
+        return Pin(
+            batch=int(value["batch"]),
+            topic=str(value["topic"]),
+            start_offsets=offsets_value(value["start_offsets"]),
+            end_offsets=offsets_value(value["end_offsets"]),
+            versions={str(name): int(v) for name, v in value["versions"].items()},
+            batch_timestamp_ms=int(value["batch_timestamp_ms"]),
+            epoch=int(value["epoch"]),
+            source_ts_ms=dict(value.get("source_ts_ms") or {}),
+            event=value.get("event"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        raise CheckpointError(
+            f"commit of a batch does not name its pin: {exc!r}",
+            hint="Another program has written under this job's app id; stop it.",
+        ) from exc

@@ -1,0 +1,186 @@
+"""The rows of replayed dead letters in one INSERT: each letter is joined under its batch's pin."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from joins.durable.letter_replays import ChosenLetter
+from joins.durable.pins import Pin
+from joins.kernels.probe.probe import BatchContext, JoinedBatch, join_batch
+from joins.lookback.dead_letters import Coordinates, DeadLetter, DeadLetters
+from joins.lookback.history import History
+from joins.lookback.past_indexes import PastIndexes
+from joins.plan.errors import PinnedVersionExpiredError, UnknownBatchError
+
+_GOES_THROUGH_STATE = (
+    "records of a job with event time or windows go through its state: send the record to the "
+    "topic again"
+)
+_RECORDS = pa.schema(
+    [
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+Part = tuple[JoinedBatch, Pin]
+
+
+class LetterWriter(Protocol):
+    """Where the rows of a replay go."""
+
+    def committed(self, number: int) -> Mapping[str, Any] | None:
+        """The outcome of replay `number` if its rows are there for certain."""
+        ...
+
+    def write(
+        self,
+        parts: Iterator[Part],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Write all rows of `parts`, then ask for the outcome; it is done when this returns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LetterInsert:
+    """One INSERT of the job.
+
+    Attributes:
+        history: as this INSERT has it; its kernel tells all records that have no rows.
+    """
+
+    history: History
+    writer: LetterWriter
+
+    @property
+    def number(self) -> int:
+        """From 1, in the order of the script."""
+        return self.history.places.insert + 1
+
+    def told(self, reason: str) -> str:
+        """Why a letter has no rows here, if the reason does not hold for all INSERTs."""
+        member = self.history.places.kernel.member
+        return reason if member is None else member.reason(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterSource:
+    """What letters are joined with.
+
+    Attributes:
+        pin: gives the pin of a batch; raises UnknownBatchError where there is none any more.
+        passed: told each step, for planted faults.
+    """
+
+    letters: DeadLetters
+    indexes: PastIndexes
+    pin: Callable[[int], Pin]
+    passed: Callable[[str], None]
+
+
+class LetterRows:
+    """One pass over letters of a replay; `outcome` holds after the last part.
+
+    Args:
+        number: of the replay.
+        chosen: those that are to have rows in `insert`.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        chosen: Sequence[ChosenLetter],
+        insert: LetterInsert,
+        source: LetterSource,
+    ) -> None:
+        self._number = number
+        self._chosen = sorted(chosen, key=lambda letter: letter.place)
+        self._kernel = insert.history.places.kernel
+        self._source = source
+        self._rows = 0
+        self._bad: list[dict[str, Any]] = []
+
+    def staged(self) -> dict[str, Any]:
+        """The outcome, asked for when all rows are staged and none is committed."""
+        self._source.passed("staged")
+        return self.outcome()
+
+    def outcome(self) -> dict[str, Any]:
+        """What became of the letters."""
+        return {"replay": self._number, "rows": self._rows, "still_bad": list(self._bad)}
+
+    def parts(self) -> Iterator[Part]:
+        """The joined letters, one batch at a time, oldest batch first."""
+        chosen: dict[int, list[ChosenLetter]] = {}
+        for item in self._chosen:
+            chosen.setdefault(item.batch, []).append(item)
+        for batch, found in self._source.letters.of_batches(chosen):
+            part = self._joined(batch, chosen[batch], found)
+            if part is not None:
+                yield part
+        self._source.passed("joined")
+
+    def _joined(
+        self, batch: int, chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
+    ) -> Part | None:
+        try:
+            pin = self._source.pin(batch)
+            indexes = self._source.indexes.of(pin.versions)
+        except (UnknownBatchError, PinnedVersionExpiredError) as exc:
+            self._fail(chosen, exc.message)
+            return None
+        if pin.event is not None:
+            self._fail(chosen, _GOES_THROUGH_STATE)
+            return None
+        known = [c for c in chosen if self._is_usable(c, found)]
+        if not known:
+            return None
+        versions = tuple(sorted(pin.versions.items()))
+        context = BatchContext(pin.batch_timestamp_ms, pin.batch, versions)
+        records = _records(known, found)
+        joined = join_batch(self._kernel, records, indexes, context)
+        for dead in joined.dead_letters.to_pylist():
+            place = (batch, dead["partition"], dead["offset"])
+            self._bad.append(bad_letter(place, dead["reason"]))
+        self._rows += joined.rows.num_rows
+        return joined, pin
+
+    def _is_usable(self, chosen: ChosenLetter, found: Mapping[Coordinates, DeadLetter]) -> bool:
+        letter = found.get(chosen.place)
+        if letter is None:
+            self._fail([chosen], "the dead letter was retracted with its batch")
+            return False
+        fields = self._kernel.metadata_fields
+        if letter.timestamp is None and any(item.key == "timestamp" for item in fields):
+            self._fail([chosen], "the record's timestamp was not kept")
+            return False
+        return True
+
+    def _fail(self, chosen: Sequence[ChosenLetter], reason: str) -> None:
+        self._bad += [bad_letter(letter.place, reason) for letter in chosen]
+
+
+def bad_letter(place: Coordinates, reason: str) -> dict[str, Any]:
+    """A letter without rows, as an outcome tells it."""
+    batch, partition, offset = place
+    return {"batch": batch, "partition": partition, "offset": offset, "reason": reason}
+
+
+def _records(
+    chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
+) -> pa.RecordBatch:
+    """The letters as records of the probe: their own coordinates, corrected bytes if there are."""
+    rows = []
+    for item in chosen:
+        letter = found[item.place]
+        value = letter.value if item.corrected is None else item.corrected
+        place = {"partition": letter.partition, "offset": letter.offset}
+        rows.append({"value": value, "topic": letter.topic, "timestamp": letter.timestamp, **place})
+    return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)

@@ -1,0 +1,544 @@
+"""Replays a committed batch from its pin, without Spark, and compares it with what was committed.
+
+The records are read again from Kafka, joined with the pinned versions at the pinned time, and the
+rows are compared in a canonical form. Nothing of the job is changed.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords
+from joins.batch.event_state import EventState
+from joins.durable.pins import Pin, pin_json
+from joins.kernels.json.canonical import CanonicalRows, Difference, differences
+from joins.kernels.probe.probe import JoinedBatch, join_batch
+from joins.lookback.event_replay import EventReplay, state_differences
+from joins.lookback.history import BatchCommit, BatchCommits, History
+from joins.lookback.merged_rows import Changes, changed_rows, last_changes
+from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.past_records import PastRecords, Range
+from joins.plan.errors import (
+    BatchNotCommittedError,
+    NotReplayableError,
+    RecordsExpiredError,
+    SinkError,
+)
+from joins.plan.plan import DeltaSink, KafkaSink
+from joins.sinks.kafka import RecordEncoding
+from joins.worker.probe_task import pinned_context
+
+MAX_DIFFERENCES = 100
+MAX_SINK_RECORDS = 5_000_000
+_CLOCK_SLACK_MS = 60_000
+_COORDINATES = ("partition", "offset")
+_COORDINATE_COLUMNS = ["_partition", "_offset"]
+_SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offset")
+
+
+class Verdict(StrEnum):
+    """What a replay has found; only IDENTICAL is evidence that the batch is as it should be."""
+
+    IDENTICAL = "identical"
+    DIFFERENT = "different"
+    RECORDS_MISSING = "records-missing"
+    NOTHING_TO_COMPARE = "nothing-to-compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What a batch gives when it is joined again.
+
+    Attributes:
+        rows: canonical, in the form of the sink.
+        dead: (partition, offset, value) of the dead letters, canonical.
+        missing: (partition, first, end) of offsets that retention has removed.
+        read: partition → offsets of the records that were read.
+        event: of a batch with event time or windows; None of others.
+        changes: of an output whose rows replace others, instead of `rows`; None of others.
+    """
+
+    rows: CanonicalRows
+    dead: CanonicalRows
+    missing: tuple[Range, ...]
+    read: Mapping[int, npt.NDArray[np.int64]]
+    event: "EventSide | None" = None
+    changes: Changes | None = None
+
+    def was_read(self, difference: Difference) -> bool:
+        """Whether the record of `difference` was there; compaction removes single ones."""
+        if difference.partition is None:
+            return True
+        if self.event is not None and self.event.came_before(difference):
+            return True
+        offsets = self.read.get(difference.partition)
+        return offsets is not None and bool((offsets == difference.offset).any())
+
+
+@dataclass(frozen=True, slots=True)
+class EventSide:
+    """What a batch with event time or windows gives beside rows and dead letters.
+
+    Attributes:
+        start: partition → first offset of the batch; older records waited in the state.
+        late: (partition, offset, value) of the late records, canonical; None if unknown.
+        after: what the next batch begins with; None if unknown.
+    """
+
+    start: Mapping[int, int]
+    late: CanonicalRows | None
+    after: EventState | None
+
+    def came_before(self, difference: Difference) -> bool:
+        """Whether the record of `difference` is one of an earlier batch, or a window's row."""
+        partition, offset = difference.partition or 0, difference.offset or 0
+        return partition < 0 or offset < self.start.get(partition, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the output has of a batch.
+
+    Attributes:
+        source: `commit` (the files that the batch added), `table` (the newest version's rows of the
+            batch: somebody has rewritten those files), `changes` (what the commit has changed in an
+            output whose rows replace others) or `topic`.
+        repeated: records that an at-least-once sink has more than once.
+        wanted: what the batch should have, where only the output tells; None if `Recomputed` does.
+        event: of a batch with event time or windows.
+    """
+
+    rows: CanonicalRows
+    dead: CanonicalRows | None
+    source: str
+    repeated: int = 0
+    wanted: CanonicalRows | None = None
+    event: EventSide | None = None
+
+
+class Replayer:
+    """Replays batches of one job; close it when done."""
+
+    def __init__(self, history: History, indexes: PastIndexes) -> None:
+        self._history = history
+        self.places = history.places
+        self._indexes = indexes
+        places = history.places
+        self._event = (
+            None
+            if places.event is None
+            else EventReplay(places.event, places.kernel, places.app_id)
+        )
+        self.records = PastRecords(history)
+
+    def close(self) -> None:
+        """End the connections."""
+        self.records.close()
+
+    def replay(self, batch: int, *, diff: bool = False) -> dict[str, Any]:
+        """Join `batch` again and compare; the result is JSON values.
+
+        Its `verdict` is one of `Verdict`: a batch without rows, dead letters and late records has
+        nothing to compare, whatever becomes of it.
+
+        Args:
+            batch: its number.
+            diff: tell the differences, the first `MAX_DIFFERENCES`; else only their number.
+
+        Raises:
+            UnknownBatchError: it has no pin.
+            BatchNotCommittedError: it has no output.
+            NotReplayableError: the sink keeps nothing, or not what the batch gave it any more.
+            RecordsExpiredError: none of its records is in Kafka any more, or, with event time or
+                windows, not all of them are.
+            PinnedVersionExpiredError: a version cannot be read any more.
+        """
+        if not isinstance(self.places.sink, DeltaSink | KafkaSink):
+            raise NotReplayableError(
+                f'sink "{self.places.sink.kind}" keeps no rows, a delta or kafka sink does',
+                hint="Use explain-row to see what a record is joined with.",
+            )
+        pin = self._history.pin(batch)
+        if not self._history.is_committed(batch):
+            raise BatchNotCommittedError(
+                f"batch {batch} is pinned and not committed",
+                hint="It is running or was abandoned; look again, or choose an older batch.",
+            )
+        expected = self.recomputed(pin)
+        found = self.committed(pin, expected)
+        return _result(pin, expected, found, diff=diff)
+
+    def recomputed(self, pin: Pin) -> Recomputed:
+        """Join the records of `pin` again."""
+        ranges, missing = self.records.kept(pin)
+        if self._event is not None:
+            return self._event_batch(self._event, pin, missing)
+        if missing and not any(first < end for first, end in ranges.values()):
+            raise RecordsExpiredError(
+                f'topic "{pin.topic}" has no record of batch {pin.batch} any more',
+                hint="Its retention removed them; only younger batches can be replayed.",
+            )
+        indexes, context = self._indexes.of(pin.versions), pinned_context(pin)
+        rows: list[CanonicalRows] = []
+        dead: list[CanonicalRows] = []
+        read: dict[int, list[pa.Array]] = {}
+        for records in self.records.read(pin.topic, ranges):
+            read.setdefault(records.column("partition")[0].as_py(), []).append(
+                records.column("offset")
+            )
+            joined = join_batch(self.places.kernel, records, indexes, context)
+            rows.append(self._canonical(joined, pin))
+            dead.append(_letters([joined.dead_letters]))
+        offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
+        return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
+
+    def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
+        """The same where the batch's records move the time and its rows may have waited."""
+        if missing:
+            partition, first, end = missing[0]
+            raise RecordsExpiredError(
+                f'topic "{pin.topic}" does not have the records {partition}/{first} to '
+                f"{partition}/{end - 1} of batch {pin.batch} any more",
+                hint="All records of such a batch move its time; only younger batches can be "
+                "replayed.",
+            )
+        read: dict[int, list[pa.Array]] = {}
+
+        def records() -> Iterator[pa.RecordBatch]:
+            read.clear()
+            for partition, found in sorted(pin.ranges().items()):
+                for batch in self.records.read(pin.topic, {partition: found}):
+                    read.setdefault(partition, []).append(batch.column("offset"))
+                    yield batch
+
+        again = replay.run(pin, records, self._indexes.of(pin.versions))
+        key = self._merge_key
+        return Recomputed(
+            CanonicalRows.merged(self._canonical(each, pin) for each in again.answers),
+            _letters(again.dead_letters),
+            (),
+            {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
+            EventSide(pin.start_offsets, _letters(again.late), again.after),
+            last_changes(again.answers, key) if key else None,
+        )
+
+    @property
+    def _merge_key(self) -> tuple[str, ...]:
+        """The key by which rows of the output replace others, () if none do."""
+        sink = self.places.sink
+        return tuple(sink.merge_key) if isinstance(sink, DeltaSink) else ()
+
+    def _canonical(self, joined: JoinedBatch, pin: Pin) -> CanonicalRows:
+        places = joined.coordinates.select(list(_COORDINATES))
+        sink, output = self.places.sink, self.places.kernel.output
+        if not isinstance(sink, KafkaSink):
+            return CanonicalRows.of([(joined.rows, places)])
+        records = RecordEncoding.of(sink, output)(joined, pin)
+        columns = (records.column(name).to_pylist() for name in ("partition", "offset"))
+        keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
+        texts = map(_sent_text, keys, values)
+        return CanonicalRows.of_texts(
+            (_number(partition), _number(offset), text)
+            for partition, offset, text in zip(*columns, texts, strict=True)
+        )
+
+    # The other side
+    # ------------------------------------------------------------------------------------
+
+    def committed(self, pin: Pin, expected: Recomputed) -> Committed:
+        """What the output has of the batch."""
+        found = self._committed_rows(pin, expected)
+        return found if self._event is None else replace(found, event=self._committed_event(pin))
+
+    def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
+        dead = self._committed_letters(pin)
+        if isinstance(self.places.sink, KafkaSink):
+            rows, repeated = self._sent(pin, self.places.sink, expected.rows)
+            return Committed(rows.outside(_of_letters(expected.dead)), dead, "topic", repeated)
+        output = self._history.output
+        commit = None if output is None else output.of(pin.batch)
+        if output is None or commit is None:
+            raise BatchNotCommittedError(
+                f"commit of batch {pin.batch} is not in the output's log any more",
+                hint="The output was replaced, or its log was cleaned by its owner.",
+            )
+        if expected.changes is not None:
+            return self._merged(pin, output, commit, (dead, expected.changes))
+        return self._appended(pin, output, commit, (dead, expected.dead))
+
+    def _merged(
+        self,
+        pin: Pin,
+        output: BatchCommits,
+        commit: BatchCommit,
+        sides: tuple[CanonicalRows | None, Changes],
+    ) -> Committed:
+        dead, changes = sides
+        if output.has_deletion_vectors:
+            raise NotReplayableError(
+                f"output of batch {pin.batch} has deletion vectors, "
+                "expected files that tell what a commit has changed",
+                hint="Compare with Spark, by `VERSION AS OF` the batch's commit and the one before "
+                "it; `sluice explain-row` works.",
+            )
+        try:
+            added = map(self._typed, output.rows_added(commit))
+            removed = map(self._typed, output.rows_removed(commit))
+            wanted, rows = changed_rows(changes, added, removed, self._merge_key)
+        except OSError as exc:
+            raise NotReplayableError(
+                f"files that batch {pin.batch} has added or replaced are gone from the output, "
+                f"so nothing tells what it has changed: {exc}",
+                hint="VACUUM has removed them; replay a younger batch, or keep them longer with "
+                "'delta.deletedFileRetentionDuration'.",
+            ) from exc
+        return Committed(rows, dead, "changes", wanted=wanted)
+
+    def _typed(self, table: pa.Table) -> pa.Table:
+        schema = pa.schema([f.with_nullable(True) for f in self.places.kernel.output_schema])
+        return table.select(schema.names).cast(schema)
+
+    def _appended(
+        self,
+        pin: Pin,
+        output: BatchCommits,
+        commit: BatchCommit,
+        dead: tuple[CanonicalRows | None, CanonicalRows],
+    ) -> Committed:
+        committed, expected = dead
+        try:
+            is_untouched = not self.places.kernel.row_metadata or output.is_untouched(commit)
+            if not is_untouched and not self.places.has_own_table:
+                raise NotReplayableError(
+                    f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
+                    "the job write: its rows do not tell which one they are of",
+                    hint="Give each INSERT a table of its own.",
+                )
+            if not is_untouched:
+                schema = self.places.kernel.output_schema
+                now = output.rows_now({"_batch": pin.batch}, schema)
+                rows = self._rows_of([now]).outside(_of_letters(expected))
+                return Committed(rows, committed, "table")
+            return Committed(self._rows_of(output.rows_added(commit)), committed, "commit")
+        except OSError as exc:
+            if output.is_untouched(commit):
+                raise SinkError(
+                    f"a file of batch {pin.batch} is gone from the output: {exc}",
+                    hint="Restore the file; the table's log still names it.",
+                ) from exc
+            raise NotReplayableError(
+                f"files of batch {pin.batch} were rewritten and removed, and rows without metadata "
+                f"do not tell their batch: {exc}",
+                hint="Replay a younger batch, or leave 'row-metadata' on in the next job.",
+            ) from exc
+
+    def _rows_of(self, tables: Iterable[pa.Table]) -> CanonicalRows:
+        parts: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = []
+        for table in tables:
+            if table.num_rows:
+                for rows in self._typed(table).to_batches():
+                    parts.append((rows, self._places_in(rows)))
+        return CanonicalRows.of(parts)
+
+    def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Where the rows' records are; None where rows do not tell: windows count many records."""
+        if not self.places.kernel.rows_tell_records:
+            return None
+        return rows.select(_COORDINATE_COLUMNS).rename_columns(list(_COORDINATES))
+
+    def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
+        """The dead letters that the batch committed, None if that cannot be told any more."""
+        commit = self._history.dead_letters.of(pin.batch)
+        if commit is None:
+            return None
+        return _letters_of(self._history.dead_letters, commit, self._told_here)
+
+    def _committed_event(self, pin: Pin) -> EventSide:
+        assert self._event is not None, "the job has event time or windows"
+        late = self._history.late
+        assert late is not None, "such a job has a table of late records"
+        commit = late.of(pin.batch)
+        if commit is not None:
+            records = _letters_of(late, commit)
+        else:  # a batch without late records commits nothing there
+            records = CanonicalRows.merged([]) if late.is_complete() else None
+        return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
+
+    def _told_here(self, letters: pa.Table) -> pa.Table:
+        """Of a statement set, the letters that are not of another INSERT alone."""
+        member = self.places.kernel.member
+        if member is None:
+            return letters
+        reasons = letters.column("reason").to_pylist()
+        return letters.filter(pa.array([member.is_told(reason) for reason in reasons], pa.bool_()))
+
+    def _sent(
+        self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
+    ) -> tuple[CanonicalRows, int]:
+        """The records of a Kafka sink, repeats of the expected ones left out and counted."""
+        header = ("sluice-batch", str(pin.batch).encode())
+        wanted = expected.counted()
+        rows: list[tuple[int | None, int | None, str]] = []
+        seen: dict[tuple[int | None, int | None, str], int] = {}
+        repeated = 0
+        with KafkaRecords(sink.kafka.uncommitted()) as records:  # ours are in no transaction
+            ranges = self._sent_ranges(pin, sink)
+            found = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
+            for (topic, partition, offset), key, value in found:
+                if topic != pin.topic.encode():
+                    continue
+                row = (_number(partition), _number(offset), _sent_text(key, value))
+                seen[row] = seen.get(row, 0) + 1
+                if row in wanted and seen[row] > wanted[row]:
+                    repeated += 1
+                else:
+                    rows.append(row)
+        return CanonicalRows.of_texts(rows), repeated
+
+    def _sent_ranges(self, pin: Pin, sink: KafkaSink) -> dict[int, tuple[int, int]]:
+        """Between the batch's time and the next batch's: nothing of it is sent before or after."""
+        cluster, topic = KafkaCluster(sink.kafka.uncommitted()), sink.kafka.topic
+        start = cluster.offsets_at(topic, pin.batch_timestamp_ms - _CLOCK_SLACK_MS)
+        after = self._history.pins.read(pin.batch + 1)
+        end = (
+            cluster.end_offsets(topic)
+            if after is None
+            else cluster.offsets_at(topic, after.batch_timestamp_ms + _CLOCK_SLACK_MS)
+        )
+        count = sum(end[p] - start.get(p, 0) for p in end)
+        if count > MAX_SINK_RECORDS:
+            raise NotReplayableError(
+                f'topic "{topic}" has {count} records around batch {pin.batch}, '
+                f"expected at most {MAX_SINK_RECORDS}",
+                hint="Replay a batch of a quieter time, or write to a delta sink.",
+            )
+        return {p: (start.get(p, 0), end[p]) for p in end}
+
+
+def _number(text: bytes | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _sent_text(key: bytes | None, value: bytes | None) -> str:
+    """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
+    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+
+
+def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:
+    """Where rows are not of the batch: a replay of its dead letters added them later."""
+    return {(p, o) for p, o in dead.places() if p is not None and o is not None}
+
+
+def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
+    """Dead letters by record and value: the wording of a reason may change between versions."""
+    return CanonicalRows.of(
+        (batch.select(["value"]), batch.select(list(_COORDINATES))) for batch in batches
+    )
+
+
+def _letters_of(
+    table: BatchCommits,
+    commit: BatchCommit,
+    meant: Callable[[pa.Table], pa.Table] = lambda added: added,
+) -> CanonicalRows | None:
+    """The records that a commit has added to a table of such; None if its files are gone."""
+    try:
+        tables = [meant(added) for added in table.rows_added(commit)]
+    except OSError:
+        return None
+    return _letters(
+        batch for table in tables for batch in table.select([*_COORDINATES, "value"]).to_batches()
+    )
+
+
+def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> dict[str, Any]:
+    wanted = expected.rows if found.wanted is None else found.wanted
+    committed = found.rows
+    if len(committed) and committed.places()[0] == (None, None):
+        wanted = wanted.without_places()
+    unlike = [("output", d) for d in differences(wanted, committed)]
+    if found.dead is not None:
+        unlike += [("dead_letters", d) for d in differences(expected.dead, found.dead)]
+    unlike += _event_differences(expected.event, found.event)
+    shown = [(table, d) for table, d in unlike if expected.was_read(d)]
+    gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
+    verdict = _verdict(expected, found, is_different=bool(shown), is_incomplete=bool(gone))
+    return {
+        "batch": pin.batch,
+        "pin": pin_json(pin),
+        "verdict": verdict,
+        "identical": verdict is Verdict.IDENTICAL,
+        "compared_with": found.source,
+        "rows": len(committed),
+        "expected_rows": len(wanted),
+        "digest": wanted.digest(),
+        "committed_digest": committed.digest(),
+        "dead_letters": None if found.dead is None else len(found.dead),
+        "expected_dead_letters": len(expected.dead),
+        "repeated": found.repeated,
+        "difference_count": len(shown),
+        "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
+        "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
+    }
+
+
+def _verdict(
+    expected: Recomputed, found: Committed, *, is_different: bool, is_incomplete: bool
+) -> Verdict:
+    if is_different:
+        return Verdict.DIFFERENT
+    if is_incomplete:
+        return Verdict.RECORDS_MISSING
+    pairs: list[tuple[CanonicalRows | None, CanonicalRows | None]] = [
+        (expected.rows, found.rows),
+        (expected.dead, found.dead),
+    ]
+    if expected.event is not None and found.event is not None:
+        pairs.append((expected.event.late, found.event.late))
+    known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
+    if expected.changes or any(one or other for one, other in known):
+        return Verdict.IDENTICAL
+    return Verdict.NOTHING_TO_COMPARE
+
+
+def _event_differences(
+    expected: EventSide | None, found: EventSide | None
+) -> list[tuple[str, Difference]]:
+    """Where late records, and what the next batch begins with, differ."""
+    unlike: list[tuple[str, Difference]] = []
+    if expected is None or found is None:
+        return unlike
+    if expected.late is not None and found.late is not None:
+        unlike += [("late_records", d) for d in differences(expected.late, found.late)]
+    if expected.after is not None and found.after is not None:
+        told = state_differences(expected.after, found.after)
+        if told is not None:
+            unlike.append(("state", Difference("changed", None, None, *map(json.dumps, told))))
+    return unlike
+
+
+def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:
+    """`gone`, and the offsets of `rows` that are not in it."""
+    ranges = list(gone)
+    for partition, offset in sorted({(d.partition or 0, d.offset or 0) for d in rows}):
+        if not any(p == partition and first <= offset < end for p, first, end in gone):
+            ranges.append((partition, offset, offset + 1))
+    return ranges
+
+
+def _shown(table: str, difference: Difference) -> dict[str, Any]:
+    values = {"expected": difference.expected, "found": difference.found}
+    return {
+        "kind": difference.kind,
+        "table": table,
+        "partition": difference.partition,
+        "offset": difference.offset,
+        **{name: None if text is None else json.loads(text) for name, text in values.items()},
+    }

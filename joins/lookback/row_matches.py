@@ -1,0 +1,216 @@
+"""The rows of the dimensions that one record of the stream has met, role by role.
+
+The keys are evaluated and looked up by the kernel of the join itself; the rows come from the
+changelog, with what it knows of their origin.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.adapters.delta.log import DeltaLog
+from joins.dimension.changelog_scan import rows_of_keys
+from joins.durable.pins import Pin
+from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
+from joins.kernels.index.dimension_index import DimensionIndex
+from joins.kernels.index.spec import IndexSpec
+from joins.kernels.json.canonical import row_texts
+from joins.kernels.probe.probe import ProbeKernelSpec, join_batch
+from joins.lookback.history import HistoryPlaces, user_metadata
+from joins.lookback.past_indexes import PastIndexes
+from joins.plan.errors import SinkError
+from joins.plan.expressions import Column
+from joins.plan.plan import DimensionJoin, JoinType, OutputColumn
+from joins.worker.probe_task import pinned_context
+
+MAX_ROWS = 1000
+_FOLDED = "sluice.changelog_version"
+_POSITION = ("_epoch", "_file", "_pos", "_row")
+
+
+class RowMatches:
+    """Looks up what a record was joined with."""
+
+    def __init__(self, places: HistoryPlaces, indexes: PastIndexes) -> None:
+        self._places = places
+        self._indexes = indexes
+
+    def of(
+        self, record: pa.RecordBatch | None, indexes: Mapping[str, DimensionIndex], pin: Pin
+    ) -> list[dict[str, Any]]:
+        """One entry a role, in the order of the statement; without a record no keys and rows."""
+        return [
+            self._role(at, join, record, indexes, pin)
+            for at, join in enumerate(self._places.kernel.joins)
+        ]
+
+    def _role(
+        self,
+        at: int,
+        join: DimensionJoin,
+        record: pa.RecordBatch | None,
+        indexes: Mapping[str, DimensionIndex],
+        pin: Pin,
+    ) -> dict[str, Any]:
+        version = pin.versions[join.dimension]
+        key: dict[str, Any] | None = None
+        rows: list[dict[str, Any]] = []
+        if record is not None:
+            spec = _role_spec(self._places.kernel, at, indexes[join.alias])
+            found = join_batch(spec, record, indexes, pinned_context(pin)).rows
+            key, matched = _key_and_matches(found, join, indexes[join.alias])
+            rows = self._dimension_rows(join.dimension, version, matched, indexes[join.alias].spec)
+        folded = self._folded(join.dimension, version)
+        return {
+            "name": join.dimension,
+            "alias": join.alias,
+            "version": version,
+            "key": key,
+            "rows": rows[:MAX_ROWS],
+            **folded,
+        }
+
+    def _dimension_rows(
+        self, dimension: str, version: int, matched: pa.Table, spec: IndexSpec
+    ) -> list[dict[str, Any]]:
+        """The newest records of the keys (in event time, versions) `matched`, in their order."""
+        if matched.num_rows == 0:
+            return []
+        told = self._places.dimensions[dimension]
+        names = tuple(item.name for item in told.fields)
+        tables = [
+            _of_keys(table, matched, spec.identity)
+            for table in self._indexes.changelog_rows(dimension, version, (*names, *CHANGE_COLUMNS))
+        ]
+        table = pa.concat_tables(tables)
+        marks = pc.equal(table.column("_op"), "w")
+        progress = Progress().with_records(table.filter(marks))
+        table = table.filter(pc.invert(marks))
+        table = table.filter(pa.array(~progress.ignored(table)))
+        newest = newest_rows(table, spec.identity, versioned=spec.versioned)
+        if len(spec.identity) > 1:  # so far each column was looked at by itself
+            newest = rows_of_keys(newest, matched)
+        return _dimension_json(newest.sort_by([(k, "ascending") for k in spec.identity]), names)
+
+    def _folded(self, dimension: str, version: int) -> dict[str, Any]:
+        """The newest version of `current` that is not newer than the pinned version.
+
+        `current_equal` says whether it has the very rows of the pinned version: nothing changed
+        between the two.
+        """
+        path = self._places.tables[dimension] / "current"
+        try:
+            found = folded_version(DeltaLog(path, ""), version)
+            if found is None:
+                return {"current_version": None, "current_equal": None}
+            changes = self._indexes.changelog(dimension).files_added(found[1] + 1, version)
+        except SinkError:
+            return {"current_version": None, "current_equal": None}
+        return {
+            "current_version": found[0],
+            "current_changelog_version": found[1],
+            "current_equal": not changes,
+        }
+
+
+def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
+    """(version of `current`, changelog version) of the newest fold up to changelog `version`."""
+    low, high = current.oldest_entry(), current.version()
+    found: tuple[int, int] | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        at, told = _next_fold(current, middle, high)
+        if told is not None and told <= version:
+            found, low = (at, told), at + 1
+        else:
+            high = middle - 1
+    return found
+
+
+def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | None]:
+    """The first fold among versions `first` to `last`, and the changelog version that it names."""
+    for version in range(first, last + 1):
+        for action in current.commit_entry(version):
+            told = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
+            if told is not None:
+                return version, int(told)
+    return last, None
+
+
+def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> ProbeKernelSpec:
+    """`kernel` up to the join `at`, giving its keys and what tells the rows apart that it finds.
+
+    All joins are LEFT, so that the keys show also where nothing matches.
+    """
+    joins = tuple(replace(join, join_type=JoinType.LEFT) for join in kernel.joins[: at + 1])
+    join = joins[-1]
+    types = {item.name: item.type for item in index.spec.fields}
+    columns = [OutputColumn(f"key{n}", pair.probe) for n, pair in enumerate(join.keys)]
+    columns += [
+        OutputColumn(f"uncast{n}", pair.uncast)
+        for n, pair in enumerate(join.keys)
+        if pair.uncast is not None
+    ]
+    columns += [
+        OutputColumn(f"found{n}", Column(join.alias, name, types[name]))
+        for n, name in enumerate(index.spec.identity)
+    ]
+    return replace(
+        kernel,
+        joins=joins,
+        where=None,
+        output=tuple(columns),
+        row_metadata=False,
+        window_input=None,
+    )
+
+
+def _key_and_matches(
+    found: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
+) -> tuple[dict[str, Any] | None, pa.Table]:
+    """The key that was looked up, and what tells the rows apart that it found, each once."""
+    names = index.spec.identity
+    keys = found.select([name for name in found.schema.names if not name.startswith("found")])
+    matched = pa.table({name: found.column(f"found{n}") for n, name in enumerate(names)})
+    matched = matched.filter(pc.is_valid(matched.column(names[0])))
+    matched = matched.group_by(list(names)).aggregate([])
+    if found.num_rows == 0:
+        return None, matched
+    shown = json.loads(row_texts(keys.slice(0, 1))[0].as_py())
+    return {pair.dimension_column: _shown(shown, n) for n, pair in enumerate(join.keys)}, matched
+
+
+def _shown(shown: Mapping[str, Any], n: int) -> object:
+    """A null-safe key that is NULL by its cast only is shown uncast: it has not met NULL."""
+    key = shown[f"key{n}"]
+    return shown.get(f"uncast{n}") if key is None else key
+
+
+def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.Table:
+    """The rows of `table` that may have one of the keys `matched`, and the watermark records."""
+    keep = pc.equal(table.column("_op"), "w")
+    same = None
+    for name in identity:
+        wanted = matched.column(name).combine_chunks().cast(table.column(name).type)
+        one = pc.is_in(table.column(name), value_set=wanted)
+        same = one if same is None else pc.and_(same, one)
+    return table.filter(pc.or_(keep, same))
+
+
+def _dimension_json(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    shown = json_rows(rows.select([*names, "_op", "_partition", "_offset", "_generation"]))
+    columns = [rows.column(name).to_pylist() for name in _POSITION]
+    for row, (epoch, file, pos, ordinal) in zip(shown, zip(*columns, strict=True), strict=True):
+        row["_position"] = {"epoch": epoch, "file": file, "pos": pos, "row": ordinal}
+    return shown
+
+
+def json_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as JSON values."""
+    return [
+        json.loads(text) for batch in table.to_batches() for text in row_texts(batch).to_pylist()
+    ]

@@ -1,0 +1,203 @@
+"""What lookup indexes are made from: an older one on this node, the fold, or the whole changelog.
+
+The first that there is: an index of an older version and the commits after it; the newest fold that
+is not newer and the commits behind that; all rows of the version. All three give the same rows. A
+fold has no tombstones, but it tells up to which positions it has forgotten them: where a later
+commit repeats something older than that, the whole changelog is read.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import structlog
+
+from joins.adapters.delta.log import DeltaLog
+from joins.kernels.changelog.changes import CHANGE_COLUMNS
+from joins.kernels.index.index import (
+    FoldedRows,
+    IndexSpec,
+    advance,
+    build,
+    discard_damaged,
+    is_usable,
+    usable_versions,
+)
+from joins.lookup.fold_commits import FoldedVersion, newest_fold
+from joins.plan.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
+
+_BATCH_ROWS = 131_072
+_FAR_COMMITS = 256  # further behind than this, a newer fold is the better start
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionTables:
+    """Where the tables of one dimension are, for whoever makes an index of them; picklable.
+
+    Attributes:
+        app_id: of the changelog's commits; those of `current` carry the same and `:current`.
+    """
+
+    changelog: Path
+    current: Path
+    app_id: str
+
+
+class IndexSource:
+    """The tables of one dimension, read only.
+
+    Args:
+        changelog: the versions are its versions.
+        current: the fold; None where there is none.
+    """
+
+    def __init__(self, changelog: DeltaLog, current: DeltaLog | None) -> None:
+        self.changelog = changelog
+        self._current = current
+
+    @classmethod
+    def of(cls, tables: DimensionTables) -> Self:
+        """The source in a process that has nothing but the paths."""
+        return cls(
+            DeltaLog(tables.changelog, tables.app_id),
+            DeltaLog(tables.current, f"{tables.app_id}:current"),
+        )
+
+    def make(self, directory: Path, version: int, spec: IndexSpec) -> None:
+        """Make the index of `version` usable on this node, unless it is.
+
+        Processes that ask at once make it once: the others wait for the first.
+
+        Raises:
+            IndexBuildError: the rows do not fit `spec`.
+            IndexDirectoryError: the directory cannot be written.
+            SinkError: the log or a file of this version is gone.
+        """
+        if is_usable(directory, version, spec):
+            return
+        older = [found for found in usable_versions(directory, spec) if found < version]
+        if older and (spec.versioned is not None or self._is_near(older[-1], version)):
+            try:
+                changes = self._changes(older[-1], version, spec)
+                advance(directory, older[-1], version, spec, changes)
+                return
+            except (IndexBuildError, SinkError):
+                pass  # a damaged older version, or one from before the log's beginning
+        self._build(directory, version, spec)
+
+    def remake(self, directory: Path, version: int, spec: IndexSpec) -> None:
+        """Read the index files of a pinned `version` and build anew what is lost or damaged.
+
+        Whoever has the old files mapped maps the new ones at its next `attach`.
+
+        Raises:
+            IndexBuildError: the rows do not fit `spec`.
+            IndexDirectoryError: the directory cannot be written.
+            PinnedVersionExpiredError: it must be built, and its log or files are gone.
+        """
+        discard_damaged(directory, version, spec)
+        if not is_usable(directory, version, spec):
+            with self.pinned(version):
+                self._build(directory, version, spec)
+
+    @contextmanager
+    def pinned(self, version: int) -> Iterator[None]:
+        """Within, what is gone of `version` was promised to a pin.
+
+        Raises:
+            PinnedVersionExpiredError: in the place of `SinkError`.
+        """
+        try:
+            yield
+        except SinkError as exc:
+            raise version_expired(self.changelog, version, exc) from exc
+
+    def everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
+        """All changelog rows up to `version`, with the columns that an index needs.
+
+        Raises:
+            SinkError: the log or a file of this version is gone.
+        """
+        files = self.changelog.files_at(version)
+        for table in self.changelog.read_files(files, _columns(spec)):
+            yield from table.to_batches(_BATCH_ROWS)
+
+    def _is_near(self, older: int, version: int) -> bool:
+        """Whether to advance from `older`: not when a fold is far nearer."""
+        if version - older <= _FAR_COMMITS:
+            return True
+        try:
+            return self._fold(version).changelog_version - older <= _FAR_COMMITS
+        except SinkError:
+            return True
+
+    def _build(self, directory: Path, version: int, spec: IndexSpec) -> None:
+        """Build without an older index: from the fold, if that can be."""
+        started = time.monotonic()
+        made_from = "changelog" if spec.versioned is not None else "fold"
+        try:
+            if spec.versioned is None:
+                self._build_on_fold(directory, version, spec)
+        except (IndexBuildError, SinkError, OSError, pa.ArrowException) as exc:
+            made_from = f"changelog, for the fold cannot be used: {exc}"
+        if made_from != "fold":
+            build(directory, version, spec, self.everything(version, spec))
+        _log.info(
+            "index built",
+            directory=str(directory),
+            version=version,
+            made_from=made_from,
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    def _build_on_fold(self, directory: Path, version: int, spec: IndexSpec) -> None:
+        fold = self._fold(version)
+        changes = self._changes(fold.changelog_version, version, spec)
+        folded = FoldedRows(self._folded(fold, spec), fold.progress)
+        build(directory, version, spec, changes, fold=folded)
+
+    def _fold(self, version: int) -> FoldedVersion:
+        """The fold to start from.
+
+        Raises:
+            SinkError: there is none that can be read without Spark.
+        """
+        found = newest_fold(self._current, version) if self._current is not None else None
+        if self._current is None or found is None:
+            raise SinkError(
+                f'no fold of "{self.changelog.path}" up to version {version} is known',
+                hint="The first one comes after the snapshot; until then all changes are read.",
+            )
+        self._current.check_plain(found.table_version)
+        return found
+
+    def _folded(self, fold: FoldedVersion, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
+        assert self._current is not None
+        files = self._current.files_at(fold.table_version)
+        for table in self._current.read_files(files, _columns(spec)):
+            yield from table.to_batches(_BATCH_ROWS)
+
+    def _changes(self, after: int, last: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
+        for version in range(after + 1, last + 1):
+            files = self.changelog.files_added(version, version)
+            for table in self.changelog.read_files(files, _columns(spec)):
+                yield from table.to_batches(_BATCH_ROWS)
+
+
+def version_expired(changelog: DeltaLog, version: int, exc: Exception) -> PinnedVersionExpiredError:
+    """The error for a pinned version whose log or files are gone."""
+    return PinnedVersionExpiredError(
+        f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
+        hint="Restore the table's files from a backup; or acknowledge "
+        '"pinned-version-expired" with the choice "repin", or stop the job.',
+    )
+
+
+def _columns(spec: IndexSpec) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*spec.schema.names, *CHANGE_COLUMNS)))

@@ -1,0 +1,615 @@
+"""The frozen plan of one job: what the planner hands to the data path and the job store keeps.
+
+A plan holds no secret: option values keep their `${secret:name}` references, which the runner
+resolves.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Literal
+
+from joins.plan.expressions import Column, Expression
+from joins.plan.types import SqlType
+
+PLAN_FORMAT_VERSION = 1
+SET_FORMAT_VERSION = 2
+"""Of a plan with several INSERTs: who knows only the first version would run only the first one."""
+DEFAULT_MAX_FUTURE_MS = 86_400_000
+
+
+class JoinType(StrEnum):
+    """How unmatched probe rows are treated."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+
+
+class StartupMode(StrEnum):
+    """Where a Kafka probe starts; resolved to numbers at submission."""
+
+    EARLIEST = "earliest-offset"
+    LATEST = "latest-offset"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
+class BoundedMode(StrEnum):
+    """Where a Kafka probe ends; resolved to numbers at submission."""
+
+    UNBOUNDED = "unbounded"
+    LATEST = "latest-offset"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A physical column: it is in the record, the table or the output."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataField:
+    """A column that reads the record's metadata.
+
+    Attributes:
+        name: the column's name in SQL.
+        key: `topic`, `partition`, `offset` or `timestamp`.
+    """
+
+    name: str
+    key: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedField:
+    """`name AS expression`; the expression's columns belong to the same relation."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkSpec:
+    """`WATERMARK FOR rowtime AS expression` of a table, and the options that go with it.
+
+    As in Flink's SQL, a channel's watermark is the greatest value of `expression` so far, without
+    a further millisecond. Times have milliseconds at the most.
+
+    Attributes:
+        rowtime: a physical, metadata or computed column, TIMESTAMP or TIMESTAMP_LTZ.
+        expression: over the table's own columns; the type of `rowtime`. Where it is NULL, the row
+            gives no watermark.
+        on_event: a row's watermark holds for the very next row of its partition
+            (`scan.watermark.emit.strategy` = `on-event`); otherwise from the next batch on.
+        idle_timeout_ms: a partition without records for longer is idle; None never.
+        max_future_ms: a row whose rowtime is further ahead of the batch's clock is a dead letter.
+        after_backlog: a partition is in processing time once it has been read up to where it ended
+            at submission (`scan.watermark.use-processing-time`).
+    """
+
+    rowtime: str
+    expression: Expression
+    on_event: bool = False
+    idle_timeout_ms: int | None = None
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    after_backlog: bool = False
+
+
+ISOLATION_LEVEL = "isolation.level"
+
+
+class Isolation(StrEnum):
+    """Which records of a topic with transactions are read (`isolation.level`)."""
+
+    COMMITTED = "read_committed"
+    UNCOMMITTED = "read_uncommitted"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
+
+    bootstrap_servers: str
+    topic: str
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Which records are read; committed ones unless the properties say otherwise."""
+        return Isolation(dict(self.properties).get(ISOLATION_LEVEL, Isolation.COMMITTED))
+
+    def uncommitted(self) -> "KafkaOptions":
+        """The same, with the records of all transactions, as far as the topic goes."""
+        others = tuple(each for each in self.properties if each[0] != ISOLATION_LEVEL)
+        level = (ISOLATION_LEVEL, Isolation.UNCOMMITTED.value)
+        return replace(self, properties=tuple(sorted((*others, level))))
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """A Kafka topic of JSON objects.
+
+    Attributes:
+        startup_timestamp_ms: with `StartupMode.TIMESTAMP`, epoch milliseconds.
+        startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
+        max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
+            default.
+        bounded_timestamp_ms: with `BoundedMode.TIMESTAMP`, epoch milliseconds; records from there
+            on are not read.
+        bounded_offsets: with `BoundedMode.SPECIFIC`, (partition, offset behind the last record);
+            nothing is read of a partition that is not named.
+        max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
+        bounded_records: of each partition that are read at the most, None for all up to its end.
+        backlog_offsets: (partition, offset behind the last record at submission), where a watermark
+            is `after_backlog`; empty before it is resolved.
+    """
+
+    kafka: KafkaOptions
+    startup_mode: StartupMode = StartupMode.LATEST
+    startup_timestamp_ms: int | None = None
+    startup_offsets: tuple[tuple[int, int], ...] = ()
+    max_records_per_batch: int | None = None
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
+    max_bytes_per_batch: int | None = None
+    bounded_records: int | None = None
+    backlog_offsets: tuple[tuple[int, int], ...] = ()
+    kind: Literal["kafka"] = "kafka"
+
+
+class DatagenKind(StrEnum):
+    """How datagen makes a field."""
+
+    RANDOM = "random"
+    SEQUENCE = "sequence"
+
+
+COLLECTION_SIZE = 3
+"""Elements of a generated ARRAY, entries of a MAP, unless an option says otherwise; as in Flink."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatagenField:
+    """One generated field. Bounds are inclusive text numbers; `length` is of strings and arrays.
+
+    Attributes:
+        name: of a column, or the path of a part of one: `payload.id`, `items.element`,
+            `labels.key`, `labels.value`.
+        start: first value of a sequence; `end` its last one, after which the source is bounded.
+    """
+
+    name: str
+    generator: DatagenKind
+    minimum: str | None = None
+    maximum: str | None = None
+    start: str | None = None
+    end: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatagenSource:
+    """A seeded generator that a process of ours writes to an internal Kafka topic.
+
+    Attributes:
+        rows_per_second: rate over all fields, Flink's default is 10,000.
+        number_of_rows: None for unbounded.
+    """
+
+    rows_per_second: int
+    number_of_rows: int | None
+    fields: tuple[DatagenField, ...]
+    kind: Literal["datagen"] = "datagen"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSource:
+    """The stream side of the join: a relation of records that wait for the dimensions.
+
+    Attributes:
+        alias: its name in the statement.
+        fields: physical columns, in the order of the DDL.
+        watermark: None without `WATERMARK FOR`.
+        late_records_path: where late records go (`late-records.path`), absolute or relative to the
+            warehouse; None for the job's own table.
+    """
+
+    alias: str
+    table: str
+    source: KafkaSource | DatagenSource
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...] = ()
+    computed_fields: tuple[ComputedField, ...] = ()
+    watermark: WatermarkSpec | None = None
+    late_records_path: str | None = None
+
+
+class TlsMode(StrEnum):
+    """Whether a database connection uses TLS and what is verified; names of Debezium."""
+
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+    VERIFY_CA = "verify_ca"
+    VERIFY_IDENTITY = "verify_identity"
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlTls:
+    """TLS of a database connection; PEM texts, or `${secret:name}` references to them.
+
+    Attributes:
+        ca: who must have signed the server's certificate, None for whom this machine trusts.
+        cert: our own certificate, for accounts that ask for one; `key` belongs to it.
+    """
+
+    mode: TlsMode = TlsMode.PREFERRED
+    ca: str | None = field(default=None, repr=False)
+    cert: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+
+
+PREFERRED_TLS = MysqlTls()
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlCdcSource:
+    """A MySQL or MariaDB table: a snapshot, then its binlog.
+
+    Attributes:
+        password: may be a `${secret:name}` reference.
+        server_id: of our binlog client, None lets the runner choose a free one.
+        chunk_rows: rows of a snapshot chunk at the most.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    hostname: str
+    port: int
+    username: str
+    password: str = field(repr=False)
+    database: str
+    table: str
+    server_id: int | None = None
+    chunk_rows: int = 50_000
+    changelog_partitions: int | None = None
+    tls: MysqlTls = PREFERRED_TLS
+    kind: Literal["mysql-cdc"] = "mysql-cdc"
+
+
+class LookupStrategy(StrEnum):
+    """Where the rows are that a record is matched with; the matches are the same."""
+
+    INDEX = "index"
+    BROADCAST = "broadcast"
+    SHUFFLE = "shuffle"
+
+
+class ChosenBy(StrEnum):
+    """What has chosen a lookup strategy."""
+
+    OPTION = "option"
+    SETTING = "setting"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """How the rows of a dimension are found, in all its roles."""
+
+    strategy: LookupStrategy = LookupStrategy.INDEX
+    chosen_by: ChosenBy = ChosenBy.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTableSource:
+    """A Delta table that others write: one version of it, then each later commit.
+
+    Attributes:
+        path: absolute, or relative to the warehouse directory of the settings.
+        monitor_interval_ms: how often the table is looked at for a new version.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    path: str
+    monitor_interval_ms: int = 1_000
+    changelog_partitions: int | None = None
+    kind: Literal["delta"] = "delta"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A versioned table on the build side.
+
+    Attributes:
+        name: the table's name in SQL, unique in the plan; one dimension may be joined in several
+            roles.
+        primary_key: column names, in key order, never empty.
+        watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
+            that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
+    """
+
+    name: str
+    source: DimensionSource
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    lookup: Lookup = Lookup()
+    watermark: WatermarkSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """One equality of an ON clause: both sides have the same type (the planner cast them).
+
+    Attributes:
+        probe: an expression over the relations to the left.
+        dimension_column: a column of the dimension.
+        null_safe: it is `IS NOT DISTINCT FROM`: NULL matches NULL, and only NULL.
+        uncast: of a null-safe pair, `probe` before a cast that gives NULL for values that the
+            column cannot have; such a value matches nothing. None if no cast does that.
+    """
+
+    probe: Expression
+    dimension_column: str
+    null_safe: bool = False
+    uncast: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionJoin:
+    """One `JOIN dimension FOR SYSTEM_TIME AS OF …`, in the order of the statement.
+
+    Attributes:
+        alias: the role's name in the statement.
+        condition: what of ON is beyond the equalities; it belongs to the match.
+        time: the probe's rowtime column in `FOR SYSTEM_TIME AS OF`: the record waits until the
+            combined watermark has reached it. None for a processing-time column.
+    """
+
+    alias: str
+    dimension: str
+    join_type: JoinType
+    keys: tuple[KeyPair, ...]
+    condition: Expression | None = None
+    time: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of the sink: the expression already has the sink's type."""
+
+    name: str
+    expression: Expression
+    nullable: bool = True
+
+
+class WindowKind(StrEnum):
+    """A window table function."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    SESSION = "SESSION"
+
+
+class AggregateFunction(StrEnum):
+    """What becomes of the rows of a window."""
+
+    COUNT_ALL = "COUNT(*)"
+    COUNT = "COUNT"
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    AVG = "AVG"
+    LISTAGG = "LISTAGG"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a window.
+
+    Attributes:
+        name: its column in the relation of the windows.
+        argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
+        distinct: equal arguments count once.
+        where: `FILTER (WHERE …)`; rows where it is not true do not count.
+        separator: of `LISTAGG`, whose order is that of arrival.
+        type: of the result, as Flink gives it.
+    """
+
+    name: str
+    function: AggregateFunction
+    argument: Expression | None
+    type: SqlType
+    distinct: bool = False
+    where: Expression | None = None
+    separator: str = ","
+
+
+WINDOW = "$window"
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """`GROUP BY window_start, window_end, …` over a window table function.
+
+    The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
+    relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
+    (its end less a millisecond), those of `keys` and of `aggregates`.
+
+    Attributes:
+        size_ms: of a window; of a session its gap.
+        slide_ms: of HOP, None for others.
+        offset_ms: windows begin at multiples of the size (of the slide) plus this.
+        time: the rowtime column; None for processing time: a row belongs to the batch's clock.
+        keys: the other columns of GROUP BY.
+        having: over the relation `WINDOW`.
+        lateness_ms: `table.exec.emit.allow-lateness`.
+        time_type: of the window columns: TIMESTAMP(3), or TIMESTAMP_LTZ(3).
+    """
+
+    kind: WindowKind
+    size_ms: int
+    time: Column | None
+    time_type: SqlType
+    keys: tuple[OutputColumn, ...]
+    aggregates: tuple[Aggregate, ...]
+    slide_ms: int | None = None
+    offset_ms: int = 0
+    having: Expression | None = None
+    lateness_ms: int = 0
+
+
+class SinkWriter(StrEnum):
+    """Who appends to a Delta output; AUTO is columnar where the table allows it."""
+
+    AUTO = "auto"
+    COLUMNAR = "columnar"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSink:
+    """A Delta table, exactly once.
+
+    Attributes:
+        path: absolute, or relative to the warehouse directory of the settings.
+        row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
+        writer: which one the script asks for.
+        merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
+            when the query gives updates); empty to append.
+    """
+
+    path: str
+    row_metadata: bool = True
+    writer: SinkWriter = SinkWriter.AUTO
+    merge_key: tuple[str, ...] = ()
+    kind: Literal["delta"] = "delta"
+
+
+class KafkaFormat(StrEnum):
+    """What the value of a sink's record is."""
+
+    JSON = "json"
+    DEBEZIUM_JSON = "debezium-json"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSink:
+    """A Kafka topic of JSON objects, at least once, with coordinates in the headers.
+
+    Attributes:
+        format: what a value is.
+        upsert: the connector `upsert-kafka`: `key_fields` are the primary key, a row that goes
+            away is a null value.
+    """
+
+    kafka: KafkaOptions
+    key_fields: tuple[str, ...] = ()
+    format: KafkaFormat = KafkaFormat.JSON
+    upsert: bool = False
+    kind: Literal["kafka"] = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintSink:
+    """The runner's standard output, `+I[…]` a row.
+
+    Attributes:
+        row_limit: rows that are printed at the most, None for all.
+    """
+
+    print_identifier: str = ""
+    row_limit: int | None = None
+    kind: Literal["print"] = "print"
+
+
+@dataclass(frozen=True, slots=True)
+class BlackholeSink:
+    """Counts rows and drops them."""
+
+    kind: Literal["blackhole"] = "blackhole"
+
+
+Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherInsert:
+    """An INSERT of a statement set behind its first one; both read the same stream.
+
+    Attributes:
+        alias: of the stream in this query.
+        computed_fields: of the stream, under this alias.
+    """
+
+    alias: str
+    computed_fields: tuple[ComputedField, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    sink_table: str
+    sink: Sink
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """Everything that an INSERT, a statement set or the SELECT of a preview means.
+
+    Attributes:
+        dimensions: of all INSERTs; a batch pins one version of each for all of them.
+        sql: the script as submitted, with inline secrets replaced by references; for people only.
+        settings: SET statements that we know, as (key, value).
+        window: what the joined rows are aggregated into, None for a plain join.
+        more_inserts: of a statement set, those behind the first.
+    """
+
+    name: str
+    sql: str
+    probe: ProbeSource
+    dimensions: tuple[Dimension, ...]
+    joins: tuple[DimensionJoin, ...]
+    where: Expression | None
+    output: tuple[OutputColumn, ...]
+    sink_table: str
+    sink: Sink
+    settings: tuple[tuple[str, str], ...] = ()
+    window: Windowing | None = None
+    format_version: int = PLAN_FORMAT_VERSION
+    more_inserts: tuple[FurtherInsert, ...] = ()
+
+    @property
+    def inserts(self) -> tuple["JoinPlan", ...]:
+        """A plan of one INSERT for each, in the order of the script."""
+        first = replace(self, more_inserts=(), format_version=PLAN_FORMAT_VERSION)
+        return (first, *(_of_one(first, insert) for insert in self.more_inserts))
+
+    @property
+    def needs_event_batches(self) -> bool:
+        """Whether records wait for watermarks or windows: batches keep state then."""
+        return self.window is not None or any(join.time is not None for join in self.joins)
+
+    @property
+    def gives_updates(self) -> bool:
+        """Whether a row of the output may be replaced by a later one."""
+        return self.window is not None and self.window.lateness_ms > 0
+
+
+def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
+    probe = replace(first.probe, alias=insert.alias, computed_fields=insert.computed_fields)
+    return replace(
+        first,
+        probe=probe,
+        joins=insert.joins,
+        where=insert.where,
+        output=insert.output,
+        sink_table=insert.sink_table,
+        sink=insert.sink,
+    )

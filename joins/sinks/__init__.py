@@ -1,0 +1,1 @@
+"""Sinks: the port that batches write through, and one writer for each kind of output."""

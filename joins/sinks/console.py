@@ -1,0 +1,107 @@
+"""The `print` and `blackhole` sinks: for looking and measuring, nothing durable."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from joins.durable.pins import Pin
+from joins.kernels.json.render import render_rows, with_text_times
+from joins.kernels.probe.probe import JoinedBatch
+from joins.plan.plan import OutputColumn
+from joins.worker.probe_task import BatchTask
+from joins.worker.row_stage import REPORT_COLUMN_DDL, stage_rows
+from joins.worker.staging import BatchReport, merge_reports
+
+_LINES = pa.schema([("line", pa.string())])
+_LINES_DDL = f"line string, {REPORT_COLUMN_DDL}"
+
+
+class Lines(Protocol):
+    """Where rows are printed; a text file is one."""
+
+    def write(self, text: str, /) -> int:
+        """Write a line."""
+
+    def flush(self) -> None:
+        """See that what was written can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendering:
+    """Rows as the lines that are printed; picklable."""
+
+    output: tuple[OutputColumn, ...]
+    identifier: str
+
+    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+        rows = with_text_times(batch.rows, self.output)
+        lines = render_rows(rows, self.identifier, batch.kinds)
+        return pa.record_batch([lines], schema=_LINES)
+
+
+class ConsoleSinkWriter:
+    """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
+
+    Of a preview only the first `row_limit` rows are printed.
+    """
+
+    def __init__(self, stream: Lines, identifier: str | None, row_limit: int | None = None) -> None:
+        self._stream = stream
+        self._left = row_limit
+        self._identifier = identifier
+        self._lines: list[str] = []
+
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join on the workers and bring the rendered rows to the driver, in partition order."""
+        encode = self._encode(task.kernel.output)
+        stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)
+        rows = frame.mapInArrow(stage, _LINES_DDL).collect()
+        self._lines = [row.line for row in rows if row.line is not None]
+        return merge_reports(row.report for row in rows if row.report is not None)
+
+    def _encode(self, output: tuple[OutputColumn, ...]) -> _Rendering | None:
+        return None if self._identifier is None else _Rendering(output, self._identifier)
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Print the rows."""
+        lines = self._lines[: self._left]
+        for line in lines:
+            self._stream.write(line + "\n")
+        self._stream.flush()
+        self._lines = []
+        if self._left is not None:
+            self._left -= len(lines)
+
+    def committed_counts(self, pin: Pin) -> None:
+        """Nothing durable tells; the batch runs again."""
+
+
+class ConsoleLetterWriter:
+    """Prints the rows of replayed dead letters; a retried replay may be printed twice."""
+
+    def __init__(
+        self, stream: Lines, identifier: str | None, output: tuple[OutputColumn, ...]
+    ) -> None:
+        self._stream = stream
+        self._encode = None if identifier is None else _Rendering(output, identifier)
+
+    def committed(self, number: int) -> None:
+        """Nothing durable tells; the replay runs again."""
+
+    def write(
+        self,
+        parts: Iterable[tuple[JoinedBatch, Pin]],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Print the rows."""
+        for batch, pin in parts:
+            if self._encode is not None:
+                for line in self._encode(batch, pin).column(0).to_pylist():
+                    self._stream.write(line + "\n")
+        self._stream.flush()

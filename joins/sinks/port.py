@@ -1,0 +1,34 @@
+"""Ports: what the data path asks of the outside; `service.wiring.job` joins them to adapters."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from joins.durable.pins import Pin
+from joins.worker.probe_task import BatchTask
+from joins.worker.staging import BatchReport
+
+
+class CommittedBatches(Protocol):
+    """Knows which batches are complete."""
+
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """What the batch of `pin` counted if its output is already complete, else None."""
+        ...
+
+
+class BatchWriter(Protocol):
+    """One kind of sink: stages on the workers, commits on the driver."""
+
+    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join `frame` under `pin` on the workers and stage the outcome; nothing is visible yet."""
+        ...
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Make the output of `pin` visible; repeating a committed batch changes nothing."""
+        ...
+
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """What the report of `pin` counted if its output is already complete, else None."""
+        ...

@@ -1,0 +1,1 @@
+"""Sources of dimensions: each copies its table, then follows its changes."""

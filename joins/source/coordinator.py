@@ -1,0 +1,144 @@
+"""What the coordinators of all sources share: a thread, its process, retries and faults."""
+
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from joins.adapters.process.process import SourceProcess
+from joins.durable.stalls import Stalls
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from watermark.errors import SluiceError
+from watermark.redaction import redacted
+
+_RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
+_GOOD_RUN_S = 60.0
+_ERRORS: dict[str, type[SourceError]] = {
+    error.__name__: error for error in (SnapshotNeededError, SourceUnavailableError)
+}
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """How far a source is, for the status; the same of every kind.
+
+    Attributes:
+        rows_total: of the copy, as far as it is known; an estimate of a database's table.
+        chunks_done: parts of the copy that are acknowledged, chunks of keys or data files.
+        is_copied: every part is read.
+        low: the position before the copy: `epoch`, `file`, `pos`.
+        high: the position that completes it, None before it is known.
+        version: newest wholly acknowledged version of a Delta table, else None.
+    """
+
+    generation: int
+    rows_total: int
+    chunks_done: int
+    chunks_total: int
+    is_copied: bool
+    low: Mapping[str, int]
+    high: Mapping[str, int] | None
+    version: int | None = None
+
+
+class SourceCoordinator(ABC):
+    """Runs one source on its own thread until stopped; faults stall it, and it tries again.
+
+    Attributes:
+        progress: what the source's process told last, by the members of its events.
+    """
+
+    def __init__(self, dimension: str, stalls: Stalls) -> None:
+        self._name = dimension
+        self._stalls = stalls
+        self._part = f"source {dimension}"
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
+        self._process: SourceProcess | None = None
+        self._is_following = False
+        self.progress: dict[str, Any] = {}
+
+    @abstractmethod
+    def view(self) -> SourceView | None:
+        """How far the source is, None before that is known."""
+
+    @abstractmethod
+    def _run_once(self) -> None:
+        """Work until stopped; an error ends one attempt of many."""
+
+    def start(self) -> None:
+        """Start the thread; it forks the source's process, which dies with it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the source's process and the thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=20)
+
+    def _run(self) -> None:
+        delay = _RETRY_MIN_S
+        while not self._stopping.is_set():
+            started, self._is_following = time.monotonic(), False
+            try:
+                self._run_once()
+            except SluiceError as exc:
+                self._note(exc)
+            except Exception as exc:  # whatever it is: without this thread nobody reads the source
+                self._note(
+                    SourceError(
+                        f'source "{self._name}" failed: {last_line(exc)}',
+                        hint="It is tried again by itself; check space and the runner's log.",
+                    )
+                )
+            finally:
+                self._end_process()
+            was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
+            delay = _RETRY_MIN_S if was_good else min(delay * 2, _RETRY_MAX_S)
+            self._stopping.wait(delay)
+
+    def _note(self, error: SluiceError) -> None:
+        if not self._stopping.is_set():
+            self._stalls.note(self._part, error)
+            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
+
+    def _take_event(self, event: Mapping[str, Any]) -> None:
+        """Take what the process told; comes on the thread that reads its output."""
+        if event["event"] == "error":
+            kind = _ERRORS.get(event["type"], SourceError)
+            self._note(kind(event["message"], hint=event["hint"]))
+            return
+        self._stalls.clear(self._part)
+        self._is_following |= event["event"] == "watermark"
+        self.progress = {**self.progress, **event}
+
+    def _living_process(self) -> SourceProcess:
+        process = self._process
+        if process is None or not process.running:
+            raise (
+                process.failure()
+                if process is not None
+                else SourceError(
+                    f'source process of "{self._name}" is not there',
+                    hint="It is started again.",
+                )
+            )
+        return process
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+
+def last_line(exc: Exception) -> str:
+    """The line of a long message that tells what happened, quoted."""
+    lines = [line.strip() for line in redacted(str(exc)).splitlines() if line.strip()]
+    told = [line for line in lines if "Error" in line]
+    return json.dumps((told or lines or ["unknown"])[-1][:500])

@@ -1,0 +1,1 @@
+"""The topic of the stream: its guards, bounds, retention and open transactions."""

@@ -1,0 +1,1 @@
+"""What runs inside a Spark task, and what it tells the driver."""

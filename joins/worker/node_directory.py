@@ -1,0 +1,31 @@
+"""A directory on whatever node looks at it: the same setting names another place on each."""
+
+import os
+import re
+import socket
+from pathlib import Path
+
+from joins.plan.errors import IndexDirectoryError
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def on_this_node(directory: Path) -> Path:
+    """`directory` with `{host}` as this node's name and `{NAME}` as this process's variable NAME.
+
+    Raises:
+        IndexDirectoryError: a variable is not set here.
+    """
+    return Path(_PLACEHOLDER.sub(_value, str(directory)))
+
+
+def _value(found: re.Match[str]) -> str:
+    name = found.group(1)
+    value = socket.gethostname() if name == "host" else os.environ.get(name)
+    if not value:
+        raise IndexDirectoryError(
+            f"variable {name}, which SLUICE_INDEX_DIR names, is not set on node "
+            f'"{socket.gethostname()}"',
+            hint="Set it there, for instance with spark.executorEnv, or name another directory.",
+        )
+    return value

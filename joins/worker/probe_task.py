@@ -1,0 +1,265 @@
+"""The worker's half of a probe micro-batch: attach the pinned index, join, stage.
+
+The driver makes an index before a batch pins its version. On another node it is made by the first
+task that needs it, from the tables; the tasks beside it wait. A task that is tried again reads the
+index files first, for they may be what killed the attempt before it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from joins.durable.failpoints import Failpoints
+from joins.durable.pins import Pin
+from joins.kernels.index.exchange import Gathered, ShuffledRole, ask, gather
+from joins.kernels.index.index import DimensionIndex, IndexSpec, remove_older
+from joins.kernels.probe.files import ParquetStage, SharedTable, StagedFile
+from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
+from joins.kernels.probe.probe import (
+    BatchContext,
+    JoinedBatch,
+    ProbeKernelSpec,
+    join_batch,
+    lookup_keys,
+)
+from joins.lookup.broadcast import RowsCopy
+from joins.lookup.index_source import DimensionTables, IndexSource
+from joins.plan.errors import IndexBuildError
+from joins.worker.node_directory import on_this_node
+from joins.worker.staging import TaskReport, current_origin
+
+OUTPUT = "output"
+DEAD_LETTERS = "dead_letters"
+
+
+class BatchTask(Protocol):
+    """The worker's half of a batch's last stage: what a sink knows of it."""
+
+    @property
+    def kernel(self) -> ProbeKernelSpec:
+        """With the columns of the output."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The runner's."""
+        ...
+
+    @property
+    def dead_letters(self) -> Path:
+        """Root of the dead-letter table."""
+        ...
+
+    def answers(
+        self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
+    ) -> Iterator[JoinedBatch]:
+        """The rows for what one task was given, under `pin`; what it counts and stages is added."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """Where the index of one role of a dimension lies on a node.
+
+    Attributes:
+        directory: may have placeholders; `on_node` is what they mean here.
+    """
+
+    dimension: str
+    directory: Path
+    spec: IndexSpec
+
+    @property
+    def on_node(self) -> Path:
+        """The directory on this node.
+
+        Raises:
+            IndexDirectoryError: this node does not say what a placeholder means.
+        """
+        return on_this_node(self.directory)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRole:
+    """A role whose dimension is broadcast."""
+
+    spec: IndexSpec
+    copy: RowsCopy
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTask:
+    """What a worker needs to join a part of a micro-batch; picklable.
+
+    Attributes:
+        indexes: role's alias → place, of the roles that are looked up in an index.
+        dead_letters: root of the dead-letter table.
+        tables: dimension → what its indexes are made from; without, they must be there.
+        copied: role's alias → rows, of the roles whose dimension is broadcast; of each batch.
+        shuffled: the roles whose rows come with the records, which then come in packets.
+    """
+
+    topic: str
+    kernel: ProbeKernelSpec
+    indexes: Mapping[str, IndexPlace]
+    dead_letters: Path
+    epoch: int
+    failpoints: Failpoints = field(default_factory=Failpoints)
+    tables: Mapping[str, DimensionTables] = field(default_factory=dict)
+    copied: Mapping[str, CopiedRole] = field(default_factory=dict)
+    shuffled: tuple[ShuffledRole, ...] = ()
+
+    def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
+        """Map the pinned versions into this process; milliseconds, cached.
+
+        What is not on this node is made, and what no batch will pin any more is removed there.
+
+        Raises:
+            IndexBuildError: an index is not there, and the task does not know the tables.
+            IndexDirectoryError: it cannot be written on this node, or is locked for too long.
+            PinnedVersionExpiredError: the tables do not have the version any more.
+        """
+        attached = {
+            alias: self._attached(place, versions[place.dimension])
+            for alias, place in self.indexes.items()
+        }
+        copied = {alias: role.copy.index(role.spec) for alias, role in self.copied.items()}
+        return attached | copied
+
+    def repair(self, versions: Mapping[str, int]) -> None:
+        """Read the files of the pinned indexes on this node and make the damaged ones anew.
+
+        Raises:
+            IndexDirectoryError: as `attach`.
+            PinnedVersionExpiredError: as `attach`.
+        """
+        for place in self.indexes.values():
+            if place.dimension in self.tables:
+                source = IndexSource.of(self.tables[place.dimension])
+                source.remake(place.on_node, versions[place.dimension], place.spec)
+
+    def answers(
+        self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
+    ) -> Iterator[JoinedBatch]:
+        """Join the Kafka rows of one task, or their packets, under `pin`, and count them."""
+        indexes = pinned_indexes(self, pin)
+        context = pinned_context(pin)
+        self.failpoints.hit("C5", pin.batch)
+        for records, shuffled in _records(batches, self):
+            answer = join_batch(self.kernel, records, {**indexes, **shuffled}, context)
+            counts.read(records)
+            counts.answered(answer)
+            yield answer
+
+    def _attached(self, place: IndexPlace, version: int) -> DimensionIndex:
+        directory = place.on_node
+        try:
+            return DimensionIndex.attach(directory, version, place.spec)
+        except IndexBuildError:
+            if place.dimension not in self.tables:
+                raise
+        source = IndexSource.of(self.tables[place.dimension])
+        with source.pinned(version):
+            source.make(directory, version, place.spec)
+        remove_older(directory, version, place.spec)  # a later batch pins this version or a newer
+        return DimensionIndex.attach(directory, version, place.spec)
+
+
+def _records(
+    batches: Iterator[pa.RecordBatch], task: ProbeTask
+) -> Iterator[tuple[pa.RecordBatch, Mapping[str, DimensionIndex]]]:
+    """The records, each batch with the rows that were shuffled to it."""
+    if not task.shuffled:
+        yield from ((records, {}) for records in batches)
+        return
+    for part in gather(batches, task.shuffled):
+        yield part.records, part.indexes
+
+
+def asked(
+    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
+) -> Iterator[pa.RecordBatch]:
+    """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
+    indexes = pinned_indexes(task, pin)
+
+    def keys_of(part: Gathered) -> list[pa.Array]:
+        found = {**indexes, **part.indexes}
+        return lookup_keys(task.kernel, part.records, found, pinned_context(pin), role.alias)
+
+    return ask(gather(batches, task.shuffled), role, keys_of)
+
+
+def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
+    """The indexes of the pin; a later attempt of a task reads their files first."""
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber() > 0:
+        task.repair(pin.versions)
+    return task.attach(pin.versions)
+
+
+def pinned_context(pin: Pin) -> BatchContext:
+    """What the kernel is told of `pin`."""
+    return BatchContext(
+        proctime_ms=pin.batch_timestamp_ms,
+        batch_id=pin.batch,
+        versions=tuple(sorted(pin.versions.items())),
+    )
+
+
+class TaskCounts:
+    """What a task has to report beside its rows.
+
+    Attributes:
+        values: sums over its batches.
+        files: table name → a file that was staged on the way to the rows.
+    """
+
+    def __init__(self) -> None:
+        self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
+        self.values |= {"records": 0, "bytes": 0}
+        self.files: dict[str, StagedFile] = {}
+
+    def read(self, records: pa.RecordBatch) -> None:
+        """Add `records`, as they came from the topic."""
+        sizes = pc.sum(pc.binary_length(records.column("value")))
+        self.add("records", records.num_rows)
+        self.add("bytes", sizes.as_py() or 0)
+
+    def answered(self, batch: JoinedBatch) -> None:
+        """Add `batch`, an answer."""
+        self.add("joined", batch.rows.num_rows)
+        self.add("matched", batch.matched)
+        self.add("unmatched", batch.unmatched)
+        self.add("dead_letters", batch.dead_letters.num_rows)
+
+    def add(self, name: str, number: int) -> None:
+        """Add to the sum of this name."""
+        self.values[name] = self.values.get(name, 0) + number
+
+    def stage(self, name: str, file: StagedFile | None) -> None:
+        """Add a file, if there is one."""
+        if file is not None:
+            self.files[name] = file
+
+
+def stage_delta(
+    batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, output: SharedTable
+) -> Iterator[pa.RecordBatch]:
+    """Join and stage the output and the dead letters as files of their tables; emits one report."""
+    origin = current_origin(task.epoch, pin.batch)
+    counts = TaskCounts()
+    with (
+        output.stage(task.kernel.output_schema, origin) as rows,
+        ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
+    ):
+        for batch in task.answers(batches, pin, counts):
+            rows.write(batch.rows)
+            dead.write(batch.dead_letters)
+        counts.stage(OUTPUT, rows.finish())
+        counts.stage(DEAD_LETTERS, dead.finish())
+    yield TaskReport(files=counts.files, counts=counts.values).to_batch()

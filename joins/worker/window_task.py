@@ -1,0 +1,268 @@
+"""The workers' half of windows: rows become parts of windows, these and their state become rows.
+
+Parts are kept apart by bucket, in Arrow files of the running batch; a bucket's parts and its state
+meet in one task. What is right, and in which order, is for `joins.kernels.windows` to say.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from joins.durable.pins import Pin
+from joins.kernels.probe.arrival_files import ScratchFiles, mapped
+from joins.kernels.probe.arrivals import (
+    EVENT_TIME,
+    OFFSET,
+    PARTITION,
+    RECORD,
+    with_column,
+)
+from joins.kernels.probe.event_times import LATE_FOR_WINDOW, LATE_RECORDS, late_records
+from joins.kernels.probe.files import FileOrigin, ParquetStage, SharedTable
+from joins.kernels.probe.probe import (
+    COORDINATES,
+    DEAD_LETTERS,
+    JoinedBatch,
+    ProbeKernelSpec,
+    pin_columns,
+)
+from joins.kernels.windows import (
+    Advance,
+    Projected,
+    WindowSpec,
+    compact,
+    fire,
+    partial_schema,
+    partials,
+    project,
+    reads,
+    state_schema,
+)
+from joins.plan.plan import WINDOW
+from joins.worker.probe_task import TaskCounts, pinned_context
+
+FILES = "windows/"
+LATE = "late"
+_BUCKET = "_bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClock:
+    """The time of windows in one batch.
+
+    Attributes:
+        start_ms: their operator's watermark before the batch.
+        clock_ms: of the batch, if it is the time of all rows; None in event time.
+    """
+
+    start_ms: int
+    clock_ms: int | None = None
+
+    @classmethod
+    def of(cls, pin: Pin, *, follows_clock: bool) -> "WindowClock":
+        """As the pin says."""
+        event = pin.event or {}
+        if follows_clock:
+            clock_ms = int(event.get("clock_ms", pin.batch_timestamp_ms))
+            return cls(clock_ms - 1, clock_ms)
+        before = event.get("window_watermark")
+        return cls(int(event["watermark"] if before is None else before))
+
+    def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """`rows` with all the columns of their records that windows look at."""
+        if self.clock_ms is not None:
+            count = rows.num_rows
+            times = (self.clock_ms, self.start_ms)
+            for name, time in zip(EVENT_TIME.names, times, strict=True):
+                rows = with_column(rows, name, pa.repeat(pa.scalar(time, pa.int64()), count))
+        for item in RECORD:
+            if item.name not in rows.schema.names:
+                rows = with_column(rows, item.name, pa.nulls(rows.num_rows, item.type))
+        return rows
+
+
+class WindowParts:
+    """Writes the parts of windows that one task finds; use as a context manager."""
+
+    def __init__(self, spec: WindowSpec, scratch: Path, origin: FileOrigin) -> None:
+        self._spec = spec
+        self._files = ScratchFiles(scratch, partial_schema(spec), origin, by="bucket")
+
+    def __enter__(self) -> "WindowParts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.__exit__()
+
+    def add(self, rows: pa.RecordBatch, clock: WindowClock) -> pa.Table:
+        """Take joined rows in order of arrival; gives back those that no window took.
+
+        `rows` are of the kernel's `joined_schema`.
+        """
+        found = partials(self._spec, clock.timed(rows))
+        buckets = found.table.column(_BUCKET).to_numpy()
+        starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
+        for bucket in np.flatnonzero(np.diff(starts)).tolist():
+            first, end = int(starts[bucket]), int(starts[bucket + 1])
+            self._files.write(bucket, found.table.slice(first, end - first))
+        return found.late
+
+    def finish(self) -> list[dict[str, Any]]:
+        """The files, for the report: `bucket`, `path`, `rows`, `bytes`."""
+        return self._files.finish()
+
+
+def once_a_record(late: pa.Table) -> pa.Table:
+    """`late` without the further rows of a record, which stand behind its first one."""
+    if late.num_rows < 2:
+        return late
+    places = np.stack([late.column(name).to_numpy() for name in (PARTITION, OFFSET)])
+    first = np.concatenate([[True], (np.diff(places) != 0).any(axis=0)])
+    return late.filter(pa.array(first))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTask:
+    """Stage C of one task.
+
+    Attributes:
+        root: of the table of open windows.
+        late: the table of late records.
+    """
+
+    spec: WindowSpec
+    kernel: ProbeKernelSpec
+    root: Path
+    late: SharedTable
+
+    def fired(
+        self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
+    ) -> Iterator[JoinedBatch]:
+        """The rows of a work item's buckets, in their order; new state and late records are staged.
+
+        An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
+        "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
+        """
+        advance = Advance.of(item["after"], item["upto"], item.get("steps", ()))
+        with self.late.stage(LATE_RECORDS, origin) as late:
+            for part in item["parts"]:
+                yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
+            counts.stage(LATE, late.finish())
+
+    def _bucket(
+        self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
+    ) -> JoinedBatch:
+        parts = [_scratch_table(each["path"]) for each in part["partials"]]
+        state = _State.of(self, part["state"], reads(self.spec, parts, advance))
+        found = fire(self.spec, state.read.values(), parts, advance)
+        kept = found.state
+        if not found.replaces_state and state.rewritten:
+            kept = compact(self.spec, [*state.rewritten, found.state], advance.after_ms)
+        staging.keep(FILES + str(part["bucket"]), self.root, kept)
+        staging.put_late(self.kernel.topic, found.late)
+        staging.counts.add("fired", found.rows.num_rows)
+        projected = project(self.spec, found, pin.batch_timestamp_ms)
+        answer = self._answer(projected, int(part["bucket"]), pin)
+        staging.counts.add("joined", answer.rows.num_rows)
+        staging.counts.add("dead_letters", answer.dead_letters.num_rows)
+        return answer
+
+    def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
+        """The rows as the sink gets them; no record of the topic has made them alone."""
+        rows = projected.rows
+        columns = list(rows.columns)
+        if self.kernel.row_metadata:
+            columns += pin_columns(pinned_context(pin), rows.num_rows)
+        empty = [pa.nulls(rows.num_rows, item.type) for item in COORDINATES]
+        return JoinedBatch(
+            rows=pa.RecordBatch.from_arrays(columns, schema=self.kernel.output_schema),
+            coordinates=pa.RecordBatch.from_arrays(empty, schema=COORDINATES),
+            dead_letters=_dead_letters(projected.dead, bucket),
+            matched=0,
+            unmatched=0,
+            kinds=projected.kinds,
+            watermarks=projected.watermarks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """State tables of a bucket, oldest first.
+
+    Attributes:
+        read: by path, those that firing needs.
+        rewritten: those whose files go with this batch.
+    """
+
+    read: Mapping[str, pa.Table]
+    rewritten: Sequence[pa.Table]
+
+    @classmethod
+    def of(
+        cls,
+        task: WindowTask,
+        files: Sequence[Mapping[str, Any]],
+        needed: tuple[int, int] | None,
+    ) -> "_State":
+        """Read the files with windows whose end is `needed`, from one to the other."""
+        low, high = (1, 0) if needed is None else needed
+        tables = {}
+        for each in files:
+            meets = each["min_due"] <= high and each["max_due"] >= low
+            if meets or each["rewrite"]:
+                schema = state_schema(task.spec)
+                tables[each["path"]] = pq.read_table(
+                    task.root / each["path"], schema=schema, partitioning=None
+                )
+        rewritten = [tables[each["path"]] for each in files if each["rewrite"]]
+        return cls(tables, rewritten)
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """Where a task leaves what is no row of the sink."""
+
+    counts: TaskCounts
+    origin: FileOrigin
+    late: ParquetStage
+
+    def keep(self, name: str, root: Path, state: pa.Table) -> None:
+        """Stage state of one bucket."""
+        with ParquetStage(root, state.schema, self.origin) as stage:
+            for batch in state.combine_chunks().to_batches():
+                stage.write(batch)
+            self.counts.stage(name, stage.finish())
+
+    def put_late(self, topic: str, late: pa.Table) -> None:
+        """Stage records that came too late for every window."""
+        records = late_records(once_a_record(late), topic, LATE_FOR_WINDOW)
+        self.late.write(records)
+        self.counts.add(LATE, records.num_rows)
+
+
+def _scratch_table(path: str) -> pa.Table:
+    return pa.Table.from_batches(mapped(path))
+
+
+def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
+    """Window rows that could not be computed, as letters.
+
+    They have no record: the topic is `WINDOW`, the partition negative, one for each bucket, and the
+    offset counts.
+    """
+    count = dead.num_rows
+    columns = {
+        "topic": pa.repeat(pa.scalar(WINDOW), count),
+        "partition": pa.repeat(pa.scalar(-1 - bucket, pa.int32()), count),
+        "offset": pa.array(np.arange(count)),
+        "reason": dead.column("reason"),
+        "value": dead.column("value"),
+        "timestamp": pa.nulls(count, DEAD_LETTERS.field("timestamp").type),
+    }
+    cast = [columns[item.name].cast(item.type) for item in DEAD_LETTERS]
+    return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)

@@ -1,0 +1,283 @@
+"""The gate of the REST API: who asks, from where, how often and how much, before FastAPI sees it.
+
+In this order: the way and the page it comes by, how much its address asks, who it is, how often
+that one asks, whether there is such an address, its scope, and the size of the body. A request
+that fits no declared route goes no further. Each answer gets the security headers; changes and
+refusals are audited.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.http import problems
+from service.api.http.access import READING, Caller, Rule, Rules
+from service.api.http.authentication import Authenticator
+from service.api.http.limits import Flights, Rates, remember
+from service.api.http.peers import Peers
+from service.api.http.protocol import HEAD_LIMIT_BYTES, HEADERS
+from service.config import Settings
+from service.errors import UnauthorizedError
+from service.jobs.store.token_store import TokenStore
+from service.security.audit import AuditEntry, AuditLog
+from watermark.errors import SluiceError
+
+BODY_LIMIT_BYTES = 1 << 20
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
+_CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
+_REFUSED = (401, 403, 429)
+_ANONYMOUS = "anonymous"
+_ONE_REFUSAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What of a request the gate looks at."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[bytes, bytes]
+    peer: str
+    address: str
+
+    @property
+    def has_body(self) -> bool:
+        """Whether something follows that an early answer leaves unread."""
+        length = self.headers.get(b"content-length", b"0")
+        return length != b"0" or b"transfer-encoding" in self.headers
+
+
+class Gate:
+    """What decides about requests; one a control plane, for its one event loop."""
+
+    def __init__(self, settings: Settings, tokens: TokenStore, rules: Rules) -> None:
+        self.authenticator = Authenticator(tokens, required=settings.tokens_required)
+        self.body_timeout_s = settings.request_timeout_s
+        self.headers = (*HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else HEADERS
+        self.peers = Peers(settings)
+        self.flights = Flights(settings.max_requests)
+        self.journal = Journal(AuditLog(settings), settings.audit)
+        self._rates = Rates(settings.requests_per_s)
+        self._rules = rules
+
+    def rule(self, asked: _Asked) -> Rule | None:
+        """What is declared for such a request."""
+        return self._rules.find(asked.method, asked.path)
+
+    def asked(self, scope: Scope) -> _Asked:
+        """The request of an ASGI scope."""
+        headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        peer = str((scope.get("client") or ("",))[0])
+        query = scope["query_string"].decode("latin-1")
+        address = self.peers.address(peer, headers)
+        return _Asked(scope["method"], scope["path"], query, headers, peer, address)
+
+    async def identify(self, asked: _Asked, rule: Rule | None) -> Caller:
+        """Who asks; what is public is asked by anybody.
+
+        Raises:
+            SluiceError: nobody may ask so, or it has to show a token.
+            HTTPException: the same, for what HTTP has a status for.
+        """
+        self.peers.check_page(asked.headers)
+        _check_query(asked.query)
+        if rule is not None and rule.scope is None:
+            return Caller(_ANONYMOUS, None, asked.address)
+        self.peers.check_way(asked.peer)
+        header = asked.headers.get(b"authorization")
+        text = None if header is None else header.decode("latin-1")
+        try:
+            return await self.authenticator.caller(text, asked.address)
+        except UnauthorizedError:
+            self._rates.take(asked.address)
+            raise
+
+    def admit(self, caller: Caller, asked: _Asked, rule: Rule | None) -> None:
+        """Return if this caller may go on.
+
+        Raises:
+            SluiceError: it asks too often, or its scope is not enough.
+            HTTPException: there is no such address or method, or the body is too large.
+        """
+        self._rates.take(caller.token_id or asked.address)
+        if rule is None:
+            methods = self._rules.methods(asked.path)
+            allow = {"Allow": ", ".join(methods)} if methods else None
+            raise HTTPException(405 if methods else 404, headers=allow)
+        caller.require(rule.scope)
+        if _declared_bytes(asked.headers) > BODY_LIMIT_BYTES:
+            raise HTTPException(413)
+
+
+class Journal:
+    """Decides what of the requests is audited: changes, refusals, and reads if that is set.
+
+    Refusals of one address are written once a second, with the number of those left out.
+    """
+
+    def __init__(self, log: AuditLog, wanted: str) -> None:
+        self._log = log
+        self._wanted = wanted
+        self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    async def note(
+        self, asked: _Asked, caller: Caller | None, status: int, made: str | None
+    ) -> None:
+        """Keep the outcome of a request, durably; `caller` is None if it was not let in."""
+        refused = caller is None or status in _REFUSED
+        if self._wanted == "off" or (self._wanted == "changes" and _unremarkable(asked, status)):
+            return
+        repeated = self._left_out(asked.address) if refused else 0
+        if repeated is None:
+            return
+        outcome = "refused" if refused else ("done" if status < 400 else "failed")
+        who = _ANONYMOUS if caller is None else caller.name
+        token_id = None if caller is None else caller.token_id
+        what = made or asked.path
+        entry = AuditEntry(
+            who, token_id, asked.address, asked.method, what, outcome, status, repeated
+        )
+        await asyncio.to_thread(self._log.write, entry)
+
+    def _left_out(self, address: str) -> int | None:
+        """How many refusals were left out before this one; None if this one is, too."""
+        now = time.monotonic()
+        at, left_out = self._refused.get(address, (-_ONE_REFUSAL_S, 0))
+        written = now - at >= _ONE_REFUSAL_S
+        remember(self._refused, address, (now, 0) if written else (at, left_out + 1))
+        return left_out if written else None
+
+
+class Guard:
+    """The middleware around all routes; works for HTTP only, and lets nothing else through."""
+
+    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on, or answer it here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = self._gate.asked(scope)
+        seen = _Seen(self._gate, asked, send)
+        try:
+            _check_head(scope)
+            with self._gate.flights.one_more(asked.address):
+                rule = self._gate.rule(asked)
+                seen.caller = await self._gate.identify(asked, rule)
+                self._gate.admit(seen.caller, asked, rule)
+                scope.setdefault("state", {})["caller"] = seen.caller
+                body = _Body(receive, self._gate.body_timeout_s)
+                await self._app(scope, body.receive, seen.send)
+        except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
+            await _refusal(exc, asked)(scope, receive, seen.send)
+        finally:
+            await seen.end()
+
+
+class _Seen:
+    """One request on its way: who it is from, and what it was answered."""
+
+    def __init__(self, gate: Gate, asked: _Asked, send: Send) -> None:
+        self.caller: Caller | None = None
+        self._gate = gate
+        self._asked = asked
+        self._send = send
+        self._noted = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a part of the answer on; the first one gets the headers, once it is audited."""
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", []))
+            given = {name.lower() for name, _ in headers}
+            message["headers"] = headers + [h for h in self._gate.headers if h[0] not in given]
+            made = next((value for name, value in headers if name.lower() == b"location"), None)
+            text = None if made is None else made.decode("latin-1")
+            await self._note(message["status"], text)
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Note a request that ended without an answer."""
+        await self._note(500, None)
+
+    async def _note(self, status: int, made: str | None) -> None:
+        if not self._noted:
+            self._noted = True
+            await self._gate.journal.note(self._asked, self.caller, status, made)
+
+
+class _Body:
+    """The body of a request: at most a mebibyte, and there in time."""
+
+    def __init__(self, receive: Receive, timeout_s: float) -> None:
+        self._receive = receive
+        self._deadline = time.monotonic() + timeout_s
+        self._bytes = 0
+        self._complete = False
+
+    async def receive(self) -> Message:
+        """The next part; FastAPI, which reads the body, hands what is raised to our handlers.
+
+        Raises:
+            HTTPException: 408, it takes too long; 413, it is too large.
+        """
+        if self._complete:
+            return await self._receive()  # what comes now is the end of the connection
+        try:
+            async with asyncio.timeout(max(0.0, self._deadline - time.monotonic())):
+                message = await self._receive()
+        except TimeoutError as exc:
+            raise HTTPException(408, headers={"Connection": "close"}) from exc
+        self._bytes += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        if self._bytes > BODY_LIMIT_BYTES:
+            raise HTTPException(413, headers={"Connection": "close"})
+        return message
+
+
+def _refusal(exc: SluiceError | HTTPException, asked: _Asked) -> Response:
+    """The answer that says no."""
+    if isinstance(exc, SluiceError):
+        answer = problems.told(exc, asked.path)
+    else:
+        answer = problems.refused(exc, asked.method, asked.path)
+    if asked.has_body:
+        answer.headers["Connection"] = "close"
+    return answer
+
+
+def _unremarkable(asked: _Asked, status: int) -> bool:
+    return asked.method in READING and status not in _REFUSED
+
+
+def _check_head(scope: Scope) -> None:
+    """The connection bounds what it keeps of a head; one that comes at once may be larger."""
+    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
+        raise HTTPException(431, headers={"Connection": "close"})
+
+
+def _check_query(query: str) -> None:
+    for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=None):
+        if name.lower() in _CREDENTIALS or value.startswith("slc_"):
+            raise HTTPException(400, "a token does not belong in an address, where logs keep it")
+
+
+def _declared_bytes(headers: Mapping[bytes, bytes]) -> int:
+    text = headers.get(b"content-length", b"")
+    return int(text) if text.isdigit() and len(text) < 20 else 0

@@ -1,0 +1,199 @@
+"""Turns every error into `application/problem+json` (RFC 9457) with a `hint`.
+
+| status | when |
+|---|---|
+| 400 | the body is not JSON, a parameter has the wrong form, or a token is in the address |
+| 401 | there is no token, or it cannot be used |
+| 403 | the token's scope is too small, another web site asks, or the Host header is not ours |
+| 404, 405 | there is no such address, job, batch, record or method |
+| 406 | the client accepts no form that the address has |
+| 408 | the body does not arrive |
+| 409 | the job's state, an idempotency key of another request, or what a runner has refused |
+| 410 | a record or a version of a table that was there is not kept any more |
+| 413 | the body is larger than 1 MiB |
+| 415 | the body is not declared as JSON |
+| 422 | the script or the outside that it names cannot be used |
+| 429 | one caller asks, or is refused, too often |
+| 431 | the head of the request is larger than 32 KiB |
+| 500 | a fault of ours; details are in the log |
+| 503 | the job store cannot be used, or too much is asked at once |
+"""
+
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from joins.durable.stalls import type_name
+from joins.plan.errors import NotReplayableError, QuestionError
+from service.api.http.bodies import unreadable
+from service.errors import (
+    AnsweredError,
+    BusyError,
+    ForbiddenError,
+    InspectionError,
+    JobConflictError,
+    JobNotFoundError,
+    StoreError,
+    TokenLimitError,
+    TokenNotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    VertexNotFoundError,
+)
+from watermark.errors import SluiceError
+
+MEDIA_TYPE = "application/problem+json"
+_log = structlog.get_logger(__name__)
+_STATUS: dict[type[SluiceError], int] = {
+    QuestionError: 400,
+    JobNotFoundError: 404,
+    VertexNotFoundError: 404,
+    JobConflictError: 409,
+    NotReplayableError: 409,
+    StoreError: 503,
+    BusyError: 503,
+    InspectionError: 503,
+    UnauthorizedError: 401,
+    ForbiddenError: 403,
+    TokenNotFoundError: 404,
+    TokenLimitError: 409,
+    TooManyRequestsError: 429,
+}
+# Python has renamed these with RFC 9110; a type of ours stays what it is
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+_STATUS_OF_ANSWER = {
+    "question": 400,
+    **dict.fromkeys(("unknown-batch", "unknown-topic", "unknown-letter"), 404),
+    **dict.fromkeys(("unknown-dimension", "unknown-version"), 404),
+    **dict.fromkeys(
+        ("nothing-to-acknowledge", "batch-not-committed", "not-replayable", "request"), 409
+    ),
+    "not-readable": 409,
+    **dict.fromkeys(("pinned-version-expired", "records-expired", "version-expired"), 410),
+    "source-unavailable": 503,
+}
+_RETRY_AFTER_S = "5"
+_SHOWN = 300
+_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
+_HINTS = {
+    400: "Correct the request; GET /openapi.json describes every address.",
+    404: "GET /openapi.json lists the addresses.",
+    405: "Use one of the methods in the Allow header.",
+    406: "Leave the Accept header out, or accept application/json.",
+    408: "Send the body without pauses; SLUICE_REQUEST_TIMEOUT_S is the limit.",
+    413: "Send at most 1 MiB; a script may have 64 KiB.",
+    415: "Send JSON with the header Content-Type: application/json.",
+    422: "Correct the request; GET /openapi.json describes every address.",
+    431: "Send fewer or shorter headers, and a shorter address.",
+    500: "Look at the log of the control plane and report the error with it.",
+    503: "Ask again later.",
+}
+
+
+def problem(
+    status: int,
+    detail: str,
+    hint: str,
+    *,
+    kind: str | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> JSONResponse:
+    """The answer for one error; `kind` names it in the `type` URN."""
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    content = {
+        "type": f"urn:sluice:problem:{kind or title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "hint": hint,
+        **(more or {}),
+    }
+    headers = {"Retry-After": _RETRY_AFTER_S} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def register(app: FastAPI) -> None:
+    """Give `app` the handlers."""
+    app.add_exception_handler(SluiceError, _ours)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def told(exc: SluiceError, path: str) -> JSONResponse:
+    """The answer for an error of ours at an address."""
+    found = {name: getattr(exc, name, None) for name in _EXTENSIONS}
+    more = {name: value for name, value in found.items() if value}
+    more["instance"] = path
+    if isinstance(exc, AnsweredError):
+        status = _STATUS_OF_ANSWER.get(exc.kind, 422)
+        return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)
+    status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
+    answer = problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
+    answer.headers.update(_headers(exc))
+    return answer
+
+
+def _headers(exc: SluiceError) -> dict[str, str]:
+    if isinstance(exc, TooManyRequestsError):
+        return {"Retry-After": str(max(1, math.ceil(exc.retry_after_s)))}
+    if isinstance(exc, UnauthorizedError):
+        error = ', error="invalid_token"' if exc.invalid else ""
+        return {"WWW-Authenticate": f'Bearer realm="sluice"{error}'}
+    return {}
+
+
+def refused(exc: HTTPException, method: str, path: str) -> JSONResponse:
+    """The answer for what HTTP has a status for; of a long address the beginning is repeated."""
+    path = path[:_SHOWN]
+    details = {
+        404: f'address "{path}" does not exist',
+        405: f'address "{path}" does not take {method}',
+        408: "request body did not arrive in time",
+        413: "request body is larger than 1 MiB",
+        431: "head of the request is larger than 32 KiB",
+    }
+    hint = _HINTS.get(exc.status_code, _HINTS[400])
+    detail = unreadable(exc) or details.get(exc.status_code, str(exc.detail))
+    answer = problem(exc.status_code, detail, hint, more={"instance": path})
+    answer.headers.update(exc.headers or {})
+    return answer
+
+
+async def _ours(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, SluiceError)
+    return told(exc, request.url.path)
+
+
+async def _http(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, HTTPException)
+    return refused(exc, request.method, request.url.path)
+
+
+async def _invalid(request: Request, exc: Exception) -> JSONResponse:
+    """Say which part of the request is wrong, without repeating its value: it may be a password."""
+    assert isinstance(exc, RequestValidationError)
+    first = exc.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    path = {"instance": request.url.path}
+    if request.method == "POST" and media_type != "application/json" and first["loc"] == ("body",):
+        detail = f'content type is "{media_type}", expected "application/json"'
+        return problem(415, detail, _HINTS[415], more=path)
+    if first["type"] == "json_invalid":
+        return problem(400, "request body is not valid JSON", _HINTS[400], more=path)
+    status = 422 if first["loc"][0] == "body" else 400
+    return problem(status, f'"{place}": {first["msg"]}', _HINTS[status], more=path)
+
+
+async def _unexpected(request: Request, exc: Exception) -> JSONResponse:
+    _log.error("request failed", path=request.url.path, error=type(exc).__name__, exc_info=exc)
+    detail = "the control plane met an unexpected error"
+    return problem(500, detail, _HINTS[500], more={"instance": request.url.path})

@@ -1,0 +1,115 @@
+"""`/v1/jobs/{id}/dead-letters`: records of the stream that have no rows."""
+
+import base64
+import binascii
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, Response
+
+from service.api.http.access import OPERATOR, VIEWER
+from service.api.routes.inspection import Place, inspect
+from service.api.routes.jobs import IdempotencyKey, Injected, JobId
+from service.api.routes.runner_requests import LATER, ask_runner
+from service.api.schemas.inspection import (
+    Correction,
+    DeadLetterPage,
+    DeadLetterReplay,
+    DeadLetterReplayed,
+    DeadLetterView,
+)
+from service.errors import SubmissionError
+from service.jobs.store.plan_codec import load
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, not_replayable
+
+_LISTED_VALUE_BYTES = 1024
+_SHOWN_VALUE_BYTES = 64 * 1024
+_MOST_VALUE_BYTES = 16 << 20
+router = APIRouter(prefix="/v1/jobs", tags=["dead letters"], dependencies=[VIEWER])
+
+
+@router.get("/{job_id}/dead-letters", summary="List dead letters")
+def list_dead_letters(
+    job_id: JobId,
+    services: Injected,
+    cursor: Annotated[str | None, Query(pattern=r"^\d{1,19}\.\d{1,10}\.\d{1,19}$")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    pending: Annotated[bool, Query(description="Only those that were not replayed.")] = False,
+) -> DeadLetterPage:
+    """Dead letters with reason and the beginning of the value, a page at a time."""
+    arguments = [f"--limit={limit}", f"--value-bytes={_LISTED_VALUE_BYTES}"]
+    arguments += [] if cursor is None else [f"--cursor={cursor}"]
+    arguments += ["--pending"] if pending else []
+    found = inspect(services, job_id, ["dead-letters", "list", *arguments])
+    return DeadLetterPage.model_validate(found)
+
+
+@router.get("/{job_id}/dead-letters/{partition}/{offset}", summary="Show a dead letter")
+def show_dead_letter(
+    job_id: JobId,
+    place: Place,
+    services: Injected,
+    batch: Annotated[
+        int | None, Query(ge=0, lt=2**63, description="The newest one if left out.")
+    ] = None,
+    value_bytes: Annotated[
+        int, Query(ge=0, le=_MOST_VALUE_BYTES, description="Bytes of the value at the most.")
+    ] = _SHOWN_VALUE_BYTES,
+) -> DeadLetterView:
+    """One dead letter with its value."""
+    arguments = [*place.arguments(), f"--value-bytes={value_bytes}"]
+    arguments += [] if batch is None else [f"--batch={batch}"]
+    found = inspect(services, job_id, ["dead-letters", "show", *arguments])
+    return DeadLetterView.model_validate(found)
+
+
+@router.post(
+    "/{job_id}/dead-letters:replay",
+    summary="Join dead letters again",
+    dependencies=[OPERATOR],
+    response_model=None,
+    responses={200: {"model": DeadLetterReplayed}, 202: LATER},
+)
+def replay_dead_letters(
+    job_id: JobId,
+    body: DeadLetterReplay,
+    services: Injected,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Join them under the pin of their batch; rows that are there already are not added again."""
+    plan = load(services.store.get(job_id).plan)
+    if plan.needs_event_batches:
+        raise not_replayable(plan)  # the runner would say the same, if there is one
+    asked = Asked(REPLAY_DEAD_LETTERS, _wanted(body), body.by, idempotency_key)
+    done = ask_runner(services, job_id, asked)
+    if isinstance(done, Response):
+        return done
+    view = DeadLetterReplayed.model_validate(done)
+    return JSONResponse(view.model_dump(mode="json"))
+
+
+def _wanted(body: DeadLetterReplay) -> dict[str, Any]:
+    if body.all == (body.records is not None):
+        raise SubmissionError(
+            'one of "records" and "all" says which dead letters are meant',
+            hint='Give a list of records, or "all": true.',
+        )
+    if body.records is None:
+        return {"all": True}
+    return {"records": [_record(correction) for correction in body.records]}
+
+
+def _record(correction: Correction) -> dict[str, Any]:
+    if correction.value is not None and correction.value_base64 is not None:
+        raise _unusable(correction, "has two values", "Give value or value_base64.")
+    try:
+        base64.b64decode(correction.value_base64 or "", validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise _unusable(correction, "has a value_base64 that is none", "Encode it anew.") from exc
+    return correction.model_dump(exclude_none=True)
+
+
+def _unusable(correction: Correction, what: str, hint: str) -> SubmissionError:
+    return SubmissionError(
+        f"correction of {correction.partition}/{correction.offset} {what}", hint=hint
+    )

@@ -1,0 +1,165 @@
+"""Flink's two watermark addresses, in Flink's own shapes, for what reads them already.
+
+A vertex is a part of the job: `build-<table>` with one subtask a partition of the table's changelog
+topic, `probe` with one a partition of the stream, `join` with one, and `windows` with one where the
+job has windows. In event time `probe` and `build-<table>` have what their generators say. A
+watermark that has switched to processing time keeps its number; `currentUseProcessingTime` says so.
+
+Source: Flink, "REST API", `/jobs/:jobid/vertices/:vertexid/watermarks` and `…/metrics`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from service.api.http.access import VIEWER
+from service.api.routes.jobs import Injected, Services
+from service.api.routes.progress import vertices
+from service.api.schemas.jobs import EventTimeView, JobDetail, WatermarkView
+from service.api.schemas.progress import FlinkMetric, FlinkMetricValue, VertexView
+from service.errors import VertexNotFoundError
+
+_MIN = WatermarkView(timestamp_ms=-(2**63), use_processing_time=False)
+_LOW, _INPUT, _OUTPUT = "currentLowWatermark", "currentInputWatermark", "currentOutputWatermark"
+_PROCESSING = "currentUseProcessingTime"
+_DASHES = re.compile("(.{8})(.{4})(.{4})(.{4})(.{12})")
+FlinkJobId = Annotated[
+    str,
+    Path(
+        pattern="^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$",
+        description="The job's id, with dashes or without.",
+    ),
+]
+VertexId = Annotated[
+    str, Path(min_length=1, max_length=300, description="build-<table>, probe, join or windows.")
+]
+router = APIRouter(
+    prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["flink"], dependencies=[VIEWER]
+)
+
+
+@router.get("/watermarks", summary="Show the watermarks of a vertex, as Flink does")
+def show_vertex_watermarks(
+    job_id: FlinkJobId, vertex_id: VertexId, services: Injected
+) -> list[FlinkMetricValue]:
+    """One `currentInputWatermark` a subtask."""
+    found = _metrics(services, job_id, vertex_id)
+    return [
+        FlinkMetricValue(id=name, value=value)
+        for name, value in found.items()
+        if name.partition(".")[2] == _INPUT
+    ]
+
+
+@router.get(
+    "/metrics",
+    summary="Show metrics of a vertex, as Flink does",
+    response_model=list[FlinkMetricValue] | list[FlinkMetric],
+)
+def show_vertex_metrics(
+    job_id: FlinkJobId,
+    vertex_id: VertexId,
+    services: Injected,
+    get: Annotated[
+        str | None,
+        Query(max_length=100_000, description="Names with commas between; without it, the names."),
+    ] = None,
+) -> list[FlinkMetricValue] | list[FlinkMetric]:
+    """Watermarks by subtask, such as `0.currentLowWatermark`; unknown names are left out."""
+    found = _metrics(services, job_id, vertex_id)
+    if get is None:
+        return [FlinkMetric(id=name) for name in found]
+    wanted = dict.fromkeys(name.strip() for name in get.split(","))
+    return [FlinkMetricValue(id=name, value=found[name]) for name in wanted if name in found]
+
+
+def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
+    job = services.store.get(_with_dashes(job_id))
+    detail = services.detail(job)
+    there = vertices(job, detail)
+    vertex = next((found for found in there if found.id == vertex_id), None)
+    if vertex is None:
+        names = ", ".join(found.id for found in there)
+        raise VertexNotFoundError(
+            f'job "{job.id}" has no vertex "{vertex_id}", expected one of {names}',
+            hint="GET /v1/jobs/{id}/watermarks lists the vertices.",
+        )
+    return {
+        f"{subtask}.{name}": value
+        for subtask, values in _subtasks(vertex, detail).items()
+        for name, value in values.items()
+    }
+
+
+def _with_dashes(job_id: str) -> str:
+    return job_id if "-" in job_id else _DASHES.sub(r"\1-\2-\3-\4-\5", job_id)
+
+
+def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str, str]]:
+    time = detail.event_time
+    if vertex.kind == "windows":
+        seen = _MIN if time is None else _watermark(time.window_watermark_ms)
+        return {0: _values(seen, seen)}
+    if vertex.kind == "join":
+        return {0: _join_in_processing_time(detail) if time is None else _join(time)}
+    if vertex.kind == "probe":
+        generators = _generators(time, "probe")
+        told = [generators.get(subtask, _MIN) for subtask in range(vertex.parallelism)]
+        return {subtask: _values(found, found) for subtask, found in enumerate(told)}
+    table = next((found for found in detail.dimensions if found.name == vertex.dimension), None)
+    if table is None:  # its runner has not reported yet
+        return {}
+    generators = _generators(time, table.name)
+    if generators:
+        return {subtask: _values(found, found) for subtask, found in sorted(generators.items())}
+    written = None if table.emitted is None else table.emitted.watermark
+    return {
+        subtask: _values(written or channel.watermark, channel.watermark)
+        for subtask, channel in enumerate(table.channels)
+    }
+
+
+def _join_in_processing_time(detail: JobDetail) -> dict[str, str]:
+    tables = detail.combined_watermark or _MIN
+    two = {
+        "currentInput1Watermark": str(_MIN.timestamp_ms),
+        "currentInput2Watermark": str(tables.timestamp_ms),
+    }
+    return {**_values(_MIN, tables), **two}
+
+
+def _join(time: EventTimeView) -> dict[str, str]:
+    """The stream is input 1, the tables are the next ones, as Flink numbers many inputs."""
+    combined = _watermark(time.watermark_ms, use_processing_time=time.use_processing_time)
+    inputs = {
+        f"currentInput{number}Watermark": str(_watermark(found.watermark_ms).timestamp_ms)
+        for number, found in enumerate(time.inputs, 1)
+    }
+    return {**_values(combined, combined), **inputs}
+
+
+def _generators(time: EventTimeView | None, wanted: str) -> dict[int, WatermarkView]:
+    """The generators' watermarks of an input by partition; empty without event time."""
+    channels = [] if time is None else time.channels
+    return {
+        c.partition: _watermark(c.watermark_ms, use_processing_time=c.use_processing_time)
+        for c in channels
+        if c.input == wanted
+    }
+
+
+def _watermark(at_ms: int | None, *, use_processing_time: bool = False) -> WatermarkView:
+    timestamp_ms = _MIN.timestamp_ms if at_ms is None else at_ms
+    return WatermarkView(timestamp_ms=timestamp_ms, use_processing_time=use_processing_time)
+
+
+def _values(received: WatermarkView, told: WatermarkView) -> dict[str, str]:
+    """Of one subtask: the lowest that it has received, and what it has told downstream."""
+    return {
+        _LOW: str(received.timestamp_ms),
+        _INPUT: str(received.timestamp_ms),
+        _OUTPUT: str(told.timestamp_ms),
+        _PROCESSING: str(told.use_processing_time).lower(),
+    }

@@ -1,0 +1,140 @@
+"""Batches, rows and checks: what happened in a job, read from its files in a process apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from service.api.http.access import OPERATOR, VIEWER
+from service.api.routes.jobs import Injected, JobId, Services
+from service.api.schemas.inspection import (
+    BatchReplay,
+    BatchView,
+    Check,
+    CheckReport,
+    RowExplanation,
+)
+from service.api.schemas.progress import BatchPage
+
+_TIMEOUT_S = 60.0
+_REPLAY_TIMEOUT_S = 300.0
+_LARGEST = 2**63 - 1
+BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
+Topic = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+Sink = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[^\x00-\x1f]+$",
+        description="Of a statement set, the sink table of the INSERT that is meant, or its "
+        "number; the first if left out.",
+    ),
+]
+router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where a record is in its topic; parts of an address."""
+
+    partition: int
+    offset: int
+
+    def arguments(self) -> list[str]:
+        """For the command line of an inspection."""
+        return [f"--partition={self.partition}", f"--offset={self.offset}"]
+
+
+async def _place(
+    partition: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    offset: Annotated[int, Path(ge=0, le=_LARGEST)],
+) -> RecordPlace:
+    return RecordPlace(partition, offset)
+
+
+Place = Annotated[RecordPlace, Depends(_place)]
+
+
+def inspect(
+    services: Services, job_id: str, arguments: Sequence[str], *, timeout_s: float | None = None
+) -> dict[str, Any]:
+    """What an inspection of the job answers.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        ServiceError: see `Inspector.ask`.
+    """
+    services.store.get(job_id)
+    job_dir = services.layout(job_id).job_dir
+    return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
+
+
+def _of_sink(sink: str | None) -> list[str]:
+    return [] if sink is None else [f"--sink={sink}"]
+
+
+@router.get("/v1/jobs/{job_id}/batches", summary="List batches")
+def list_batches(
+    job_id: JobId,
+    services: Injected,
+    cursor: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> BatchPage:
+    """Batches below `cursor`, the newest first: offsets, pin, counts and freshness."""
+    arguments = [f"--limit={limit}", *([] if cursor is None else [f"--below={cursor}"])]
+    return BatchPage.model_validate(inspect(services, job_id, ["batches", *arguments]))
+
+
+@router.get("/v1/jobs/{job_id}/batches/{number}", summary="Show a batch")
+def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchView:
+    """Offsets, versions and time of its pin, and what it has committed."""
+    found = inspect(services, job_id, ["batch", f"--number={number}"])
+    return BatchView.model_validate(found)
+
+
+@router.post(
+    "/v1/jobs/{job_id}/batches/{number}:replay",
+    summary="Repeat a batch and compare",
+    dependencies=[OPERATOR],
+)
+def replay_batch(
+    job_id: JobId,
+    number: BatchNumber,
+    services: Injected,
+    diff: Annotated[bool, Query(description="Name the rows that differ.")] = False,
+    sink: Sink = None,
+) -> BatchReplay:
+    """Join the batch again under its pin; nothing is written."""
+    arguments = ["replay", f"--batch={number}", *(["--diff"] if diff else []), *_of_sink(sink)]
+    found = inspect(services, job_id, arguments, timeout_s=_REPLAY_TIMEOUT_S)
+    return BatchReplay.model_validate(found)
+
+
+@router.get("/v1/jobs/{job_id}/rows/{topic}/{partition}/{offset}", summary="Explain a record")
+def explain_row(
+    job_id: JobId, topic: Topic, place: Place, services: Injected, sink: Sink = None
+) -> RowExplanation:
+    """Its batch and pin, the table rows that it has met, and what it has become."""
+    arguments = [f"--topic={topic}", *place.arguments(), *_of_sink(sink)]
+    found = inspect(services, job_id, ["explain-row", *arguments])
+    return RowExplanation.model_validate(found)
+
+
+@router.get("/v1/jobs/{job_id}/doctor", summary="Examine a job")
+def examine_job(job_id: JobId, services: Injected) -> CheckReport:
+    """Look at checkpoint, tables, versions, privileges, disk, clock, requests and leases."""
+    return check_report(inspect(services, job_id, ["doctor"]))
+
+
+@router.get("/v1/doctor", summary="Examine the machine")
+def examine_machine(services: Injected) -> CheckReport:
+    """Look at Python, Java, jars, disk and ports."""
+    return check_report(services.inspector.ask(None, ["doctor"], timeout_s=_TIMEOUT_S))
+
+
+def check_report(found: dict[str, Any]) -> CheckReport:
+    """The checks and whether none of them has failed."""
+    checks = [Check.model_validate(check) for check in found["checks"]]
+    return CheckReport(ok=all(check.ok is not False for check in checks), checks=checks)

@@ -1,0 +1,207 @@
+"""`/v1/jobs`: submit, list, look, remove."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from service.api.http.access import OPERATOR, VIEWER
+from service.api.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
+from service.api.schemas.views import job_detail, job_summary
+from service.config import Settings
+from service.errors import JobNotFoundError
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.job import DesiredState, Job, JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.reports import read_acknowledgements, read_status
+from service.jobs.store.requests import RequestBox
+from service.jobs.store.store import JobFilter, JobStore
+from service.jobs.submit import submission
+from service.jobs.submit.submission import Submissions
+from service.jobs.supervise.runner_log import tail_before
+from service.jobs.supervise.supervisor import Supervisor
+
+_LOG_BLOCK_BYTES = 256 * 1024
+_REMOVAL_WAIT_S = 10.0
+_POLL_S = 0.05
+_SHOWN_ACKNOWLEDGEMENTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the handlers work with."""
+
+    settings: Settings
+    store: JobStore
+    supervisor: Supervisor
+    submissions: Submissions
+    inspector: Inspector = field(default_factory=Inspector)
+
+    def detail(self, job: Job) -> JobDetail:
+        """The job with its runner and the runner's newest report."""
+        job_dir = self.layout(job.id).job_dir
+        acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
+        runner = self.supervisor.runner_of(job.id)
+        return job_detail(job, read_status(job_dir), runner, acknowledged)
+
+    def layout(self, job_id: str) -> JobLayout:
+        """The job's directory."""
+        return JobLayout(self.settings.jobs_dir / job_id)
+
+    def requests(self, job_id: str) -> RequestBox:
+        """What is asked of the job's runner."""
+        return RequestBox(self.layout(job_id).requests)
+
+    def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
+        """Note what is wanted and let the supervisor see to it."""
+        job = self.store.want(job_id, desired, resume=resume)
+        self.supervisor.wake()
+        return self.detail(job)
+
+
+async def _services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+Injected = Annotated[Services, Depends(_services)]
+JobId = Annotated[
+    str, Path(pattern=r"^[0-9a-f-]{36}$", description="The job's id, a UUID of version 7.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="The same key with the same body is the same job, however often it is sent.",
+    ),
+]
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[VIEWER])
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Submit a job",
+    dependencies=[OPERATOR],
+    responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
+)
+def submit_job(
+    body: Submission, response: Response, services: Injected, idempotency_key: IdempotencyKey = None
+) -> JobDetail:
+    """Plan the script, check what it names, keep the job durably and start its runner."""
+    request = submission.Request(body.sql, body.name, idempotency_key)
+    job = services.submissions.submit(request)
+    services.supervisor.wake()
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return services.detail(job)
+
+
+async def _job_filter(
+    state: Annotated[list[JobState] | None, Query(max_length=20)] = None,
+    desired_state: Annotated[list[DesiredState] | None, Query(max_length=8)] = None,
+    name: Annotated[str | None, Query(max_length=100, description="The whole name.")] = None,
+    search: Annotated[
+        str | None,
+        Query(max_length=100, description="Part of the name, or the beginning of the id."),
+    ] = None,
+) -> JobFilter:
+    return JobFilter(tuple(state or ()), tuple(desired_state or ()), name, search)
+
+
+@router.get("", summary="List jobs")
+def list_jobs(
+    services: Injected,
+    wanted: Annotated[JobFilter, Depends(_job_filter)],
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> JobPage:
+    """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
+    jobs = services.store.page(wanted, before=cursor, limit=limit + 1)
+    items = [job_summary(job, read_status(services.layout(job.id).job_dir)) for job in jobs[:limit]]
+    return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
+
+
+@router.get("/{job_id}", summary="Show a job")
+def show_job(job_id: JobId, services: Injected) -> JobDetail:
+    """Phase, snapshot progress, watermarks, held records, versions, lag, and why it waits."""
+    return services.detail(services.store.get(job_id))
+
+
+@router.delete(
+    "/{job_id}",
+    status_code=204,
+    summary="Remove a job",
+    dependencies=[OPERATOR],
+    response_model=None,
+    responses={
+        200: {"model": RemovalView, "description": "The job is gone, some of its output is not."},
+        202: {"model": JobDetail, "description": "The removal goes on."},
+    },
+)
+def remove_job(
+    job_id: JobId,
+    services: Injected,
+    output: Annotated[bool, Query(description="Also delete what the job has written.")] = False,
+) -> Response:
+    """Stop the job and delete its topics, tables, index and checkpoint.
+
+    With `output`, the Delta tables go that the job has created and nobody else has written to.
+    """
+    try:
+        services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
+    except JobNotFoundError:
+        if not services.supervisor.left(job_id):
+            raise
+        return _removed(job_id, services)
+    services.supervisor.wake()
+    deadline = time.monotonic() + _REMOVAL_WAIT_S
+    while time.monotonic() < deadline:
+        try:
+            job = services.store.get(job_id)
+        except JobNotFoundError:
+            return _removed(job_id, services)
+        if job.reason.startswith("removal failed"):
+            break
+        time.sleep(_POLL_S)
+    return JSONResponse(
+        services.detail(job).model_dump(mode="json", by_alias=True), status_code=202
+    )
+
+
+def _removed(job_id: str, services: Services) -> Response:
+    left = services.supervisor.left(job_id)
+    return JSONResponse(RemovalView(left=left).model_dump()) if left else Response(status_code=204)
+
+
+@router.get("/{job_id}/log", summary="Show the runner's log", response_class=PlainTextResponse)
+def show_log(
+    job_id: JobId,
+    services: Injected,
+    offset: Annotated[
+        int | None, Query(ge=0, description="First byte; the end if missing.")
+    ] = None,
+) -> Response:
+    """A block of the log; the header `Sluice-Next-Offset` says where the next one starts."""
+    services.store.get(job_id)
+    text, next_offset = _log_block(services.layout(job_id), offset)
+    headers = {"Sluice-Next-Offset": str(next_offset)}
+    return PlainTextResponse(text, headers=headers)
+
+
+def _log_block(layout: JobLayout, offset: int | None) -> tuple[bytes, int]:
+    try:
+        with layout.runner_log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            first = max(0, size - _LOG_BLOCK_BYTES) if offset is None else offset
+            file.seek(0 if first > size else first)
+            text = file.read(_LOG_BLOCK_BYTES)
+            if offset is None and first == 0:
+                text = tail_before(layout.runner_log, _LOG_BLOCK_BYTES - len(text)) + text
+            return text, file.tell()
+    except FileNotFoundError:
+        return b"", 0

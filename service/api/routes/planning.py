@@ -1,0 +1,44 @@
+"""`/v1/jobs:validate` and `/v1/jobs:plan`: what a submission would do, without doing it."""
+
+import orjson
+from fastapi import APIRouter
+
+from service.api.http.access import OPERATOR
+from service.api.routes.jobs import Injected
+from service.api.schemas.inspection import WarningView
+from service.api.schemas.jobs import Submission
+from service.api.schemas.progress import PlanView, Script, Validation
+from service.api.schemas.views import submission_warning
+from service.sql.answers.explain import explain
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
+
+
+def _warnings(texts: tuple[str, ...]) -> list[WarningView]:
+    return [WarningView.model_validate(submission_warning(text)) for text in texts]
+
+
+@router.post(":validate", summary="Check a script")
+def validate_script(body: Script, services: Injected) -> Validation:
+    """Plan the script and, unless `outside` is false, check all that it names; nothing is kept."""
+    drafted = services.submissions.draft(body.sql, body.name, outside=body.outside)
+    return Validation(
+        valid=True,
+        name=drafted.plan.name,
+        outside=body.outside,
+        warnings=_warnings(drafted.warnings),
+    )
+
+
+@router.post(":plan", summary="Show the plan of a script")
+def plan_script(body: Submission, services: Injected) -> PlanView:
+    """Plan the script; nothing outside is touched, and nothing is kept."""
+    drafted = services.submissions.draft(body.sql, body.name, outside=False)
+    lines = explain(drafted.plan)
+    return PlanView(
+        name=drafted.plan.name,
+        lines=lines,
+        text="\n".join(lines),
+        warnings=_warnings(drafted.warnings),
+        plan=orjson.loads(services.submissions.dump(drafted.plan)),
+    )

@@ -1,0 +1,117 @@
+"""`/v1/tokens`: make, list and revoke tokens; only an admin may."""
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.http.access import ADMIN, Caller
+from service.api.routes.jobs import Injected
+from service.security.tokens import (
+    DEFAULT_DAYS,
+    MOST_DAYS,
+    NAME_PATTERN,
+    NewToken,
+    Scope,
+    Token,
+    TokenState,
+)
+
+router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=[ADMIN])
+TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="As the list names it.")]
+
+
+class TokenRequest(BaseModel):
+    """A token to make."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, description="Whose it is, for the audit log.")]
+    scope: Annotated[Scope, Field(description="Each includes those before it.")]
+    expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = DEFAULT_DAYS
+
+
+class TokenView(BaseModel):
+    """A token without its secret."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    scope: Scope
+    state: TokenState
+    created_by: str
+    created_at_ms: int
+    expires_at_ms: int
+    revoked_at_ms: int | None
+    last_used_at_ms: Annotated[int | None, Field(description="To the minute.")]
+
+
+class CreatedToken(TokenView):
+    """A new token; its text is shown here and never again."""
+
+    token: Annotated[str, Field(description="Send it as Authorization: Bearer <token>.")]
+
+
+class TokenPage(BaseModel):
+    """Tokens, the newest first; ended ones are kept for 90 days."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[TokenView]
+    next_cursor: int | None
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Make a token",
+    responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
+)
+def create_token(
+    body: TokenRequest, request: Request, response: Response, services: Injected
+) -> CreatedToken:
+    """Make a token; the answer is the only place where it is ever shown."""
+    caller = request.state.caller
+    assert isinstance(caller, Caller)
+    wanted = NewToken(body.name, body.scope, body.expires_in_days, created_by=caller.name)
+    token, text = services.store.tokens.create(wanted)
+    request.app.state.guard.authenticator.forget()
+    response.headers["Location"] = f"/v1/tokens/{token.id}"
+    return CreatedToken(**token_view(token).model_dump(), token=text)
+
+
+@router.get("", summary="List tokens")
+def list_tokens(
+    services: Injected,
+    cursor: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> TokenPage:
+    """Tokens with scope, end and last use, the newest first, a page at a time."""
+    found = services.store.tokens.all()
+    items = [token_view(token) for token in found[cursor : cursor + limit]]
+    more = cursor + limit < len(found)
+    return TokenPage(items=items, next_cursor=cursor + limit if more else None)
+
+
+@router.delete("/{token_id}", status_code=204, summary="Revoke a token")
+def revoke_token(token_id: TokenId, request: Request, services: Injected) -> None:
+    """End a token at once; ending it again changes nothing."""
+    services.store.tokens.revoke(token_id)
+    request.app.state.guard.authenticator.forget()
+
+
+def token_view(token: Token) -> TokenView:
+    """A token as API and commands show it."""
+    return TokenView(
+        id=token.id,
+        name=token.name,
+        scope=token.scope,
+        state=token.state(time.time_ns() // 1_000_000),
+        created_by=token.created_by,
+        created_at_ms=token.created_at_ms,
+        expires_at_ms=token.expires_at_ms,
+        revoked_at_ms=token.revoked_at_ms,
+        last_used_at_ms=token.last_used_at_ms,
+    )

@@ -1,0 +1,1 @@
+"""The API's documents as Pydantic models, and what fills them."""

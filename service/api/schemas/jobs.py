@@ -1,0 +1,369 @@
+"""Wire models of the REST API. None of them has a field for a secret."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.jobs.store.job import DesiredState, JobState
+
+SQL_LIMIT_BYTES = 64 * 1024
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Submission(BaseModel):
+    """A job to run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
+    name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=100,
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$",
+            description="For people; the sink's name when left out.",
+        ),
+    ]
+
+
+class ErrorView(_Model):
+    """Why a job is STALLED or FAILED, or why it cannot be removed."""
+
+    type: str
+    message: str
+    hint: str
+
+
+class RemovalView(_Model):
+    """A job that is gone while some of its output is not."""
+
+    left: Annotated[
+        tuple[str, ...],
+        Field(description="What is left and why: others have made it, or written to it."),
+    ]
+
+
+class PositionView(_Model):
+    """A place in a binlog or, as `file`, a Delta version; compared as numbers left to right."""
+
+    epoch: int
+    file: int
+    pos: int
+    row: int
+
+
+class SnapshotView(_Model):
+    """How far the copy of a table is."""
+
+    rows_done: int
+    rows_total: int | None
+    rows_total_is_estimate: bool
+    chunks_done: int
+    chunks_total: int | None
+    is_copied: Annotated[bool, Field(description="Every part of the copy is read.")] = False
+
+
+class WatermarkView(_Model):
+    """A promise; with `use_processing_time` the wall clock is the time from here on."""
+
+    timestamp_ms: int
+    use_processing_time: bool
+
+
+class ChannelView(_Model):
+    """One partition of a changelog topic."""
+
+    channel: str
+    status: str
+    watermark: WatermarkView
+    aligned: Annotated[bool | None, Field(description="It counts for the combined watermark.")] = (
+        None
+    )
+
+
+class EmittedView(_Model):
+    """The watermark that a source has written last into its changelog topic."""
+
+    watermark: WatermarkView
+    generation: int
+    offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
+
+
+class DimensionView(_Model):
+    """A table that is being copied and followed."""
+
+    name: str
+    source: str | None = None
+    source_version: Annotated[
+        int | None, Field(description="Of a Delta table: newest version whose changes are sent.")
+    ] = None
+    snapshot: SnapshotView
+    generation: int
+    low: PositionView | None = None
+    high: PositionView | None = None
+    position: PositionView | None = None
+    changelog_version: int | None = None
+    fold_version: int | None = None
+    index_version: int | None = None
+    lag_records: int | None = None
+    streamed_records: int | None = None
+    binlog_delay_ms: int | None = None
+    evidence: str | None = None
+    emitted: Annotated[
+        EmittedView | None, Field(description="Null before, and while a source is started again.")
+    ] = None
+    channels: list[ChannelView] = []
+
+
+class OpenTransactionView(_Model):
+    """A transaction of the stream's topic that has been open for more than five seconds."""
+
+    partition: int
+    offset: Annotated[int, Field(description="Of its first record: nothing behind it is read.")]
+    producer_id: Annotated[int | None, Field(description="Null if the brokers do not tell.")] = None
+    transactional_id: Annotated[
+        str | None,
+        Field(description="Null if the brokers do not tell, or do not know it any more."),
+    ] = None
+    behind: Annotated[int, Field(description="Offsets of the partition that wait for its end.")]
+    since_ms: Annotated[
+        int, Field(description="When it began; when it was noticed, if the brokers do not tell.")
+    ]
+    age_ms: int
+    text: str
+    hint: str
+
+
+class ProbeView(_Model):
+    """The stream whose records wait for the dimensions."""
+
+    topic: str
+    start_offsets: dict[str, int] = {}
+    next_offsets: dict[str, int] = {}
+    end_offsets: dict[str, int] = {}
+    ends_at_ms: Annotated[
+        int | None, Field(description="When the ends of the topic were read; null if unknown now.")
+    ] = None
+    bounded_offsets: Annotated[
+        dict[str, int] | None,
+        Field(description="Where the stream ends for this job; null if it does not."),
+    ] = None
+    held_records: Annotated[
+        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+    ] = None
+    held_bytes: int | None = None
+    lag_records: Annotated[
+        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+    ] = None
+    held_is_upper_bound: Annotated[
+        bool,
+        Field(
+            description="held_records, held_at_open and lag_records count offsets: those of "
+            "transaction markers, aborted and compacted records have no record."
+        ),
+    ] = True
+    open_transactions: Annotated[
+        list[OpenTransactionView],
+        Field(description="What keeps partitions from being read further."),
+    ] = []
+    batch: int | None = None
+    joined_records: int = 0
+    matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
+    unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
+    dead_letters: int = 0
+    freshness_ms: Annotated[
+        dict[str, int | None],
+        Field(description="Age of each table's newest change as the newest batch saw it."),
+    ] = {}
+
+
+class EventInputView(_Model):
+    """One input of the join in event time: the stream, or a table with a watermark."""
+
+    input: Annotated[str, Field(description="probe, or the table's name.")]
+    watermark_ms: int | None
+    use_processing_time: bool = False
+    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
+
+
+class GeneratorView(_Model):
+    """The watermark generator of one partition, and whether it counts."""
+
+    channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
+    input: str
+    partition: int
+    watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
+    use_processing_time: Annotated[
+        bool, Field(description="It has switched: the clock is the time, for good.")
+    ] = False
+    backlog_end: Annotated[
+        int | None, Field(description="The offset from which on it is in processing time.")
+    ] = None
+    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
+    aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
+    active_at_ms: Annotated[
+        int | None, Field(description="When a batch saw its newest records, or its beginning.")
+    ] = None
+    idle_timeout_ms: Annotated[int | None, Field(description="Null: it never becomes idle.")] = None
+
+
+class WaitsForView(_Model):
+    """What records in event time wait for."""
+
+    channel: str | None = None
+    input: str | None = None
+    partition: int | None = None
+    watermark_ms: int | None = None
+    behind_ms: Annotated[int | None, Field(description="Behind the stream, or what waits.")] = None
+    text: str
+
+
+class EventTimeView(_Model):
+    """Watermarks of a job in event time, and what waits for them."""
+
+    watermark_ms: Annotated[int | None, Field(description="The combined one of all inputs.")]
+    use_processing_time: bool = False
+    window_watermark_ms: Annotated[
+        int | None, Field(description="What the windows have seen; null without windows.")
+    ] = None
+    emit: Annotated[str | None, Field(description="on-periodic or on-event.")] = None
+    inputs: list[EventInputView] = []
+    channels: list[GeneratorView] = []
+    waiting_rows: int = 0
+    waiting_bytes: int = 0
+    oldest_waiting_ms: int | None = None
+    next_window_ms: Annotated[int | None, Field(description="When the next window is due.")] = None
+    window_rows: Annotated[int, Field(description="Rows of the state of open windows.")] = 0
+    late_records: int = 0
+    fired_rows: Annotated[int, Field(description="Rows that came out of windows.")] = 0
+    state_files: dict[str, int] = {}
+    waits_for: WaitsForView | None = None
+
+
+class RunnerState(_Model):
+    """The job's runner process."""
+
+    pid: int | None
+    alive: bool
+    adopted: Annotated[bool, Field(description="Started by an earlier control plane.")]
+    started_at_ms: int | None
+    status_age_ms: Annotated[int | None, Field(description="Time since its last report.")]
+    crashes: Annotated[int, Field(description="In a row; a healthy minute starts anew.")]
+    restarts: int
+    restart_at_ms: Annotated[
+        int | None, Field(description="When a runner that has ended is started again.")
+    ] = None
+
+
+class ReportView(_Model):
+    """The runner's report that the numbers of a job are from."""
+
+    pid: int
+    at_ms: Annotated[int, Field(description="When it was written.")]
+    is_live: Annotated[
+        bool,
+        Field(
+            description="By the runner that lives now; what is only true of a moment is null "
+            "otherwise."
+        ),
+    ]
+
+
+class JobSummary(_Model):
+    """A job in a list."""
+
+    id: str
+    name: str
+    state: JobState
+    desired_state: DesiredState
+    phase: Literal["LOAD", "JOIN"] | None
+    reason: Annotated[str, Field(description="Why the job is where it is, in one sentence.")]
+    error: ErrorView | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class SinkView(_Model):
+    """Where the rows of one INSERT go."""
+
+    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
+    table: Annotated[str, Field(description="As in the script.")]
+    connector: str
+    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
+
+
+class JobDetail(JobSummary):
+    """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
+
+    sql: Annotated[str, Field(description="The script; secrets are references.")]
+    sinks: Annotated[
+        list[SinkView], Field(description="One for each INSERT, in the order of the script.")
+    ] = []
+    warnings: Annotated[
+        list[WarningView], Field(description="Of the submission and of the runner.")
+    ]
+    stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
+    acknowledgements: Annotated[
+        list[AcknowledgementView], Field(description="The newest twenty.")
+    ] = []
+    runner: RunnerState
+    report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
+    epoch: int | None = None
+    opened_at_ms: int | None = None
+    held_at_open: Annotated[
+        int | None, Field(description="Records that were held when the gate opened; at most.")
+    ] = None
+    dimensions: list[DimensionView] = []
+    combined_watermark: WatermarkView | None = None
+    probe: ProbeView | None = None
+    event_time: Annotated[
+        EventTimeView | None, Field(description="Null unless records wait for watermarks.")
+    ] = None
+    writer: Annotated[
+        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
+    ] = None
+    writer_reason: Annotated[
+        str | None, Field(description="What asks for Spark's own Delta writer.")
+    ] = None
+    versions_at_open: dict[str, int] = {}
+    versions: dict[str, int] = {}
+
+
+class JobPage(_Model):
+    """Jobs, the newest first."""
+
+    items: list[JobSummary]
+    next_cursor: str | None
+
+
+class Health(_Model):
+    """Answer of the health addresses."""
+
+    status: Literal["ok"]
+
+
+class VersionView(_Model):
+    """Which program answers."""
+
+    name: Literal["sluice"]
+    version: str
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457) with what to do about it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Annotated[str, Field(description="urn:sluice:problem:<kind>")]
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    hint: Annotated[str, Field(description="What the caller can do, in one sentence.")]
+    line: Annotated[int | None, Field(description="Of the script, from 1.")] = None
+    column: Annotated[int | None, Field(description="Of the script, from 1.")] = None

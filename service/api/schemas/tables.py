@@ -1,0 +1,140 @@
+"""Wire models of a job's tables: dimensions, their rows and changes, the output.
+
+Values are exact: `joins.kernels.json.exact` has the table of types. Names and values are data of
+strangers.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.schemas.jobs import PositionView
+
+Value = dict[str, Any]
+_CURSOR = Field(description="Of the next page; null after the last one.")
+_COMPLETE = Field(description="Every channel of the table had completed its newest copy.")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ColumnView(_Model):
+    """A column and its SQL type."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+class TableView(_Model):
+    """A dimension as the script declares it."""
+
+    table: str
+    source: Annotated[str, Field(description="Connector that it is copied with.")]
+    primary_key: list[str]
+    columns: list[ColumnView]
+
+
+class DimensionVersions(TableView):
+    """A dimension and the versions that can be read."""
+
+    version: Annotated[int | None, Field(description="Newest one; null before the first.")]
+    oldest_version: Annotated[int | None, Field(description="That is still kept.")]
+    pinned_version: Annotated[
+        int | None, Field(description="That the newest batch was joined with; null before it.")
+    ]
+    complete: Annotated[bool, _COMPLETE]
+
+
+class DimensionList(_Model):
+    """The dimensions of a job."""
+
+    items: list[DimensionVersions]
+
+
+class DimensionRow(_Model):
+    """A row and the change that brought it."""
+
+    key: Value
+    values: Value
+    position: PositionView
+    source_ts_ms: Annotated[
+        int | None, Field(description="When the source made the change, by its own clock.")
+    ]
+
+
+class AbsentKey(_Model):
+    """A key that was asked for and has no row."""
+
+    key: Value
+    reason: Annotated[
+        Literal["deleted", "not-copied-again", "no-record"],
+        Field(description="`no-record`: never seen, or deleted so long ago that nothing tells."),
+    ]
+    position: PositionView | None
+    source_ts_ms: int | None
+
+
+class DimensionRows(TableView):
+    """Rows of one version, in the order of the primary key."""
+
+    version: int
+    newest_version: int
+    complete: Annotated[bool, _COMPLETE]
+    items: list[DimensionRow]
+    absent: Annotated[list[AbsentKey], Field(description="Of the keys that were asked for.")]
+    next_cursor: Annotated[str | None, _CURSOR]
+
+
+class RowChange(_Model):
+    """What became of one key between two versions."""
+
+    change: Literal["insert", "update", "delete"]
+    key: Value
+    before: Annotated[Value | None, Field(description="Null for an insert.")]
+    after: Annotated[Value | None, Field(description="Null for a delete.")]
+    position: Annotated[PositionView | None, Field(description="Of the later row.")]
+    source_ts_ms: int | None
+
+
+class DimensionChanges(TableView):
+    """Keys whose rows differ between two versions, in the order of the primary key."""
+
+    from_version: int
+    to_version: int
+    complete: Annotated[bool, Field(description="Both versions were complete.")]
+    items: list[RowChange]
+    next_cursor: Annotated[
+        str | None, Field(description="Of the next page; a page may be empty and not the last.")
+    ]
+
+
+class PreviewBatch(_Model):
+    """A commit of the output: a batch with its pin, or a replay of dead letters."""
+
+    batch: Annotated[int | None, Field(description="Null for a replay of dead letters.")]
+    replay: Annotated[int | None, Field(description="Its number; null for a batch.")]
+    output_version: int
+    committed_at_ms: int | None
+    rows: Annotated[int, Field(description="That the output has of it now.")]
+    pin: Annotated[Value | None, Field(description="Offsets, versions and time of the batch.")]
+    counts: Value | None
+
+
+class PreviewRow(_Model):
+    """A row of the output."""
+
+    batch: int | None
+    output_version: int
+    values: Value
+
+
+class Preview(_Model):
+    """The newest rows of a Delta output: newest batch first, each in the order of the stream."""
+
+    table: str
+    columns: list[ColumnView]
+    batches: list[PreviewBatch]
+    items: list[PreviewRow]
+    truncated: Annotated[bool, Field(description="An answer has 4 MiB of rows at the most.")]

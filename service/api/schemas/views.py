@@ -1,0 +1,146 @@
+"""From a stored job, its runner and the runner's report to wire models."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from service.api.schemas.jobs import (
+    ErrorView,
+    JobDetail,
+    JobSummary,
+    ReportView,
+    RunnerState,
+    SinkView,
+)
+from service.jobs.inspect.facts import shown
+from service.jobs.store.job import Job, JobError, JobState
+from service.jobs.store.reports import Status
+from service.jobs.supervise.liveness import UNRESPONSIVE
+from service.jobs.supervise.supervisor import RunnerView
+
+_REPORTED = (
+    "epoch",
+    "opened_at_ms",
+    "held_at_open",
+    "dimensions",
+    "combined_watermark",
+    "probe",
+    "event_time",
+    "writer",
+    "writer_reason",
+    "versions_at_open",
+    "versions",
+    "stalls",
+)
+_WARNING_HINTS = {
+    "submission": "Submit a corrected script if this is not what you want.",
+    "report": "Look at the runner's log; another version of the program may have written it.",
+}
+
+
+def job_summary(job: Job, status: Status | None) -> JobSummary:
+    """The job as it stands in a list."""
+    return JobSummary(**_summary(job, status))
+
+
+def job_detail(
+    job: Job,
+    status: Status | None,
+    runner: RunnerView,
+    acknowledgements: Sequence[Mapping[str, Any]] = (),
+) -> JobDetail:
+    """The job with everything that its runner last reported."""
+    is_live = _is_live(job, status, runner)
+    content = {} if status is None else shown(status.content, is_live=is_live)
+    warnings: list[Any] = [submission_warning(text) for text in job.warnings]
+    own = {
+        **_summary(job, status),
+        "sql": job.sql,
+        "sinks": _sinks(job.plan),
+        "warnings": warnings,
+        "acknowledgements": [dict(found) for found in acknowledgements],
+        "report": None
+        if status is None
+        else ReportView(pid=status.pid, at_ms=status.updated_at_ms, is_live=is_live),
+        "runner": RunnerState(
+            **asdict(runner),
+            status_age_ms=None if status is None else status.age_ms(),
+            crashes=job.crashes,
+            restarts=job.restarts,
+        ),
+    }
+    try:
+        reported = {name: content[name] for name in _REPORTED if name in content}
+        told = [*warnings, *(content.get("warnings") or ())]
+        return JobDetail.model_validate({**own, **reported, "warnings": told})
+    except (ValidationError, TypeError) as exc:
+        warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
+        return JobDetail.model_validate(own)
+
+
+def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
+    """Whether the report is of the runner that lives now, and is not of long ago."""
+    if status is None or not runner.alive or status.pid != runner.pid:
+        return False
+    return job.error is None or job.error.type != UNRESPONSIVE
+
+
+def _sinks(plan: bytes) -> list[SinkView]:
+    """The sinks of a stored plan; none if it is damaged, which its runner tells better."""
+    try:
+        stored = orjson.loads(plan)
+        inserts = [stored, *stored.get("more_inserts", ())]
+        return [_sink(number, insert) for number, insert in enumerate(inserts, start=1)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _sink(number: int, insert: Mapping[str, Any]) -> SinkView:
+    sink = insert["sink"]
+    place = sink.get("path") or sink.get("kafka", {}).get("topic")
+    table = insert["sink_table"]
+    return SinkView(insert=number, table=table, connector=sink["kind"], place=place)
+
+
+def submission_warning(text: str) -> dict[str, str]:
+    """A warning of the planner or of the checks before a submission."""
+    return _warning("submission", text)
+
+
+def _warning(kind: str, text: str) -> dict[str, str]:
+    return {"type": kind, "message": text, "hint": _WARNING_HINTS[kind]}
+
+
+def _place(exc: Exception) -> str:
+    if not isinstance(exc, ValidationError):
+        return ""
+    return " at " + ".".join(str(part) for part in exc.errors()[0]["loc"])
+
+
+def _summary(job: Job, status: Status | None) -> dict[str, Any]:
+    phase = None if status is None else status.content.get("phase")
+    mute = job.error is not None and job.error.type == UNRESPONSIVE
+    speaks = status is not None and status.state is job.state and bool(status.reason) and not mute
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "desired_state": job.desired_state,
+        "phase": phase if phase in ("LOAD", "JOIN") else None,
+        "reason": status.reason if status is not None and speaks else job.reason,
+        "error": _error(job, status),
+        "created_at_ms": job.created_at_ms,
+        "updated_at_ms": job.updated_at_ms,
+    }
+
+
+def _error(job: Job, status: Status | None) -> ErrorView | None:
+    error: JobError | None = job.error
+    mute = error is not None and error.type == UNRESPONSIVE
+    if status is not None and status.state is job.state and not mute:
+        told = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
+        error = told or error  # one stall may follow another without a transition
+    return None if error is None else ErrorView(**asdict(error))

@@ -1,0 +1,222 @@
+"""`sluice dlq ls | show | replay`: records of the stream that have no rows.
+
+Their values are the bytes of strangers: only `show --raw` prints them as they are, and never to a
+terminal.
+"""
+
+import base64
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from service.cli.inspect import new_key, operator
+from service.cli.options import Form, Job, Key, Server, Timeout, open_client
+from service.cli.output import (
+    Output,
+    clean,
+    facts_table,
+    number,
+    one_line,
+    say,
+    show,
+    show_json,
+    table,
+)
+from service.errors import SubmissionError
+
+_PLACE = re.compile(r"(\d{1,10})/(\d{1,19})")
+_SHOWN = 100
+_VALUE_LIMIT_BYTES = 16 << 20
+app = typer.Typer(
+    help="Look at records that have no rows, and join them again.", no_args_is_help=True
+)
+Place = Annotated[str, typer.Argument(help="partition/offset of the record.")]
+Batch = Annotated[
+    int | None, typer.Option(help="Batch, where an offset has several letters.", min=0)
+]
+
+
+@app.command("ls")
+def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    limit: Annotated[int, typer.Option(help="Most letters to list.", min=1, max=500)] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Where the last page ended.")] = None,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Only those that were not replayed.")
+    ] = False,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """List dead letters with their reasons."""
+    with open_client(server) as client:
+        page = client.dead_letters(client.find(job), cursor=cursor, limit=limit, pending=pending)
+    if output is Output.JSON:
+        show_json(page)
+        return
+    rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
+    for letter in page["items"]:
+        place = f"{letter['partition']}/{letter['offset']}"
+        counts = (_replayed(letter), number(letter["bytes"]))
+        texts = (one_line(letter["reason"], _SHOWN), one_line(_value(letter), _SHOWN))
+        rows.add_row(str(letter["batch"]), place, *counts, *texts)
+    show(rows)
+    if page["next_cursor"] is not None:
+        say(f"there are more: --cursor {page['next_cursor']}")
+
+
+@app.command("show")
+def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    place: Place,
+    batch: Batch = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The value's bytes alone; not to a terminal.")
+    ] = False,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Show one dead letter with its value."""
+    query = {} if batch is None else {"batch": batch}
+    if raw and sys.stdout.isatty():
+        raise SubmissionError(
+            "bytes of a record are not printed to a terminal",
+            hint="Send them to a file: sluice dlq show … --raw > value.json",
+        )
+    with open_client(server) as client:
+        query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
+        letter = client.dead_letter(client.find(job), _checked(place), **query)
+    if raw:
+        _print_bytes(letter)
+    elif output is Output.JSON:
+        show_json(letter)
+    else:
+        _show_letter(letter)
+
+
+def _show_letter(letter: Mapping[str, Any]) -> None:
+    names = ("topic", "partition", "offset", "batch", "reason", "bytes")
+    facts = [(name, one_line(_or_dash(letter[name]), 2000)) for name in names]
+    facts.insert(-1, ("replayed by", _replayed(letter)))
+    facts.append(("shown", "the beginning" if letter["truncated"] else "everything"))
+    show(facts_table(facts), Text(""))
+    typer.echo(clean(_value(letter)))
+
+
+def _replayed(letter: Mapping[str, Any]) -> str:
+    """The replay after which no row was missing; else the INSERTs that have theirs, if any."""
+    if letter["replayed_by"] is not None or not letter["replayed_inserts"]:
+        return number(letter["replayed_by"])
+    return "in INSERT " + ", ".join(str(insert) for insert in letter["replayed_inserts"])
+
+
+def _print_bytes(letter: Mapping[str, Any]) -> None:
+    if letter["truncated"]:
+        raise SubmissionError(
+            f"value has {letter['bytes']} bytes, expected at most {_VALUE_LIMIT_BYTES}",
+            hint="Read it from its topic, which the letter names with partition and offset.",
+        )
+    if letter["value"] is not None:
+        sys.stdout.buffer.write(letter["value"].encode())
+    elif letter["value_base64"] is not None:
+        sys.stdout.buffer.write(base64.b64decode(letter["value_base64"]))
+
+
+@app.command("replay")
+def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    places: Annotated[
+        list[str] | None, typer.Argument(help="partition/offset of each record.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that have no rows yet.")] = False,
+    value_file: Annotated[
+        Path | None, typer.Option(help="The corrected value of the one record.")
+    ] = None,
+    batch: Batch = None,
+    timeout: Timeout = 600.0,
+    key: Key = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
+    wanted = _wanted(places or [], value_file, batch, everything=everything)
+    with open_client(server) as client:
+        found = client.replay_dead_letters(
+            client.find(job), wanted, idempotency_key=key or new_key(), timeout_s=timeout
+        )
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_replayed(found)
+    if found["still_bad"]:
+        raise typer.Exit(1)
+
+
+def _wanted(
+    places: list[str], value_file: Path | None, batch: int | None, *, everything: bool
+) -> dict[str, Any]:
+    if everything == bool(places):
+        raise SubmissionError(
+            "no record is named" if not places else "--all goes with no record",
+            hint="Name records as partition/offset, or give --all.",
+        )
+    if value_file is not None and len(places) != 1:
+        raise SubmissionError(
+            "--value-file goes with exactly one record", hint="Replay the records one by one."
+        )
+    if everything:
+        return {"all": True, "by": operator()}
+    more: dict[str, Any] = {} if batch is None else {"batch": batch}
+    if value_file is not None:
+        more["value_base64"] = base64.b64encode(_bytes_of(value_file)).decode()
+    records = [{**_coordinates(place), **more} for place in places]
+    return {"records": records, "by": operator()}
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as exc:
+        raise SubmissionError(
+            f'value "{path}" cannot be read: {exc.strerror}',
+            hint="Give the path of a file, or - for standard input.",
+        ) from exc
+
+
+def _show_replayed(found: Mapping[str, Any]) -> None:
+    names = ("replay", "records", "rows", "already_replayed", "remaining")
+    show(facts_table((name.replace("_", " "), number(found[name])) for name in names))
+    if found["still_bad"]:
+        rows = table("STILL BAD", "REASON")
+        for bad in found["still_bad"]:
+            rows.add_row(f"{bad['partition']}/{bad['offset']}", one_line(bad["reason"]))
+        show(Text(""), rows)
+
+
+def _coordinates(place: str) -> dict[str, int]:
+    partition, offset = _checked(place).split("/")
+    return {"partition": int(partition), "offset": int(offset)}
+
+
+def _checked(place: str) -> str:
+    if not _PLACE.fullmatch(place):
+        raise SubmissionError(
+            f'"{place}" names no record, expected partition/offset',
+            hint="Take the column RECORD of sluice dlq ls.",
+        )
+    return place
+
+
+def _value(letter: Mapping[str, Any]) -> str:
+    if letter["value"] is not None:
+        return str(letter["value"])
+    encoded = letter["value_base64"]
+    return "-" if encoded is None else f"base64 {encoded}"
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,292 @@
+"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`.
+
+What they show comes from streams and tables, so each text passes `one_line` or `clean`. They exit
+with 1 when a batch is not shown to be identical or a check has failed.
+"""
+
+import getpass
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from service.cli.options import (
+    Form,
+    Job,
+    Key,
+    Server,
+    Sink,
+    Timeout,
+    complete_job,
+    open_client,
+)
+from service.cli.output import (
+    Output,
+    facts_table,
+    instant,
+    number,
+    one_line,
+    ranges,
+    say,
+    show,
+    show_json,
+    table,
+)
+from service.errors import SubmissionError, UnreachableError
+from service.jobs.inspect.event_waiting import shown_time
+
+_LINE = 2000
+_COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
+_RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
+
+
+def register(app: typer.Typer) -> None:
+    """Give `app` these commands."""
+    for name, command in (
+        ("acknowledge", acknowledge),
+        ("replay", replay),
+        ("explain-row", explain_row),
+        ("doctor", doctor),
+    ):
+        app.command(name)(command)
+
+
+def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    cause: Annotated[str, typer.Argument(help="The cause, as sluice jobs get shows it.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    choice: Annotated[
+        str | None, typer.Option(help="What to do; the cause's first choice if left out.")
+    ] = None,
+    timeout: Timeout = 120.0,
+    key: Key = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Decide on a stall that waits for you. What is lost by it is kept."""
+    decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
+    with open_client(server) as client:
+        found = client.acknowledge(
+            client.find(job), decision, idempotency_key=key or new_key(), timeout_s=timeout
+        )
+    if output is Output.JSON:
+        show_json(found)
+        return
+    shown = [(name, one_line(found[name], _LINE)) for name in ("cause", "choice", "reason", "by")]
+    shown.append(("not joined", ranges(found["gaps"]) or "nothing is left out"))
+    show(facts_table(shown))
+
+
+def replay(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    batch: Annotated[
+        int | None, typer.Option(help="Number of the batch; the newest if left out.", min=0)
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
+    sink: Sink = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Join a batch again and compare. Writes nothing, exits with 1 unless it is identical."""
+    with open_client(server) as client:
+        job_id = client.find(job)
+        number_of_batch = client.newest_batch(job_id) if batch is None else batch
+        found = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_replay(found)
+    if not found["identical"]:
+        raise typer.Exit(1)
+
+
+def _show_replay(found: Mapping[str, Any]) -> None:
+    missing = found["records_missing"]
+    facts: list[tuple[str, Text | str]] = [
+        ("batch", number(found["batch"])),
+        *_insert_facts(found),
+        ("identical", _verdict_text(found)),
+        ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
+        ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
+    ]
+    if missing:
+        facts.append(("records gone", one_line(ranges(missing), _LINE)))
+    if found.get("pin"):
+        facts.append(("versions", one_line(_compact(found["pin"].get("versions")), _LINE)))
+    show(facts_table(facts))
+    if found["differences"]:
+        rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
+        for row in found["differences"]:
+            values = (one_line(_compact(row[name]), 500) for name in ("expected", "found"))
+            place = (_text(row["partition"]), _text(row["offset"]))
+            rows.add_row(one_line(row["kind"]), one_line(row["table"] or "-"), *place, *values)
+        show(Text(""), rows)
+
+
+def _verdict_text(found: Mapping[str, Any]) -> str:
+    if found.get("verdict") == "nothing-to-compare":
+        return "nothing to compare: no rows, dead letters or late records can be read of the batch"
+    return "yes" if found["identical"] else "NO"
+
+
+def explain_row(
+    job: Job,
+    coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
+    sink: Sink = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Show what became of a record. Tells batch, pin and the table rows that it has met."""
+    if not _COORDINATES.fullmatch(coordinates):
+        raise SubmissionError(
+            f'"{coordinates}" names no record, expected topic/partition/offset',
+            hint="Take _topic, _partition and _offset of an output row.",
+        )
+    with open_client(server) as client:
+        found = client.explain_row(client.find(job), coordinates, sink=sink)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_row(found)
+
+
+def _show_row(found: Mapping[str, Any]) -> None:
+    show(facts_table(_row_facts(found)))
+    for dimension in found["dimensions"]:
+        name = f"{dimension['name']} AS {dimension['alias']}"
+        about = f"{name}: {_versions(dimension)}, key {_compact(dimension['key'])}"
+        show(Text(""), Text(one_line(about, _LINE)))
+        for row in dimension["rows"] or ["no row has this key"]:
+            show(Text("  " + one_line(_compact(row), _LINE)))
+
+
+def _versions(dimension: Mapping[str, Any]) -> str:
+    told = f"version {number(dimension['version'])}"
+    if dimension["current_version"] is None:
+        return f"{told}, not folded into current"
+    equal = "equal to" if dimension["current_equal"] else "newer than"
+    return f"{told}, {equal} version {number(dimension['current_version'])} of current"
+
+
+def _insert_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
+    if found.get("insert") is not None:
+        yield "insert", one_line(f"{found['insert']} INTO {found['sink_table']}", _LINE)
+
+
+def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    place = found["coordinates"]
+    yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
+    yield from _insert_facts(found)
+    for name in ("state", "reason", "batch", "committed_at_ms"):
+        if found[name] is not None:
+            value = instant(found[name]) if name == "committed_at_ms" else found[name]
+            yield name.removesuffix("_at_ms"), one_line(value, _LINE)
+    if found["pin"]:
+        yield "versions", one_line(_compact(found["pin"].get("versions")), _LINE)
+    yield from _event_facts(found.get("event_time") or {})
+    for name in ("record", "record_base64"):
+        if found[name] is not None:
+            yield name.replace("record", "value").replace("_", " "), one_line(found[name], _LINE)
+    for row in found["output_rows"]:
+        yield "output row", one_line(_compact(row), _LINE)
+
+
+def _event_facts(told: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The way of a record with event time or windows."""
+    if not told:
+        return
+    if told["rowtime_ms"] is not None:
+        yield "rowtime", shown_time(told["rowtime_ms"])
+    seen = told["watermark_at_arrival_ms"]
+    yield "came in batch", f"{number(told['arrived_in_batch'])}, watermark {shown_time(seen)}"
+    if told["released_in_batch"] is not None:
+        by = f", watermark {shown_time(told['released_by_watermark_ms'])} behind it"
+        if told["released_by_processing_time"]:
+            by = ", in processing time"
+        yield "left in batch", f"{number(told['released_in_batch'])}{by}"
+    for window in told["windows"]:
+        fired = window["fired_in_batch"]
+        state = "not fired" if fired is None else f"fired in batch {number(fired)}"
+        if window["merges"]:
+            state = "its own part of a session"
+        span = f"{shown_time(window['start_ms'])} to {shown_time(window['end_ms'])}"
+        yield "window", f"{span}, {state}"
+
+
+def doctor(
+    job: Annotated[
+        str | None,
+        typer.Argument(
+            help="Id, beginning of an id, or name; the machine without.",
+            metavar="JOB",
+            autocompletion=complete_job,
+        ),
+    ] = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Examine a job, or the machine. Exits with 1 if a check has failed."""
+    with open_client(server) as client:
+        try:
+            found = client.doctor(None if job is None else client.find(job))
+        except UnreachableError as exc:
+            if job is not None:
+                raise
+            found = _examine_here(exc)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_checks(found["checks"])
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+def _examine_here(unreached: UnreachableError) -> dict[str, Any]:
+    """Examine this machine without a control plane."""
+    from service.api.routes.inspection import (
+        check_report,  # (here: slow to load, and seldom needed)
+    )
+    from service.jobs.inspect.inspector import Inspector
+
+    found = Inspector().ask(None, ["doctor"], timeout_s=60.0)
+    first = {"name": "control plane", "ok": None, "detail": unreached.message}
+    checks = [{**first, "hint": unreached.hint}, *found["checks"]]
+    return check_report({"checks": checks}).model_dump(mode="json")
+
+
+def _show_checks(checks: Iterable[Mapping[str, Any]]) -> None:
+    rows = table("CHECK", "RESULT", "DETAIL")
+    hints = []
+    for check in checks:
+        rows.add_row(one_line(check["name"]), _RESULTS[check["ok"]], one_line(check["detail"], 500))
+        if check["ok"] is not True and check["hint"]:
+            hints.append(f"{one_line(check['name'])}: {one_line(check['hint'], 500)}")
+    show(rows)
+    for hint in hints:
+        say(f"hint: {hint}")
+
+
+def new_key() -> str:
+    """An idempotency key of its own for each run of a command."""
+    return uuid.uuid4().hex
+
+
+def operator() -> str:
+    """Who runs the command, as far as the machine knows."""
+    try:
+        return one_line(getpass.getuser(), 100)
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _compact(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(value: int | None) -> str:
+    return "-" if value is None else str(value)

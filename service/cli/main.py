@@ -1,0 +1,175 @@
+"""The command line, `sluice`: what starts something, and the program that all commands are part of.
+
+Data goes to standard output, talk to standard error. An error is two lines, what happened and what
+to do, with the place between them where a script is wrong; `cli_exits` has the exit codes.
+"""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from service.cli import dlq as cli_dlq
+from service.cli import export as cli_export
+from service.cli import inspect as cli_inspect
+from service.cli import jobs as cli_jobs
+from service.cli import scripts as cli_scripts
+from service.cli import secrets as cli_secrets
+from service.cli import sql as cli_sql
+from service.cli import tables as cli_tables
+from service.cli import tokens as cli_tokens
+from service.cli import up as cli_up
+from service.cli import wait as cli_wait
+from service.cli import watermarks as cli_watermarks
+from service.cli.exits import ExitCode, exit_code, place_of
+from service.cli.options import Form
+from service.cli.output import Output, say, say_error, show_json
+from service.footprint import kept_for_good, leave_out
+from service.version import program_version
+from watermark.errors import SluiceError
+
+_NO_SUCH_COMMAND = re.compile(r"No such command '([^']*)'")
+_MEANT = {"status": "get", "start": "resume", "list": "ls", "ps": "ls"}
+app = typer.Typer(
+    name="sluice",
+    help="Join a stream with a table that is still being copied: never early, never twice.",
+    epilog="Exit codes: 0 done, 1 could not be done, 2 wrong command line, 3 no control plane, "
+    "4 not allowed, 5 not in time, 130 interrupted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on; not loopback: tokens, and TLS or a proxy."),
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port, 0 takes a free one.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
+) -> None:
+    """Run the control plane until it is interrupted. Jobs go on without it."""
+    leave_out("pandas")
+    with kept_for_good():
+        from service.api.server import ControlPlane  # slow to load, only this command needs it
+        from service.config import Settings, unknown_variables
+        from service.logs import configure_logs
+
+        settings = Settings.load(host=host, port=port, data_dir=data_dir)
+        configure_logs(settings.log_level)
+        for name in unknown_variables():
+            say(f"warning: {name} is set, but there is no such setting")
+        control_plane = ControlPlane(settings)
+        control_plane.open()
+        control_plane.warm_up()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+    try:
+        say(f"control plane at {control_plane.url}, data in {settings.data_dir}")
+        control_plane.run()
+    finally:
+        control_plane.close()
+
+
+@app.command()
+def version(output: Form = Output.TABLE) -> None:
+    """Print the version."""
+    found = program_version()
+    show_json({"name": "sluice", "version": found}) if output is Output.JSON else typer.echo(found)
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(help="Users in the table.", min=1)] = 200_000,
+    records: Annotated[
+        int | None, typer.Option(help="Stop after so many joined records.", min=1)
+    ] = None,
+    stop_by_itself: Annotated[
+        bool, typer.Option("--exit", help="Stop by itself, after 10000 records if not said.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="No live screen; the last line is one JSON object.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of the control plane, 0 for a free one.")] = 0,
+) -> None:
+    """Start everything and watch a stream wait for a table."""
+    from service.demo.run import DemoOptions, run  # slow to load, only this command needs it
+    from service.logs import configure_logs
+
+    configure_logs("WARNING")
+    wanted = records if records is not None or not stop_by_itself else 10_000
+    run(DemoOptions(rows=rows, records=wanted, plain=as_json, port=port))
+
+
+for _command in (
+    cli_up.up,
+    cli_scripts.submit,
+    cli_scripts.validate,
+    cli_scripts.explain,
+    cli_sql.sql,
+    cli_wait.wait,
+    cli_watermarks.watermarks,
+):
+    app.command()(_command)
+app.add_typer(cli_jobs.app, name="jobs")
+cli_inspect.register(app)
+cli_tables.register(app)
+app.add_typer(cli_dlq.app, name="dlq")
+app.add_typer(cli_secrets.app, name="secrets")
+app.add_typer(cli_tokens.app, name="tokens")
+app.add_typer(cli_export.app, name="export")
+for _group in app.registered_groups:
+    assert _group.typer_instance is not None
+    _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere
+
+
+def main() -> None:
+    """Entry of the program; turns every error of ours into a few lines and an exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
+    leave_out("trio")
+    try:
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sluice")
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+    except SluiceError as exc:
+        _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
+    except TyperException as exc:
+        _fail_usage(exc, ExitCode(exc.exit_code))
+    except (KeyboardInterrupt, Abort):
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # whoever read has gone; nothing is left to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.FAILED)
+
+
+def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
+    say_error(message, hint, place)
+    sys.exit(code)
+
+
+def _fail_usage(exc: TyperException, code: ExitCode) -> None:
+    """A group of commands by itself, such as `sluice jobs`, gets its help."""
+    message = exc.format_message()
+    if message.startswith("Usage: "):
+        say(message)
+        sys.exit(code)
+    _fail(message.replace("Value error, ", "", 1), _usage_hint(exc, message), code)
+
+
+def _usage_hint(exc: TyperException, message: str) -> str:
+    """What to type instead: what is missing; the verbs of jobs are tried without their group."""
+    missing = getattr(exc, "param", None) if message.startswith("Missing ") else None
+    if missing is not None and missing.help:
+        name = next((opt for opt in missing.opts if opt.startswith("--")), missing.metavar)
+        return f"Give {name or missing.name.upper()}: {missing.help}"
+    named = _NO_SUCH_COMMAND.match(message)
+    verb = "" if named is None else _MEANT.get(named[1], named[1])
+    if verb in {command.name for command in cli_jobs.app.registered_commands}:
+        return f"Run sluice jobs {verb}."
+    return "Run the command with --help."

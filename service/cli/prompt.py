@@ -1,0 +1,148 @@
+"""The prompt of `sluice sql`: lines until a semicolon, with history and completion."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from service.cli.exits import place_of
+from service.cli.output import say, say_error
+from service.cli.sql import Conversation
+from service.sql.text.errors import SqlError
+from service.sql.text.masking import masked
+from service.sql.text.statements import pieces
+from watermark.errors import SluiceError
+
+_FIRST, _NEXT = "sluice> ", "     -> "
+_MOST_KEPT = 1000
+_LEAVES = ("quit", "exit")
+_PLACE = re.compile(r"^line \d+, column \d+: ")  # of all that was declared: the caret tells more
+_HELP = """\
+Statements end with a semicolon:
+  CREATE TABLE, CREATE VIEW, DROP, SET, RESET   declare what the next statements use
+  SHOW TABLES | VIEWS | FUNCTIONS | JOBS, DESCRIBE name, EXPLAIN statement
+  SELECT …          runs a bounded job, shows its rows and removes it
+  INSERT INTO …     submits a job and prints its id
+  STOP JOB 'id'
+quit leaves; Ctrl-C forgets what is typed, or ends a preview. Jobs go on."""
+_KEYWORDS = (
+    "AND AS BEGIN BETWEEN BIGINT BOOLEAN BY BYTES CASE CAST COMMENT CREATE DATE DECIMAL DESCRIBE "
+    "DOUBLE DROP ELSE END ENFORCED EXECUTE EXISTS EXPLAIN FALSE FLOAT FOR FROM FUNCTIONS GROUP "
+    "HAVING HOP IF IN INNER INSERT INT INTERVAL INTO IS JOB JOBS JOIN KEY LATERAL LEFT LIKE LIMIT "
+    "METADATA NOT NULL OF ON OR PRIMARY RESET SELECT SESSION SET SHOW SMALLINT STATEMENT STOP "
+    "STRING SYSTEM_TIME TABLE TABLES TEMPORARY THEN TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE "
+    "TUMBLE VARCHAR VIEW VIEWS VIRTUAL WATERMARK WHEN WHERE WITH"
+)
+
+
+def _library() -> ModuleType | None:
+    """The standard library's readline; a Python without it has a plainer prompt."""
+    try:
+        return import_module("readline")
+    except ImportError:
+        return None
+
+
+def history_file() -> Path:
+    """Where what was typed is kept, with stars in place of what may be a credential."""
+    given = os.environ.get("XDG_STATE_HOME")
+    return (Path(given) if given else Path.home() / ".local/state") / "sluice/sql_history"
+
+
+def completions(text: str, names: Iterable[str]) -> list[str]:
+    """Keywords, in the case of `text`, and names that begin with it."""
+    words = _KEYWORDS.split() if text[:1].isupper() or not text else _KEYWORDS.lower().split()
+    upper = text.upper()
+    found = [word for word in words if word.upper().startswith(upper)]
+    return [*found, *(name for name in sorted(names) if name.upper().startswith(upper))]
+
+
+def is_whole(text: str) -> bool:
+    """Whether a statement ends here; half a string or comment may go on in the next line."""
+    try:
+        found = pieces(text)
+    except SqlError:
+        return False
+    return bool(found) and found[-1].closed_at is not None
+
+
+class Prompt:
+    """Reads statements from whoever types, until the end of input; a refusal ends nothing.
+
+    Args:
+        talk: carries them out.
+        read: gives the line that is typed behind a prompt.
+    """
+
+    def __init__(self, talk: Conversation, read: Callable[[str], str] = input) -> None:
+        self._talk = talk
+        self._read = read
+        self._readline = _library() if read is input else None
+
+    def run(self) -> None:
+        """Read and carry out."""
+        say("Statements end with a semicolon; help says more, quit leaves.")
+        self._begin()
+        text = ""
+        while True:
+            try:
+                line = self._read(_NEXT if text else _FIRST)
+            except EOFError:
+                say("")
+                return
+            except KeyboardInterrupt:
+                text = ""
+                say("")
+                continue
+            word = line.strip().rstrip(";").lower()
+            if not text and word in _LEAVES:
+                return
+            if not text and word in ("help", "?"):
+                say(_HELP)
+                continue
+            text = f"{text}{line}\n" if text or line.strip() else ""
+            if is_whole(text):
+                self._carry_out(text)
+                text = ""
+
+    def _carry_out(self, text: str) -> None:
+        self._remember(text)
+        try:
+            self._talk.carry_out(text)
+        except SluiceError as exc:
+            say_error(_PLACE.sub("", exc.message), exc.hint, place_of(exc))
+        except KeyboardInterrupt:
+            say("interrupted")
+        sys.stdout.flush()
+
+    def _begin(self) -> None:
+        readline = self._readline
+        if readline is None:
+            return
+        readline.set_completer(self._complete)
+        readline.set_completer_delims(" \t\n`(),;='<>+-*/%|")
+        readline.parse_and_bind("tab: complete")
+        readline.set_auto_history(False)
+        with suppress(OSError):
+            readline.read_history_file(history_file())
+
+    def _complete(self, text: str, place: int) -> str | None:
+        found = completions(text, self._talk.names)
+        return found[place] if place < len(found) else None
+
+    def _remember(self, text: str) -> None:
+        """Keep what was typed, as one line; nobody else may read the file."""
+        readline = self._readline
+        if readline is None:
+            return
+        readline.add_history(" ".join(masked(text).split()))
+        readline.set_history_length(_MOST_KEPT)
+        path = history_file()
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)
+            readline.write_history_file(path)

@@ -1,0 +1,141 @@
+"""Commands that take a script: `submit`, `validate`, `explain`."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from joins.plan.errors import SinkError
+from service.cli.options import Form, Script, Server, Timeout, load_settings, open_client
+from service.cli.output import Output, one_line, say, show_json, takes_commands
+from service.cli.progress import working
+from service.cli.wait import WaitFor, follow
+from service.errors import NotAllowedError, SubmissionError
+
+if TYPE_CHECKING:
+    from joins.plan.plan import JoinPlan  # slow to load, and few commands plan
+
+_SHOWN_WARNING = 2000
+
+
+def submit(  # noqa: PLR0913 (typer makes each parameter an option)
+    script: Script,
+    name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
+    wait: WaitFor = None,
+    timeout: Timeout = 3600.0,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key is the same job.")
+    ] = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Submit a script and start its job; prints the job's id."""
+    sql = read_script(script)
+    with open_client(server) as client:
+        with working("checking what the script names"):
+            job = client.submit(sql, name, idempotency_key=key)
+        warn([warning["message"] for warning in job["warnings"]])
+        if wait is not None:
+            job = follow(client, job["id"], wait, timeout)
+    if output is Output.JSON:
+        show_json(job)
+        return
+    typer.echo(job["id"])
+    if wait is None and takes_commands(sys.stderr):
+        say(f"sluice jobs watch {job['id']} shows how far it is")
+
+
+def validate(
+    script: Script,
+    outside: Annotated[
+        bool,
+        typer.Option("--outside", help="Have the control plane check what the script names, too."),
+    ] = False,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Check a script. Needs no control plane, unless it is to look outside, too."""
+    sql = read_script(script)
+    found = _valid_outside(sql, server) if outside else _valid(sql)
+    if output is Output.JSON:
+        show_json(found)
+        return
+    warn([warning["message"] for warning in found["warnings"]])
+    where = "; everything that it names is there" if outside else ""
+    typer.echo(f"valid: job {one_line(found['name'])}{where}")
+
+
+def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:
+    with open_client(server) as client, working("checking what the script names"):
+        return client.validate(sql)
+
+
+def _valid(sql: str) -> dict[str, Any]:
+    from service.api.schemas.views import submission_warning  # slow to load, and few commands plan
+    from service.jobs.submit.submission import check_script
+    from service.sql.planner.planner import plan_script
+
+    check_script(sql)
+    planned = plan_script(sql)
+    warnings = [submission_warning(text) for text in planned.warnings]
+    return {"valid": True, "name": planned.plan.name, "outside": False, "warnings": warnings}
+
+
+def explain(script: Script, output: Form = Output.TABLE) -> None:
+    """Print the plan of a script. Needs no control plane."""
+    from service.jobs.store import plan_codec
+    from service.jobs.submit.submission import check_script
+    from service.sql.answers.explain import explain as plan_lines
+    from service.sql.planner.planner import plan_script
+
+    sql = read_script(script)
+    check_script(sql)
+    planned = plan_script(sql)
+    warn(planned.warnings)
+    if output is Output.JSON:
+        typer.echo(plan_codec.dump(planned.plan).decode())
+        return
+    for line in plan_lines(planned.plan):
+        typer.echo(line)
+    _explain_writer(planned.plan)
+
+
+def _explain_writer(plan: "JoinPlan") -> None:
+    from service.jobs.submit.preflight import output_writer
+
+    try:
+        choice = output_writer(plan, load_settings())
+    except (SinkError, NotAllowedError) as exc:
+        warn([f"{exc.message}. {exc.hint}"])
+        return
+    if choice is not None:
+        why = f": {choice.reason}" if choice.reason else ""
+        typer.echo(f"WRITER {choice.writer.value}{why}")
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tell each warning of a submission."""
+    for warning in warnings:
+        say(f"warning: {one_line(warning, _SHOWN_WARNING)}")
+
+
+def read_script(script: Path) -> str:
+    """The text of a file, or of standard input if it is `-`.
+
+    Raises:
+        SubmissionError: it cannot be read, or is no text.
+    """
+    try:
+        data = sys.stdin.buffer.read() if str(script) == "-" else script.read_bytes()
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise SubmissionError(
+            f'script "{script}" is not UTF-8 at byte {exc.start}', hint="Save it as UTF-8."
+        ) from exc
+    except OSError as exc:
+        raise SubmissionError(
+            f'script "{script}" cannot be read: {exc.strerror}',
+            hint="Give the path of a file, or - for standard input.",
+        ) from exc

@@ -1,0 +1,159 @@
+"""`sluice sql`: statements of a script carried out one after the other, or typed at a prompt."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.options import Form, Server, Timeout, open_client
+from service.cli.output import Output, clean, one_line, say, show, show_json, table
+from service.cli.progress import working
+from service.cli.scripts import read_script, warn
+from service.cli.wait import GOALS, follow
+from service.client import Client
+from service.errors import SubmissionError
+
+_ROW = re.compile(r"[+-][A-Z]\[")
+_WHOLE = 10_000
+Result = Mapping[str, Any]
+
+
+def sql(
+    script: Annotated[
+        Path | None,
+        typer.Argument(help="The statements, - for standard input; a prompt when left out."),
+    ] = None,
+    execute: Annotated[
+        str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
+    ] = None,
+    timeout: Timeout = 3600.0,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
+    if script is not None and execute is not None:
+        raise typer.BadParameter("give a script or --execute, not both")
+    told = show_json if output is Output.JSON else show_result
+    with open_client(server) as client:
+        talk = Conversation(client, told, timeout)
+        if execute is not None:
+            talk.carry_out(execute)
+        elif script is None and sys.stdin.isatty():
+            from service.cli.prompt import Prompt  # (readline changes the terminal)
+
+            Prompt(talk).run()
+        else:
+            talk.carry_out(read_script(script or Path("-")))
+
+
+@dataclass
+class Conversation:
+    """Statements that are carried out in order; each sees what those before it have declared.
+
+    Attributes:
+        tell: is given what each statement has brought.
+        names: of the tables and views that are declared.
+    """
+
+    client: Client
+    tell: Callable[[Result], None]
+    timeout_s: float
+    names: tuple[str, ...] = ()
+    _declared: str = field(default="", repr=False)
+
+    def carry_out(self, text: str) -> None:
+        """Carry out each statement of `text`; a fault in the grammar of one keeps all from it.
+
+        Raises:
+            SqlError: the text cannot be read.
+            SluiceError: a statement was refused; those before it are done.
+        """
+        from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
+        from service.sql.text.script import Script
+        from service.sql.text.statements import Use, only, pieces
+
+        whole = self._declared + text
+        found = pieces(whole)
+        parse(Script(whole))
+        earlier = [piece for piece in found if piece.start < len(self._declared)]
+        asked = found[len(earlier) :]
+        if not asked:
+            raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
+        carry = {
+            Use.DECLARES: self._declare,
+            Use.ASKS: self._ask,
+            Use.RUNS: self._submit,
+            Use.PREVIEWS: self._preview,
+        }
+        try:
+            for piece in asked:
+                carry[piece.use](only(whole, [*earlier, piece]), piece.word)
+                if piece.use is Use.DECLARES:
+                    earlier.append(piece)
+        finally:
+            self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
+
+    def _declare(self, script: str, word: str) -> None:
+        """Have the control plane look at a declaration, and ask what there is now."""
+        tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
+        self.names = tuple(row[0] for row in (*tables["rows"], *views["rows"]))
+
+    def _ask(self, script: str, word: str) -> None:
+        self.tell(self.client.statements(script)[-1])
+
+    def _submit(self, script: str, word: str) -> None:
+        with working("checking what the script names"):
+            job = self.client.submit(script)
+        warn(warning["message"] for warning in job["warnings"])
+        self.tell({"statement": word, "columns": ["job id"], "rows": [[job["id"]]], "job": job})
+
+    def _preview(self, script: str, word: str) -> None:
+        """Run the job of a bare SELECT, take its rows from its log, and remove it."""
+        with working("checking what the script names"):
+            job = self.client.submit(script)
+        try:
+            warn(warning["message"] for warning in job["warnings"])
+            done = follow(self.client, job["id"], GOALS["finished"], self.timeout_s)
+            warn(_unread(done))
+            rows = [[line] for line in self._log(job["id"]) if _ROW.match(line)]
+            self.tell({"statement": word, "columns": ["result"], "rows": rows})
+        finally:
+            self.client.remove(job["id"])
+
+    def _log(self, job_id: str) -> Iterator[str]:
+        """The lines of a job's log."""
+        text, at = "", 0
+        while True:
+            block, after = self.client.log(job_id, at)
+            if after == at:
+                return iter(text.split("\n"))  # a value may have what else ends a line
+            text, at = text + block, after
+
+
+def _unread(job: Result) -> Iterator[str]:
+    """That rows are missing: what a preview could not read is removed with its job."""
+    count = (job.get("probe") or {}).get("dead_letters")
+    if count:
+        yield (
+            f"{count} records have no row, they could not be read; a job with a sink keeps such "
+            "records as dead letters, with the reason of each."
+        )
+
+
+def show_result(found: Result) -> None:
+    """What a statement has brought: a table, or lines where there is one column of text."""
+    columns, rows = found["columns"], found["rows"]
+    if len(columns) == 1 and columns[0] in ("result", "job id"):
+        for (text,) in rows:
+            typer.echo(clean(text or ""))
+    else:
+        made = table(*(one_line(column) for column in columns))
+        for row in rows:
+            made.add_row(*("NULL" if cell is None else one_line(cell, _WHOLE) for cell in row))
+        show(made)
+    if not rows:
+        say("(no rows)")

@@ -1,0 +1,213 @@
+"""`sluice dim ls | get | diff` and `sluice preview`: what a job joins with and what it has written.
+
+Names and values come from databases and streams, so each text passes `one_line`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from service.cli.options import Form, Job, Server, Sink, open_client
+from service.cli.output import (
+    Output,
+    facts_table,
+    instant,
+    number,
+    one_line,
+    say,
+    show,
+    show_json,
+    table,
+)
+
+_CELL = 100
+_MARKS = {"insert": "+", "delete": "-", "update": "~"}
+_REASONS = {
+    "deleted": "was deleted",
+    "not-copied-again": "is not in the newest copy",
+    "no-record": "has no record",
+}
+app = typer.Typer(help="Look at the tables that a job joins with.", no_args_is_help=True)
+TableName = Annotated[str, typer.Argument(help="Name of the table in the script.")]
+Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
+PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
+
+
+def register(parent: typer.Typer) -> None:
+    """Give `parent` these commands."""
+    parent.add_typer(app, name="dim")
+    parent.command("preview")(preview)
+
+
+@app.command("ls")
+def list_dimensions(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+    """List the tables of a job with the versions that can be read."""
+    with open_client(server) as client:
+        found = client.dimensions(client.find(job))
+    if output is Output.JSON:
+        show_json(found)
+        return
+    rows = table("TABLE", "SOURCE", "KEY", "OLDEST", "NEWEST", "PINNED", "COMPLETE")
+    for each in found:
+        versions = (number(each[n]) for n in ("oldest_version", "version", "pinned_version"))
+        key = one_line(", ".join(each["primary_key"]))
+        names = (one_line(each["table"]), one_line(each["source"]), key)
+        rows.add_row(*names, *versions, "yes" if each["complete"] else "no")
+    show(rows)
+
+
+@app.command("get")
+def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    name: TableName,
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(help="Keys; a composite one as a JSON array, such as '[\"DE\",7]'."),
+    ] = None,
+    version: Annotated[int | None, typer.Option(help="The newest if left out.", min=0)] = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
+    if cursor is not None and (keys or version is not None):
+        raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
+    query = _given(key=keys or None, version=version, limit=limit, cursor=cursor)
+    with open_client(server) as client:
+        found = client.dimension_rows(client.find(job), name, query)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        _show_rows(found)
+    if found["absent"]:
+        raise typer.Exit(1)
+
+
+def _show_rows(found: Mapping[str, Any]) -> None:
+    names = [column["name"] for column in found["columns"]]
+    rows = table(*(one_line(name) for name in names), "CHANGED AT")
+    for item in found["items"]:
+        at_ms = item["source_ts_ms"]
+        changed = "-" if at_ms is None else instant(at_ms)
+        rows.add_row(*_cells(item["values"], names), changed)
+    show(rows)
+    for absent in found["absent"]:
+        say(f"key {_shown(absent['key'])} {_REASONS[absent['reason']]}{_when(absent)}")
+    if not found["complete"]:
+        say(f"version {found['version']} is not complete: a copy of the table is running")
+    _say_more(found)
+
+
+def _when(absent: Mapping[str, Any]) -> str:
+    at_ms = absent["source_ts_ms"]
+    return f" at {instant(at_ms)}" if at_ms else ""
+
+
+@app.command("diff")
+def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    name: TableName,
+    first: Annotated[
+        int | None, typer.Option("--from", help="Earlier version; needed but with --cursor.", min=0)
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--to", help="Later version; the newest if left out.", min=0)
+    ] = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Show which rows were inserted (+), updated (~) or deleted (-) between two versions."""
+    if cursor is not None and (first is not None or last is not None):
+        raise typer.BadParameter("--cursor goes with neither --from nor --to, which it names")
+    if cursor is None and first is None:
+        raise typer.BadParameter("--from is missing: the version that the comparison begins with")
+    if first is not None and last is not None and first >= last:
+        raise typer.BadParameter(f"--from {first} is not before --to {last}")
+    query = _given(limit=limit, cursor=cursor, to=last) | _given(**{"from": first})
+    with open_client(server) as client:
+        found = client.dimension_changes(client.find(job), name, query)
+    if output is Output.JSON:
+        show_json(found)
+        return
+    rows = table("", "KEY", "BEFORE", "AFTER")
+    for item in found["items"]:
+        before, after = _changed(item, found["primary_key"])
+        rows.add_row(_MARKS[item["change"]], _shown(item["key"]), before, after)
+    show(rows)
+    if not found["complete"]:
+        say("one of the versions is not complete: a copy of the table is or was running")
+    _say_more(found)
+
+
+def _changed(item: Mapping[str, Any], key: Iterable[str]) -> tuple[str, str]:
+    """Values before and after; of an update only those that differ."""
+    before, after = item["before"] or {}, item["after"] or {}
+    names = [name for name in {**before, **after} if name not in set(key)]
+    if item["change"] == "update":
+        names = [name for name in names if before[name] != after[name]]
+    sides = ({n: side[n] for n in names if n in side} for side in (before, after))
+    old, new = (_shown(side) if side else "" for side in sides)
+    return old, new
+
+
+def preview(
+    job: Job,
+    limit: Limit = 20,
+    sink: Sink = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Show the newest rows of a job's Delta output and the batches that wrote them."""
+    with open_client(server) as client:
+        found = client.preview(client.find(job), limit, sink=sink)
+    if output is Output.JSON:
+        show_json(found)
+        return
+    names = [column["name"] for column in found["columns"]]
+    rows = table(*(one_line(name) for name in names))
+    for item in found["items"]:
+        rows.add_row(*_cells(item["values"], names))
+    show(rows)
+    if found["batches"]:
+        show(Text(""), facts_table(_batch_facts(found["batches"])))
+    if not found["items"]:
+        say("the output has no row of this job yet")
+
+
+def _batch_facts(batches: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    for batch in batches:
+        replay = f"replay {batch['replay']}"
+        name = replay if batch["batch"] is None else f"batch {batch['batch']}"
+        versions = _shown((batch["pin"] or {}).get("versions") or {})
+        at_ms = batch["committed_at_ms"]
+        told = "" if at_ms is None else f", committed {instant(at_ms)}"
+        yield name, one_line(f"{number(batch['rows'])} rows, versions {versions}{told}", 300)
+
+
+def _cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    return [_cell(values.get(name)) for name in names]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return one_line(value if isinstance(value, str) else json.dumps(value), _CELL)
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{one_line(name)}={_cell(value)}" for name, value in values.items())
+
+
+def _say_more(found: Mapping[str, Any]) -> None:
+    if found["next_cursor"] is not None:
+        say(f"there are more: --cursor {found['next_cursor']}")
+
+
+def _given(**query: object) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None}

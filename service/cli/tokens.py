@@ -1,0 +1,161 @@
+"""`sluice tokens create | ls | revoke`: who may use the control plane, and for what.
+
+With a server or a token they ask the control plane, as an admin; otherwise they work on the job
+store of this machine, which is how the first token is made.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.inspect import operator
+from service.cli.options import Form, Server, load_settings, open_client
+from service.cli.output import Output, instant, one_line, say, show, show_json, table
+from service.errors import TokenNotFoundError
+from service.security.credentials import Credentials
+from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, Scope
+
+if TYPE_CHECKING:
+    from service.config import Settings
+    from service.jobs.store.store import JobStore
+
+app = typer.Typer(help="Make, list and revoke the tokens of the API.", no_args_is_help=True)
+DataDir = Annotated[
+    Path | None, typer.Option(help="Work on the job store in this directory, not on a server.")
+]
+
+
+@app.command("create")
+def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
+    name: Annotated[str, typer.Option(help="Whose it is; the audit log has it.")],
+    scope: Annotated[Scope, typer.Option(help="Each includes those before it.")] = Scope.VIEWER,
+    days: Annotated[
+        int, typer.Option(help="How long it can be used.", min=1, max=MOST_DAYS)
+    ] = DEFAULT_DAYS,
+    data_dir: DataDir = None,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Make a token and print it; it is never shown again."""
+    wanted = NewToken(name, scope, days, created_by=operator())
+    if _is_here(server, data_dir):
+        created = _create_here(wanted, data_dir)
+    else:
+        with open_client(server) as client:
+            created = client.create_token(name, scope.value, days)
+    if output is Output.JSON:
+        show_json(created)
+    else:
+        typer.echo(created["token"])
+    say(f"token {created['id']} can be used until {instant(created['expires_at_ms'])}")
+
+
+@app.command("ls")
+def list_tokens(
+    data_dir: DataDir = None, server: Server = None, output: Form = Output.TABLE
+) -> None:
+    """List tokens with scope, end and last use."""
+    found = _listed(server, data_dir)
+    if output is Output.JSON:
+        show_json(found)
+        return
+    rows = table("ID", "NAME", "SCOPE", "STATE", "EXPIRES", "LAST USED", "CREATED BY")
+    for token in found:
+        used = token["last_used_at_ms"]
+        rows.add_row(
+            token["id"],
+            one_line(token["name"]),
+            token["scope"],
+            token["state"],
+            instant(token["expires_at_ms"]),
+            "-" if used is None else instant(used),
+            one_line(token["created_by"]),
+        )
+    show(rows)
+
+
+@app.command("revoke")
+def revoke_token(
+    token: Annotated[str, typer.Argument(help="Id, or the name of the only one.")],
+    data_dir: DataDir = None,
+    server: Server = None,
+) -> None:
+    """End a token at once; on the job store directly it takes two seconds."""
+    token_id = _find(token, _listed(server, data_dir))
+    if _is_here(server, data_dir):
+        settings = load_settings(data_dir=data_dir)
+        store = _open_store(settings)
+        try:
+            store.tokens.revoke(token_id)
+        finally:
+            store.close()
+        _audit(settings, "tokens revoke", token_id)
+    else:
+        with open_client(server) as client:
+            client.revoke_token(token_id)
+    say(f"token {token_id} is revoked")
+
+
+def _is_here(server: str | None, data_dir: Path | None) -> bool:
+    """Whether the job store is meant, not a control plane."""
+    if data_dir is not None:
+        return True
+    return server is None and Credentials.of_environment().token is None
+
+
+def _open_store(settings: "Settings") -> "JobStore":
+    from service.jobs.store.store import JobStore  # (here: slow to load, and seldom needed)
+
+    return JobStore.open(settings.store_url)
+
+
+def _create_here(wanted: NewToken, data_dir: Path | None) -> dict[str, Any]:
+    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+
+    settings = load_settings(data_dir=data_dir)
+    store = _open_store(settings)
+    try:
+        token, text = store.tokens.create(wanted)
+    finally:
+        store.close()
+    _audit(settings, "tokens create", token.id)
+    return {**token_view(token).model_dump(mode="json"), "token": text}
+
+
+def _listed(server: str | None, data_dir: Path | None) -> list[dict[str, Any]]:
+    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+
+    if not _is_here(server, data_dir):
+        with open_client(server) as client:
+            return client.tokens()
+    store = _open_store(load_settings(data_dir=data_dir))
+    try:
+        return [token_view(token).model_dump(mode="json") for token in store.tokens.all()]
+    finally:
+        store.close()
+
+
+def _find(reference: str, tokens: Iterable[Mapping[str, Any]]) -> str:
+    listed = list(tokens)
+    if any(token["id"] == reference for token in listed):
+        return reference
+    ids = [t["id"] for t in listed if t["name"] == reference and t["state"] == "active"]
+    if len(ids) != 1:
+        found = "does not exist" if not ids else f"could be one of {len(ids)}"
+        raise TokenNotFoundError(
+            f'token "{reference}" {found}',
+            hint="Run sluice tokens ls to see the tokens and their ids.",
+        )
+    return str(ids[0])
+
+
+def _audit(settings: "Settings", words: str, token_id: str) -> None:
+    from service.security.audit import (  # (here: slow to load, and seldom needed)
+        AuditEntry,
+        AuditLog,
+    )
+
+    what = f"/v1/tokens/{token_id}"
+    AuditLog(settings).write(AuditEntry(operator(), None, "this machine", words, what, "done"))

@@ -1,0 +1,100 @@
+"""`sluice up`: everything for a first hour on one machine, and what to type next."""
+
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.options import Form
+from service.cli.output import Output, facts_table, say, show, show_json
+from service.cli.progress import working
+from service.client import Client
+
+_FIRST = "first"  # the name of the job in the script that is there
+
+
+def up(
+    port: Annotated[
+        int | None, typer.Option(help="Port of the control plane, 0 takes a free one.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where all of it is kept; the next up goes on there.")
+    ] = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
+    from service.config import Settings  # slow to load, and only this command needs it
+    from service.demo.servers import provide
+    from service.demo.up import everything
+    from service.logs import configure_logs
+
+    configure_logs("WARNING")
+    settings = Settings.load()
+    directory = (data_dir or settings.data_dir / "up").expanduser().absolute()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does
+    binaries = provide(settings.cache_dir)
+    with ExitStack() as stack:
+        with working("starting Kafka, MariaDB and the control plane"):
+            running = stack.enter_context(everything(directory, port, binaries))
+        found = {
+            "control_plane": running.url,
+            "kafka": running.kafka.bootstrap_servers,
+            "mariadb": f"{running.database.host}:{running.database.port}",
+            "mariadb_options": str(running.client_file),
+            "script": str(running.script),
+            "directory": str(directory),
+        }
+        show_json(found) if output is Output.JSON else _tell(found, settings.port)
+        try:
+            running.wait(say)
+        except KeyboardInterrupt:
+            say("ending the jobs' runners, the control plane and the servers")
+    say(
+        f"all is stopped; {directory} has the data, and the jobs that ran go on at the next "
+        "sluice up"
+    )
+
+
+def _tell(found: dict[str, str], usual_port: int) -> None:
+    show(facts_table((name.replace("_", " "), value) for name, value in found.items()))
+    say("")
+    say("Everything runs until you interrupt it. In another terminal:")
+    with Client(found["control_plane"]) as client:
+        jobs = list(client.jobs())
+    for job in jobs:
+        if job["desired_state"] == "RUNNING":
+            say(f"  # {job['name']} ({job['id']}) goes on")
+    firsts = [job for job in jobs if job["name"] == _FIRST]
+    for line in next_commands(found, usual_port, firsts):
+        say(f"  {line}")
+
+
+def next_commands(
+    found: Mapping[str, str], usual_port: int, firsts: Sequence[Mapping[str, Any]]
+) -> Iterable[str]:
+    """What to type in another terminal.
+
+    Args:
+        found: what runs, and where.
+        usual_port: where the commands look for a control plane by themselves.
+        firsts: jobs of the first script that an earlier `sluice up` has left, the newest first.
+    """
+    programs = Path(sys.executable).parent
+    if shutil.which("sluice") is None and (programs / "sluice").exists():
+        yield f"export PATH={shlex.quote(str(programs))}:$PATH"
+    if not found["control_plane"].endswith(f":{usual_port}"):
+        yield f"export SLUICE_SERVER={found['control_plane']}"
+    job = firsts[0]["id"] if len(firsts) > 1 else _FIRST
+    if firsts and firsts[0]["desired_state"] != "RUNNING":
+        yield f"sluice jobs resume {job} --wait"
+    elif not firsts:
+        yield f"sluice submit {shlex.quote(found['script'])} --wait join"
+    yield f"sluice jobs watch {job}"
+    yield f"sluice jobs logs {job} --follow"
+    yield f"sluice jobs rm {job}"

@@ -1,0 +1,206 @@
+"""Waiting for a job: what can be waited for, how far it is meanwhile, and when it is in vain."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.options import Form, Job, Server, Timeout, open_client
+from service.cli.output import Output, say, show_json
+from service.cli.progress import job_progress
+from service.client import Client, RefusedError
+from service.errors import (
+    JobConflictError,
+    JobNotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+
+POLL_S = 0.25
+_UNREACHED_S = 30.0
+_NOT_FOUND, _UNAVAILABLE = 404, 503
+_OPEN = frozenset({"JOINING", "FINISHED"})  # a short job is JOINING for a moment only
+_AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is waited for.
+
+    Attributes:
+        states: the goal is reached in each of them.
+    """
+
+    name: str
+    states: frozenset[str]
+
+
+GOALS = {
+    goal.name: goal
+    for goal in (
+        Goal("load", frozenset({"SNAPSHOT", "CATCHING_UP"}) | _OPEN),
+        Goal("join", _OPEN),
+        Goal("paused", frozenset({"PAUSED"})),
+        Goal("stopped", frozenset({"STOPPED", "FINISHED"})),
+        Goal("finished", frozenset({"FINISHED"})),
+    )
+}
+ENDED = Goal("ended", frozenset({"STOPPED", "FAILED", "FINISHED"}))
+_SYNONYMS = {"snapshot": "load", "joining": "join"}
+
+
+def read_goal(text: str) -> Goal:
+    """The goal that `text` names, in any case; the name of its state is accepted, too.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    name = text.lower()
+    goal = GOALS.get(_SYNONYMS.get(name, name))
+    if goal is None:
+        raise typer.BadParameter(f'"{text}" is no phase, expected {", ".join(GOALS)}')
+    return goal
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in GOALS if name.startswith(incomplete.lower())]
+
+
+Phase = Annotated[
+    Goal,
+    typer.Argument(
+        help="load, join (the gate is open), paused, stopped or finished.",
+        metavar="PHASE",
+        parser=read_goal,
+        autocompletion=_complete,
+    ),
+]
+WaitFor = Annotated[
+    Goal | None,
+    typer.Option(
+        "--wait",
+        help="Return in this phase, as sluice wait does.",
+        metavar="PHASE",
+        parser=read_goal,
+        autocompletion=_complete,
+    ),
+]
+
+
+def wait(
+    job: Job,
+    phase: Phase,
+    timeout: Timeout = 3600.0,
+    server: Server = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
+    with open_client(server) as client:
+        found = follow(client, client.find(job), phase, timeout)
+    if output is Output.JSON:
+        show_json(found)
+    else:
+        say(f"job {found['id']} is {found['state']}: {found['reason']}")
+
+
+def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[str, Any]:
+    """Follow a job to `goal`, showing how far it is.
+
+    Raises:
+        RefusedError: the job has failed.
+        JobNotFoundError: it was removed meanwhile.
+        JobConflictError: the job rests in another state, and nobody wants it to go on.
+        WaitTimeoutError: it is not there in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    look = Look(client, job_id)
+    with job_progress() as show:
+        while True:
+            job = look.job()
+            if job["state"] in goal.states:
+                return job
+            _check_hope(job, goal)
+            show(job)
+            if time.monotonic() >= deadline:
+                raise _too_late(client, job, goal, timeout_s)
+            time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
+
+
+class Look:
+    """Looks at a job again and again; a control plane that restarts meanwhile is waited for."""
+
+    def __init__(self, client: Client, job_id: str) -> None:
+        self._client = client
+        self._job_id = job_id
+        self._seen_at: float | None = None
+        self._told = False
+
+    def job(self) -> dict[str, Any]:
+        """The job's newest document.
+
+        Raises:
+            UnreachableError: nobody has answered for half a minute, or not even once.
+            JobNotFoundError: the job was removed meanwhile.
+            RefusedError: there never was such a job.
+        """
+        while True:
+            try:
+                found = self._client.job(self._job_id)
+            except (UnreachableError, RefusedError) as exc:
+                self._bear(exc)
+                time.sleep(POLL_S)
+            else:
+                self._seen_at, self._told = time.monotonic(), False
+                return found
+
+    def _bear(self, exc: UnreachableError | RefusedError) -> None:
+        passing = isinstance(exc, UnreachableError) or _status(exc) == _UNAVAILABLE
+        now = time.monotonic()
+        if self._seen_at is not None and _status(exc) == _NOT_FOUND:
+            raise _removed(self._job_id) from exc
+        if not passing or self._seen_at is None or now - self._seen_at > _UNREACHED_S:
+            raise exc
+        if not self._told:
+            self._told = True
+            say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
+
+
+def _status(exc: UnreachableError | RefusedError) -> object:
+    return exc.problem.get("status") if isinstance(exc, RefusedError) else None
+
+
+def _removed(job_id: str) -> JobNotFoundError:
+    return JobNotFoundError(
+        f'job "{job_id}" was removed while it was waited for', hint="Submit its script anew."
+    )
+
+
+def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
+    state, wanted = job["state"], job["desired_state"]
+    if wanted == "REMOVED" and "STOPPED" not in goal.states:
+        raise _removed(job["id"])
+    if state == "FAILED" and wanted != "RUNNING":
+        error = job["error"] or {"message": job["reason"], "hint": "Run sluice jobs logs."}
+        raise RefusedError(error["message"], hint=error["hint"], problem=error)
+    over = state == "FINISHED"
+    if over or (state in _AT_REST and wanted in (state, "REMOVED")):
+        raise JobConflictError(
+            f'job "{job["id"]}" is {state} and stays so, expected to wait for "{goal.name}"',
+            hint="It never runs again; submit it anew."
+            if over
+            else f"Run sluice jobs resume {job['id']} first.",
+        )
+
+
+def _too_late(
+    client: Client, job: Mapping[str, Any], goal: Goal, timeout_s: float
+) -> WaitTimeoutError:
+    why = client.explain_wait(job["id"])
+    hint = "" if why["hint"] is None else f"{why['hint']} "
+    return WaitTimeoutError(
+        f'job "{job["id"]}" is {job["state"]} after {timeout_s:g} s, expected "{goal.name}": '
+        f"{why['sentence']}",
+        hint=f"{hint}It goes on; look again with sluice jobs get {job['id']}.",
+    )

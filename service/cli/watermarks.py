@@ -1,0 +1,113 @@
+"""`sluice watermarks`: each channel's promise, what is made of all of them, and what waits."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.options import Form, Job, Server, open_client
+from service.cli.output import (
+    Output,
+    facts_table,
+    instant,
+    number,
+    one_line,
+    show,
+    show_json,
+    table,
+)
+from service.cli.views import watermark
+from service.jobs.inspect.event_waiting import shown_time
+
+
+def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+    """Show the watermark of each channel, the combined one, and what waits for it."""
+    with open_client(server) as client:
+        found = client.watermarks(client.find(job))
+    if output is Output.JSON:
+        show_json(found)
+        return
+    show(facts_table(_facts(found)))
+    if found["channels"] or not found["gate"]["open"]:  # a job of windows has no tables
+        show(Text(""), _channels(found))
+    time = found.get("event_time")  # (older control planes have none)
+    if time is not None:
+        show(Text(""), facts_table(_event_time(time)), Text(""), _generators(time))
+
+
+def _channels(found: Mapping[str, Any]) -> Table:
+    made = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
+    for channel in found["channels"]:
+        status = channel["status"] if channel["aligned"] is not False else "NOT ALIGNED"
+        names = (channel["dimension"], channel["channel"], status)
+        made.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
+    return made
+
+
+def _facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    yield "phase", found["phase"] or "-"
+    if found["channels"] or not found["gate"]["open"]:
+        yield "combined", "-" if found["combined"] is None else watermark(found["combined"])
+    yield "gate", _gate(found["gate"])
+    for source in found["emitted"]:
+        emitted = source["emitted"]
+        told = "nothing yet" if emitted is None else watermark(emitted["watermark"])
+        yield "emitted", f"{told} by {one_line(source['dimension'])}"
+    if found["status_age_ms"] is not None:
+        yield "reported", f"{number(found['status_age_ms'])} ms ago"
+
+
+def _gate(gate: Mapping[str, Any]) -> str:
+    if not gate["open"]:
+        return "closed"
+    at = "" if gate["opened_at_ms"] is None else f" since {instant(gate['opened_at_ms'])}"
+    held = gate["held_at_open"]
+    return f"open{at}" + ("" if held is None else f", at most {number(held)} records were held")
+
+
+def _event_time(time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    clock = ", and processing time" if time["use_processing_time"] else ""
+    yield "event time", f"{shown_time(time['watermark_ms'])}{clock}"
+    for found in time["inputs"]:
+        clock = " + processing time" if found["use_processing_time"] else ""
+        told = f"{shown_time(found['watermark_ms'])}{clock} of {one_line(found['input'])}"
+        yield "input", f"{told}, {one_line(found['status'])}"
+    oldest = time["oldest_waiting_ms"]
+    since = "" if oldest is None else f", the oldest of {shown_time(oldest)}"
+    yield "waiting", f"{number(time['waiting_rows'])} records{since}"
+    if time["window_watermark_ms"] is not None or time["window_rows"]:
+        yield "windows", _windows(time)
+    yield "late", f"{number(time['late_records'])} records"
+    if time["waits_for"] is not None:
+        yield "waits for", one_line(time["waits_for"]["text"], 300)
+
+
+def _windows(time: Mapping[str, Any]) -> str:
+    next_ms = time["next_window_ms"]
+    ends = "none is open" if next_ms is None else f"the next one is due at {shown_time(next_ms)}"
+    fired, rows = number(time["fired_rows"]), number(time["window_rows"])
+    return f"{ends}; {fired} rows have come out, {rows} rows of state"
+
+
+def _promise(channel: Mapping[str, Any]) -> str:
+    """What the generator has said; until when it speaks of event time, if that is known."""
+    if channel.get("use_processing_time"):
+        return "processing time"
+    told, end = shown_time(channel["watermark_ms"]), channel.get("backlog_end")
+    return told if end is None else f"{told}, processing time from offset {number(end)} on"
+
+
+def _generators(time: Mapping[str, Any]) -> Table:
+    made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
+    for channel in time["channels"]:
+        status = channel["status"] if channel["aligned"] else "NOT ALIGNED"
+        at_ms = channel["active_at_ms"]
+        made.add_row(
+            one_line(channel["input"]),
+            number(channel["partition"]),
+            one_line(status),
+            _promise(channel),
+            "-" if at_ms is None else shown_time(at_ms),
+        )
+    return made

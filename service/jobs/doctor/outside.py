@@ -1,0 +1,221 @@
+"""The doctor's look at what a job reads from and writes to: databases, Kafka, clocks."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from joins.adapters.delta.feed_state import read_state
+from joins.adapters.delta.source import check_source_table
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
+from joins.adapters.mysql.position import binlog_still_has, server_identity
+from joins.adapters.mysql.source import check_source
+from joins.durable.checkpoint import read_json
+from joins.durable.probe_lives import read_lives
+from joins.plan.errors import SourceError
+from joins.plan.plan import DeltaTableSource, Dimension, KafkaOptions, KafkaSink, KafkaSource
+from joins.source.state import SourceState
+from joins.stream.transactions import HOLDS_AFTER_S
+from service.jobs.doctor.check import Check, bad, good, made, unknown
+from service.jobs.doctor.patient import Patient
+from service.security.resolution import connection_of, internal_kafka, output_path
+
+_CLOCK_S = 2.0
+_FUTURE_MS = 5_000
+_MILLIS = 1000
+
+
+def check_outside(patient: Patient) -> list[Check]:
+    """Whether this user may still do what the job does, and finds what it left."""
+    checks: list[Check] = []
+    for dimension in patient.plan.dimensions:
+        title = f"source {dimension.name}"
+        checks += made(title, partial(_source, patient, dimension))
+    checks += made("stream", lambda: _stream(patient))
+    checks += made("changelog topics", lambda: [_changelogs(patient)])
+    for number, insert in enumerate(patient.plan.inserts, start=1):
+        if isinstance(insert.sink, KafkaSink):
+            several = f" of INSERT {number}" if patient.plan.more_inserts else ""
+            title = f"sink topic{several}"
+            checks += made(title, partial(_sink, insert.sink.kafka, title))
+    return checks
+
+
+# Databases and tables
+# ----------------------------------------------------------------------------------------------
+
+
+def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
+    source = dimension.source
+    if isinstance(source, DeltaTableSource):
+        yield from _delta_table(patient, dimension, source)
+    else:
+        yield from _database(patient, dimension, connection_of(source))
+
+
+def _delta_table(
+    patient: Patient, dimension: Dimension, source: DeltaTableSource
+) -> Iterator[Check]:
+    title = f"source {dimension.name}"
+    path = output_path(source, patient.settings)
+    table = check_source_table(path, dimension.fields, dimension.primary_key)
+    yield good(title, f'delta table "{path}" at version {table.version} fits its declaration')
+    kept = read_state(patient.checkpoint.source_file(dimension.name))
+    if kept is None:
+        return
+    title = f"versions of source {dimension.name}"
+    if kept.table_id != table.table_id:
+        yield bad(
+            title,
+            "the table is another one than the one that was copied",
+            "Nothing is to be done: it is copied again by itself.",
+        )
+    else:
+        behind = table.version - kept.version
+        yield good(title, f"{kept.version} is read, {behind} newer, generation {kept.generation}")
+
+
+def _database(
+    patient: Patient, dimension: Dimension, config: MysqlConnectionConfig
+) -> Iterator[Check]:
+    title = f"source {dimension.name}"
+    check_source(config, dimension.fields, dimension.primary_key)
+    yield good(title, f'user "{config.username}" has its grants, the binlog its settings')
+    yield _database_clock(dimension, config)
+    kept = read_json(patient.checkpoint.source_file(dimension.name))
+    if kept is not None:
+        yield _binlog(dimension, config, SourceState.from_json(kept))
+
+
+def _database_clock(dimension: Dimension, config: MysqlConnectionConfig) -> Check:
+    title = f"clock of source {dimension.name}"
+    with connected(config) as connection:
+        before = time.time()
+        theirs = float(rows(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
+        after = time.time()
+    ahead_s = theirs - (before + after) / 2
+    detail = f"the database's clock is {ahead_s:+.3f} s from ours"
+    if abs(ahead_s) <= _CLOCK_S:
+        return good(title, detail)
+    return bad(title, detail, "Let both machines take their time from the same NTP servers.")
+
+
+def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceState) -> Check:
+    title = f"binlog of source {dimension.name}"
+    if not server_identity(config).same_server(state.server):
+        return bad(
+            title,
+            "another server answers than the one that was copied",
+            "After a failover nothing is to be done: the table is copied again by itself.",
+        )
+    if state.high is None and not binlog_still_has(config.of_server(state.server), state.low):
+        return bad(
+            title,
+            f"{state.low.file_name} with the snapshot's beginning is gone",
+            "Keep binlogs longer (binlog_expire_logs_seconds); the table is copied again.",
+        )
+    return good(title, f"it is the server that was copied, generation {state.generation}")
+
+
+# Kafka
+# ----------------------------------------------------------------------------------------------
+
+
+def _probe_kafka(patient: Patient) -> KafkaOptions:
+    source = patient.plan.probe.source
+    if isinstance(source, KafkaSource):
+        return source.kafka
+    topic = patient.meta.probe_topic if patient.meta is not None else ""
+    return KafkaOptions(internal_kafka(patient.plan, patient.settings).bootstrap_servers, topic)
+
+
+def _stream(patient: Patient) -> Iterator[Check]:
+    """The topic is the one that the job reads, has its records, and none of the future."""
+    kafka = _probe_kafka(patient)
+    if not kafka.topic:
+        yield unknown("stream", "the job was never started")
+        return
+    cluster = KafkaCluster(kafka)
+    found = cluster.require(kafka.topic)
+    lives = read_lives(patient.checkpoint)
+    if lives and lives[-1].topic_id != found.topic_id:
+        yield bad(
+            "stream",
+            f'topic "{kafka.topic}" has id {found.topic_id}, expected {lives[-1].topic_id}',
+            "It was deleted and made again; acknowledge that, or stop the job.",
+        )
+        return
+    yield good("stream", f'topic "{kafka.topic}" is there, {len(found.partitions)} partitions')
+    yield _unread(patient, cluster, kafka.topic)
+    yield _transactions(cluster, kafka.topic)
+    yield _stream_clock(cluster, kafka.topic, found.partitions)
+
+
+def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
+    """No record that is still to be read has been removed."""
+    note = patient.checkpoint.read_progress()
+    lives = read_lives(patient.checkpoint)
+    if note is not None:
+        wanted = {int(p): offset for p, offset in note["next_offsets"].items()}
+    else:
+        wanted = dict(lives[-1].start_offsets) if lives else {}
+    begin = cluster.beginning_offsets(topic)
+    lost = {p: begin[p] - o for p, o in wanted.items() if begin.get(p, 0) > o}
+    if not lost:
+        places = ", ".join(f"{offset} of partition {p}" for p, offset in sorted(wanted.items()))
+        return good("unread records", f"the topic has all of them, from offset {places}")
+    return bad(
+        "unread records",
+        f"at most {sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",
+        "Raise the topic's retention; acknowledge the gap, or submit the job anew.",
+    )
+
+
+def _transactions(cluster: KafkaCluster, topic: str) -> Check:
+    """No transaction keeps a partition from being read; one that has just begun is no fault."""
+    title, ends = "open transactions", cluster.end_offsets(topic)
+    high = cluster.high_watermarks(topic)
+    behind = {p: offset for p, offset in ends.items() if offset < high.get(p, offset)}
+    now_ms = time.time() * _MILLIS
+    try:
+        opened = cluster.open_transactions(topic, behind) if behind else []
+    except SourceError as exc:
+        return bad(title, f'one may hold topic "{topic}": {exc.message}', exc.hint)
+    for found in opened:
+        age_s = HOLDS_AFTER_S if found.since_ms is None else (now_ms - found.since_ms) / _MILLIS
+        if age_s >= HOLDS_AFTER_S:
+            return bad(title, f"{found.text(topic)}, open for {age_s:.0f} s", found.hint(topic))
+    return good(title, f'none holds topic "{topic}"')
+
+
+def _stream_clock(cluster: KafkaCluster, topic: str, partitions: tuple[int, ...]) -> Check:
+    """The broker does not tell its time; the records' timestamps do, where they are ahead."""
+    later_ms = int(time.time() * _MILLIS) + _FUTURE_MS
+    ahead = cluster.first_since(topic, dict.fromkeys(partitions, later_ms))
+    if not ahead:
+        return good("clock of stream", "no record is of the future")
+    partition, (offset, at_ms) = next(iter(ahead.items()))
+    seconds = (at_ms - later_ms + _FUTURE_MS) / _MILLIS
+    return bad(
+        "clock of stream",
+        f"record {topic}/{partition}/{offset} is {seconds:.0f} s ahead of our clock",
+        "Set this machine's clock, or that of who writes the topic, by NTP.",
+    )
+
+
+def _changelogs(patient: Patient) -> Check:
+    topics = patient.meta.changelog_topics if patient.meta is not None else {}
+    cluster = KafkaCluster(internal_kafka(patient.plan, patient.settings))
+    gone = [topic for topic in topics.values() if cluster.describe(topic) is None]
+    if gone:
+        return bad(
+            "changelog topics",
+            f'topic "{gone[0]}" is gone',
+            "Submit the job anew: what the table's changes were cannot be found out any more.",
+        )
+    return good("changelog topics", f"{len(topics)} of {len(topics)} are there")
+
+
+def _sink(kafka: KafkaOptions, title: str) -> Iterator[Check]:
+    found = KafkaCluster(kafka).require(kafka.topic)
+    yield good(title, f'topic "{kafka.topic}", {len(found.partitions)} partitions')

@@ -1,0 +1,71 @@
+"""A job as the doctor's checks see it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from joins.durable.app_ids import job_app_id, output_app_id
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.plan.plan import DeltaSink, JoinPlan
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.security.resolution import output_path
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A Delta output.
+
+    Attributes:
+        name: for people.
+        app_id: of the commits to it.
+        plan: that of its INSERT.
+    """
+
+    name: str
+    path: Path
+    app_id: str
+    plan: JoinPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is read once.
+
+    Attributes:
+        plan: its secrets are resolved.
+        meta: None before the first start.
+        running: a runner lives, so files may change between two looks.
+    """
+
+    layout: JobLayout
+    settings: Settings
+    plan: JoinPlan
+    checkpoint: Checkpoint
+    meta: JobMeta | None
+    running: bool
+
+    @property
+    def app_id(self) -> str:
+        """Of the commits to the dead letters; empty before the first start."""
+        if self.meta is None:
+            return ""
+        return job_app_id(self.layout.job_dir.name, self.meta.incarnation)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The Delta outputs."""
+        inserts = self.plan.inserts
+        return tuple(
+            Output(
+                "output" if len(inserts) == 1 else f"output of INSERT {number + 1}",
+                output_path(insert.sink, self.settings),
+                output_app_id(self.app_id, number),
+                insert,
+            )
+            for number, insert in enumerate(inserts)
+            if isinstance(insert.sink, DeltaSink)
+        )
+
+    def changelog(self, dimension: str) -> Path:
+        """The changelog table of a dimension."""
+        return self.layout.tables / dimension / "changelog"

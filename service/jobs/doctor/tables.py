@@ -1,0 +1,163 @@
+"""The doctor's look at a job's Delta tables: logs, files, transactions, versions and leases."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from joins.adapters.delta.log import DeltaLog
+from joins.durable.leases import oldest_leased
+from joins.durable.pins import PinStore
+from joins.plan.errors import FencedError, SinkError
+from service.jobs.doctor.check import Check, bad, good, made, unknown
+from service.jobs.doctor.patient import Output, Patient
+from service.jobs.submit.preflight import output_writer
+
+_FILES = "Restore the table's directory from a backup."
+_SHOWN = 3
+
+
+def check_tables(patient: Patient) -> list[Check]:
+    """Changelogs, `current`, dead letters and output."""
+    if patient.meta is None:
+        return []
+    checks: list[Check] = []
+    for name, path in _tables(patient).items():
+        checks += made(f"table {name}", partial(_table, name, path))
+    for output in patient.outputs:
+        title = output.name.replace("output", "writer")
+        checks += made(title, partial(_writer, patient, output, title))
+    checks += made("transactions", lambda: [_transactions(patient)])
+    checks += made("fence", lambda: [_fence(patient)])
+    for dimension in patient.plan.dimensions:
+        title = f"versions {dimension.name}"
+        checks += made(title, partial(_versions, patient, dimension.name))
+    return checks
+
+
+def _tables(patient: Patient) -> dict[str, Path]:
+    roots = {d.name: patient.layout.tables / d.name for d in patient.plan.dimensions}
+    found = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
+    found["dead_letters"] = patient.layout.dead_letters
+    return found | {output.name: output.path for output in patient.outputs}
+
+
+_PARTS = ("changelog", "current")
+
+
+def _table(name: str, path: Path) -> Iterator[Check]:
+    """Its log can be read, and every file of the newest version is there."""
+    title = f"table {name}"
+    if not (path / "_delta_log").is_dir():
+        yield unknown(title, "it is not there yet")
+        return
+    log = DeltaLog(path, "")
+    version = log.version()
+    files = log.files_at(version)
+    gone = [file.name for file in files if not file.is_file()]
+    if gone:
+        shown = ", ".join(gone[:_SHOWN])
+        detail = f"{len(gone)} of {len(files)} files of version {version} are gone: {shown}"
+        yield bad(title, detail, _FILES)
+        return
+    yield good(title, f"version {version}, {len(files)} files")
+
+
+def _writer(patient: Patient, output: Output, title: str) -> Iterator[Check]:
+    """Who appends to the output, and why."""
+    choice = output_writer(output.plan, patient.settings)
+    told = "none" if choice is None else choice.writer.value
+    yield good(title, f"{told}: {choice.reason}" if choice and choice.reason else told)
+
+
+def _transactions(patient: Patient) -> Check:
+    """Progress, outputs, dead letters and pins are committed in this order, newest last."""
+    note = patient.checkpoint.read_progress() or {}
+    found = [("progress", note.get("batch"))]
+    for output in reversed(patient.outputs):
+        found.append((output.name, DeltaLog(output.path, output.app_id).last_batch()))
+    letters = DeltaLog(patient.layout.dead_letters, patient.app_id).last_batch()
+    found.append(("dead letters", letters))
+    told = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in found)
+    order = [-1 if batch is None else batch for _, batch in found]
+    if order != sorted(order):
+        return bad(
+            "transactions",
+            f"newest batches are {told}; each must have what the one before has",
+            "A table was restored to an older state or changed from outside; restore them together "
+            "with the checkpoint.",
+        )
+    return good("transactions", f"newest batches are {told}")
+
+
+def _fence(patient: Patient) -> Check:
+    epoch = patient.meta.epoch if patient.meta is not None else 0
+    places = [(output.path, output.app_id) for output in patient.outputs]
+    try:
+        for place, app_id in ((patient.layout.dead_letters, patient.app_id), *places):
+            DeltaLog(place, app_id).check_epoch(epoch)
+    except FencedError as exc:
+        return bad("fence", exc.message, "Two directories hold this job; run only the newest.")
+    return good("fence", f"no table knows a newer epoch than {epoch}")
+
+
+# Versions and leases
+# ----------------------------------------------------------------------------------------------
+
+
+def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
+    """The versions that the oldest and the newest kept pin name can be read."""
+    title = f"versions {dimension}"
+    path = patient.changelog(dimension)
+    if not (path / "_delta_log").is_dir():
+        yield unknown(title, "the changelog is not there yet")
+        return
+    log = DeltaLog(path, "")
+    pinned = _pinned(patient, dimension)
+    unreadable = [version for version in sorted(pinned) if not _is_readable(log, version)]
+    if unreadable:
+        yield bad(
+            title,
+            f"version {unreadable[0]} is pinned and cannot be read any more",
+            "Restore the changelog's files from a backup; batches with this version cannot be "
+            "replayed, and one that is not committed needs an acknowledgement.",
+        )
+    else:
+        yield good(title, f"pinned versions {sorted(pinned) or 'none'} can be read")
+    yield _lease(patient, dimension, log)
+
+
+def _pinned(patient: Patient, dimension: str) -> set[int]:
+    """Of the oldest and the newest pin, or of the opening."""
+    directory = patient.checkpoint.pins_directory
+    names = sorted(p.stem for p in directory.glob("*.json")) if directory.is_dir() else []
+    store = PinStore(directory)
+    pins = [store.read(int(name)) for name in (*names[:1], *names[-1:])]
+    found = [pin.versions[dimension] for pin in pins if pin is not None]
+    phase = patient.checkpoint.read_phase()
+    return set(found or ([phase["versions"][dimension]] if phase else []))
+
+
+def _is_readable(log: DeltaLog, version: int) -> bool:
+    try:
+        return all(file.is_file() for file in log.files_at(version))
+    except SinkError:
+        return False
+
+
+def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
+    title = f"leases {dimension}"
+    phase = patient.checkpoint.read_phase() or {}
+    leased = oldest_leased(
+        patient.checkpoint.pins_directory,
+        patient.settings.replay_batches,
+        phase.get("versions", {}),
+        {},
+    ).get(dimension)
+    oldest = log.oldest_version()
+    if leased is None:
+        return unknown(title, f"nothing is leased yet; the log begins at version {oldest}")
+    detail = f"versions from {leased} on are leased, the log begins at {oldest}"
+    if oldest > leased:
+        hint = "Restore the changelog's log from a backup, or lower SLUICE_REPLAY_BATCHES."
+        return bad(title, detail, hint)
+    return good(title, detail)

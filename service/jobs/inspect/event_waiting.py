@@ -1,0 +1,113 @@
+"""Why nothing comes out in event time: channels without a watermark, records and windows that wait.
+
+What holds the combined watermark back is the runner's to say (`waits_for`); nothing is combined
+here a second time.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from service.jobs.inspect.condition import Condition
+
+_MIN, _MAX = -(2**63), 2**63 - 1
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # what a calendar has
+_IDLE_HINT = "Set 'scan.watermark.idle-timeout' on its table if it may stay without records."
+_LATE_HINT = (
+    "Let the table's watermark stay further behind its records, or allow lateness; "
+    "'late-records.path' keeps what is late."
+)
+Document = Mapping[str, Any]
+
+
+def event_time_conditions(job: Document) -> Iterator[Condition]:
+    """Those of a job in event time whose gate is open; none for other jobs."""
+    time = job["event_time"]
+    if time is None or job["phase"] != "JOIN":
+        return
+    for channel in time["channels"]:
+        yield _channel(channel, is_needed=holds_rows(time))
+    yield _released(time)
+    if time["window_watermark_ms"] is not None or time["window_rows"]:
+        yield _windows(time)
+    yield _in_time(job, time)
+
+
+def holds_rows(time: Document | None) -> bool:
+    """Whether records or windows wait for a watermark; `time` is the job's `event_time`."""
+    return time is not None and bool(time["waiting_rows"] or time["window_rows"])
+
+
+def _channel(channel: Document, *, is_needed: bool) -> Condition:
+    name, place = "channel-has-watermark", channel["channel"]
+    if channel.get("use_processing_time"):
+        told = f'channel "{place}" is in processing time: nobody waits for it'
+        return Condition(name, place, True, told)
+    if channel["status"] == "IDLE":
+        told = f'channel "{place}" is idle: the others do not wait for it'
+        return Condition(name, place, True, told)
+    if channel["watermark_ms"] is None:
+        told = f'channel "{place}" is not idle and has no watermark yet: no record has given one'
+        hint = f"Write a record to it. {_IDLE_HINT}"
+        return Condition(name, place, False if is_needed else None, told, hint)
+    told = f'channel "{place}" is not idle, its watermark is {shown_time(channel["watermark_ms"])}'
+    if not channel["aligned"]:
+        told += "; it counts again once it has caught up"
+    return Condition(name, place, True, told)
+
+
+def _released(time: Document) -> Condition:
+    name, rows, cause = "rows-released", time["waiting_rows"], time["waits_for"]
+    if cause is None or not rows:
+        at = shown_time(time["watermark_ms"])
+        told = f"{rows:,} records wait for the watermark, which is {at}" if rows else ""
+        return Condition(name, None, True, told or "no record waits for a watermark")
+    channel = next((c for c in time["channels"] if c["channel"] == cause["channel"]), None)
+    told, hint = cause["text"].rstrip("."), None
+    if channel is not None and channel["status"] != "IDLE":
+        since, limit_ms = channel["active_at_ms"], channel["idle_timeout_ms"]
+        quiet = "" if since is None else f", quiet since {shown_time(since)}"
+        told += f"; the partition is not idle{quiet}"
+        hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
+    return Condition(name, cause["channel"], False, told, hint)
+
+
+def _idle_after(limit_ms: int) -> str:
+    return f"It is idle {limit_ms / 1000:g} s after its newest record, then nobody waits for it."
+
+
+def _windows(time: Document) -> Condition:
+    name, fired, next_ms = "windows-fired", time["fired_rows"], time["next_window_ms"]
+    if next_ms is None:
+        told = f"{fired:,} rows have come out of windows, none is open"
+        return Condition(name, None, True if fired else None, told)
+    at = time["window_watermark_ms"]
+    told = f"the next window is due at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
+    if fired:
+        return Condition(name, None, True, f"{fired:,} rows have come out of windows; {told}")
+    why = "" if time["waits_for"] is None else f"; {time['waits_for']['text'].rstrip('.')}"
+    return Condition(name, None, False, f"no window has fired yet: {told}{why}")
+
+
+def _in_time(job: Document, time: Document) -> Condition:
+    name, late = "records-in-time", time["late_records"]
+    if not late:
+        return Condition(name, None, True, "no record was late so far")
+    written = time["fired_rows"] or (job["probe"] or {}).get("joined_records")
+    if written or holds_rows(time):
+        return Condition(name, None, True, f"{late:,} records were late so far")
+    told = f"{late:,} records were late so far, and no other has come"
+    return Condition(name, None, False, told, _LATE_HINT)
+
+
+def shown_time(at_ms: int | None) -> str:
+    """An instant of event time in UTC, also where there is none or no calendar has it."""
+    if at_ms is None or at_ms == _MIN:
+        return "not known yet" if at_ms is None else "MIN"
+    if at_ms == _MAX:
+        return "MAX (the stream has ended)"
+    if not _FIRST_MS <= at_ms <= _LAST_MS:
+        return f"{at_ms} ms"
+    seconds, ms = divmod(at_ms, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{ms:03}Z"

@@ -1,0 +1,157 @@
+"""Looks into a job's files for the control plane, in a process apart: slow, hungry, killable.
+
+`python -m service.jobs.inspect --job-dir DIR <command>` prints one JSON object. It runs at a low
+priority, a few at a time, each with a deadline and a limit on what it may print, and it ends with
+the thread that waits for it: whatever a damaged or hostile file does to it, the control plane goes
+on.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+
+from service.config import PREFIX, Settings
+from service.embedded import launch
+from service.errors import AnsweredError, InspectionError
+from service.jobs.supervise.runner_process import environment
+from service.jobs.supervise.seats import Seats
+from service.security.secret_hand_over import handed_over
+
+INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
+MOST_AT_ONCE = 2
+_MOST_WAITING = 6
+_NICENESS = 10
+_PATIENCE_S = 10.0
+_ANSWER_LIMIT_BYTES = 32 << 20
+_LOG_BYTES = 4096
+_TOLD = ("host", "port", "data_dir", "warehouse_dir", "cache_dir")
+_log = structlog.get_logger(__name__)
+
+
+class Inspector:
+    """Runs inspections; safe to use from several threads.
+
+    Args:
+        command: for tests.
+        settings: what the machine is examined for; the environment's when None.
+    """
+
+    def __init__(
+        self, command: Sequence[str] | None = None, settings: Settings | None = None
+    ) -> None:
+        self._command = tuple(command or INSPECT_COMMAND)
+        self._environment = {} if settings is None else _variables(settings)
+        self._seats = Seats(
+            "inspections", at_once=MOST_AT_ONCE, waiting=_MOST_WAITING, patience_s=_PATIENCE_S
+        )
+
+    def ask(
+        self,
+        job_dir: Path | None,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        question: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The result of one inspection; without a job it looks at the machine.
+
+        Args:
+            job_dir: the job's directory.
+            arguments: command and options; everybody on the machine can see them.
+            timeout_s: when it is ended.
+            question: what it reads from standard input, where nobody sees it.
+
+        Raises:
+            AnsweredError: the inspection says what is in its way.
+            BusyError: others have not ended in time.
+            InspectionError: it took too long, or ended without an answer.
+        """
+        with self._seats.one():
+            place = [] if job_dir is None else ["--job-dir", str(job_dir)]
+            with handed_over(job_dir, question) as given:
+                command = [*self._command, *place, *arguments]
+                return _result(self._run(command, given, timeout_s))
+
+    def _run(self, command: Sequence[str], given: int, timeout_s: float) -> bytes:
+        """What `command` printed; its process group is gone when this returns."""
+        bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
+        with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
+            process = subprocess.Popen(
+                bound,
+                stdin=given,
+                stdout=printed,
+                stderr=said,
+                env={**environment(), **self._environment},
+                start_new_session=True,
+            )
+            try:
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+                code = process.wait(timeout=timeout_s)
+            except subprocess.TimeoutExpired as exc:
+                raise InspectionError(
+                    f"inspection did not end within {timeout_s:g} s",
+                    hint="Ask again when the machine has less to do, or ask for less.",
+                ) from exc
+            finally:
+                _end(process)
+            answer = _read(printed)
+            if not answer.strip():
+                _tell(code, said)
+            return answer
+
+
+def _variables(settings: Settings) -> dict[str, str]:
+    """What may have come from the command line, as an inspection without a job reads it."""
+    return {f"{PREFIX}{name.upper()}": str(getattr(settings, name)) for name in _TOLD}
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the whole group: an inspection may have children."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(printed: IO[bytes]) -> bytes:
+    size = printed.seek(0, os.SEEK_END)
+    if size > _ANSWER_LIMIT_BYTES:
+        raise InspectionError(
+            f"inspection printed {size} bytes, expected at most {_ANSWER_LIMIT_BYTES}",
+            hint="Ask for less, for instance for fewer records at once.",
+        )
+    printed.seek(0)
+    return printed.read()
+
+
+def _tell(code: int, said: IO[bytes]) -> None:
+    size = said.seek(0, os.SEEK_END)
+    said.seek(max(0, size - _LOG_BYTES))
+    _log.error(
+        "inspection ended without an answer", code=code, said=said.read().decode(errors="replace")
+    )
+
+
+def _result(answer: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(answer)
+        if told["ok"] is True:
+            return dict(told["result"])
+        error = told["error"]
+        refused = AnsweredError(
+            str(error["message"]), hint=str(error["hint"]), kind=str(error["type"])
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as exc:
+        raise InspectionError(
+            "inspection ended without an answer",
+            hint="Look at the log of the control plane and report the error with it.",
+        ) from exc
+    raise refused

@@ -1,0 +1,185 @@
+"""From a job's directory to what looks back on it: replays and explanations, without a runner."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from joins.durable.app_ids import job_app_id
+from joins.durable.checkpoint import Checkpoint
+from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.lookback.explain_row import RowExplainer
+from joins.lookback.history import History, HistoryPlaces, PastEvent
+from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.replay import Replayer
+from joins.plan.errors import CheckpointError, QuestionError, UnknownBatchError
+from joins.plan.plan import DeltaSink, Dimension, JoinPlan
+from joins.worker.probe_task import IndexPlace
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import load
+from service.security.resolution import (
+    index_directory,
+    output_path,
+    probe_kafka,
+    sink_with_login,
+    with_login,
+)
+from service.security.secrets import SecretResolver
+from service.wiring.event_places import event_places
+
+
+@contextmanager
+def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
+    """Replays batches of the job in `job_dir`; one connection and one scratch directory for all.
+
+    `sink` names one of several INSERTs, as `insert_of` reads it.
+
+    Raises:
+        SluiceError: the job's files cannot be used.
+    """
+    history = History(history_places(job_dir, sink))
+    with PastIndexes(history.places) as indexes:
+        replayer = Replayer(history, indexes)
+        try:
+            yield replayer
+        finally:
+            replayer.close()
+
+
+@contextmanager
+def open_explainer(job_dir: Path, sink: str | None = None) -> Iterator[RowExplainer]:
+    """Explains records of the job in `job_dir`; `sink` as of `open_replayer`.
+
+    Raises:
+        SluiceError: the job's files cannot be used.
+    """
+    history = History(history_places(job_dir, sink))
+    with PastIndexes(history.places) as indexes:
+        explainer = RowExplainer(history, indexes)
+        try:
+            yield explainer
+        finally:
+            explainer.close()
+
+
+def history_places(job_dir: Path, sink: str | None = None) -> HistoryPlaces:
+    """Where everything of the job is; only the logins of Kafka are resolved.
+
+    Of several INSERTs it is that of the one which `sink` names, as `insert_of` reads it.
+
+    Raises:
+        CheckpointError: the directory is not one of a job that was started.
+        SecretError: a login of Kafka is not provided any more.
+        QuestionError: no INSERT of the job has such a sink, or several have it.
+    """
+    plan = plan_of(JobLayout(job_dir))
+    return _places(job_dir, plan, insert_of(plan, sink))
+
+
+def histories(job_dir: Path) -> tuple[History, ...]:
+    """The history of each INSERT of the job; raises as `history_places`."""
+    plan = plan_of(JobLayout(job_dir))
+    return tuple(History(_places(job_dir, plan, n)) for n in range(len(plan.inserts)))
+
+
+def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
+    layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
+    insert = plan.inserts[number]
+    checkpoint = Checkpoint(layout.checkpoint)
+    meta = checkpoint.read_meta()
+    if meta is None:
+        raise UnknownBatchError(
+            f'job "{job_dir.name}" has no batch yet',
+            hint="Its runner has not started; look again when the job is JOINING.",
+        )
+    secrets = SecretResolver.of(settings, job_dir)
+    app_id = job_app_id(job_dir.name, meta.incarnation)
+    return HistoryPlaces(
+        app_id=app_id,
+        checkpoint=checkpoint,
+        kernel=replace(kernel_spec(plan, number), topic=meta.probe_topic).by_itself(),
+        roles=_roles(plan, insert, settings, layout),
+        tables={d.name: layout.tables / d.name for d in plan.dimensions},
+        dimensions={d.name: d for d in plan.dimensions},
+        dead_letters=layout.dead_letters,
+        replays=layout.checkpoint / "replays",
+        output=output_path(insert.sink, settings) if isinstance(insert.sink, DeltaSink) else None,
+        probe_kafka=with_login(probe_kafka(plan, settings, meta.probe_topic), secrets),
+        sink=sink_with_login(insert.sink, secrets),
+        insert=number,
+        has_own_table=has_own_table(plan, number, settings),
+        event=_event(plan, layout, settings, app_id),
+    )
+
+
+def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
+    """Whether no other INSERT of the job writes to the same Delta table."""
+    paths = [
+        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
+        for insert in plan.inserts
+    ]
+    return paths[number] is None or paths.count(paths[number]) == 1
+
+
+def insert_of(plan: JoinPlan, sink: str | None) -> int:
+    """Which INSERT, from 0, writes to the table `sink`; it may be the INSERT's number, from 1.
+
+    None is the first one.
+
+    Raises:
+        QuestionError: none does, or more than one.
+    """
+    tables = [insert.sink_table for insert in plan.inserts]
+    found = [number for number, table in enumerate(tables) if sink in (None, table)]
+    if not found and sink is not None and sink.isdecimal() and 0 < int(sink) <= len(tables):
+        return int(sink) - 1
+    if not found or (sink is not None and len(found) > 1):
+        what = f'several INSERTs into table "{sink}"' if found else f'no INSERT into "{sink}"'
+        known = ", ".join(f'{number} INTO "{t}"' for number, t in enumerate(tables, start=1))
+        raise QuestionError(
+            f"the job has {what}, it has {known}",
+            hint="Name the table as the script does, or the number of the INSERT.",
+        )
+    return found[0]
+
+
+def _event(plan: JoinPlan, layout: JobLayout, settings: Settings, app_id: str) -> PastEvent | None:
+    if not plan.needs_event_batches:
+        return None
+    return PastEvent(plan, event_places(plan, layout, settings, app_id))
+
+
+def plan_of(layout: JobLayout) -> JoinPlan:
+    """The job's frozen plan.
+
+    Raises:
+        CheckpointError: the directory is none of a job.
+    """
+    try:
+        return load(layout.plan.read_bytes())
+    except FileNotFoundError as exc:
+        raise CheckpointError(
+            f'directory "{layout.job_dir}" has no plan.json',
+            hint="Name the directory of a job; sluice jobs ls has the ids that they are called by.",
+        ) from exc
+
+
+def _roles(
+    plan: JoinPlan, insert: JoinPlan, settings: Settings, layout: JobLayout
+) -> dict[str, IndexPlace]:
+    """The roles of `insert`, which is of `plan`."""
+
+    def partitions(dimension: Dimension) -> int:
+        return dimension.source.changelog_partitions or settings.changelog_partitions
+
+    known = {d.name: d for d in plan.dimensions}
+    directory = index_directory(layout, settings)
+    return {
+        j.alias: IndexPlace(
+            j.dimension,
+            directory / j.dimension,
+            index_spec(plan, j, partitions(known[j.dimension])),
+        )
+        for j in insert.joins
+    }

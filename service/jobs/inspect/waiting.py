@@ -1,0 +1,367 @@
+"""Why nothing comes out of a job: what must come true, in order, and what of it has not.
+
+`explain_wait` is a pure function over the job as `GET /v1/jobs/{id}` shows it. A condition that
+cannot be judged yet, because one before it is not met, is neither met nor unmet.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from joins.durable.stalls import SOURCE
+from service.jobs.inspect.condition import Condition
+from service.jobs.inspect.event_waiting import event_time_conditions, holds_rows
+from service.jobs.inspect.facts import unread
+from service.jobs.supervise.liveness import UNRESPONSIVE
+
+_TOLD_TABLES = 3
+_TOLD_CHANNELS = 5
+_SOURCE_REACHED = "source-reached"
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExplanation:
+    """The answer to "why is nothing coming out?".
+
+    Attributes:
+        waiting: a condition is unmet.
+        sentence: what is told of the first unmet conditions.
+    """
+
+    waiting: bool
+    sentence: str
+    hint: str | None
+    conditions: tuple[Condition, ...]
+
+
+def explain_wait(job: Document) -> WaitExplanation:
+    """Why no row comes out of `job`, or that nothing is in its way."""
+    if job["state"] == "FINISHED":
+        told = "The job has finished: all up to the end of its stream is joined"
+        return WaitExplanation(False, f"{told}.", None, (Condition("finished", None, True, told),))
+    conditions = tuple(_conditions(job))
+    unmet = [found for found in conditions if found.met is False]
+    aside = [found for found in unmet if found.name == _SOURCE_REACHED and _goes_on(job)]
+    unmet = [found for found in unmet if found not in aside]
+    if not unmet:
+        told = "".join(f" But {found.evidence}." for found in aside[:_TOLD_TABLES])
+        hint = next((found.hint for found in aside if found.hint), None)
+        return WaitExplanation(False, f"{_flowing(job)}{told}", hint, conditions)
+    leading = [found for found in unmet if found.name == unmet[0].name]
+    told = "; ".join(found.evidence for found in leading[:_TOLD_TABLES])
+    more = len(leading) - _TOLD_TABLES
+    told += f"; and {more} more" if more > 0 else ""
+    hint = next((found.hint for found in leading if found.hint), None)
+    return WaitExplanation(True, f"{told[:1].upper()}{told[1:]}{_held(job)}.", hint, conditions)
+
+
+def _conditions(job: Document) -> Iterator[Condition]:
+    yield _wanted(job)
+    yield _alive(job)
+    yield _reports(job)
+    reported = bool(job["runner"]["alive"])
+    yield from _stalls(job)
+    for dimension in job["dimensions"]:
+        for found in _of_dimension(dimension, job, reported=reported):
+            yield _after_opening(found, job) if job["phase"] == "JOIN" else found
+    yield _gate(job)
+    yield _index(job)
+    yield from event_time_conditions(job)
+    if job["probe"] is not None:
+        yield from _transactions(job["probe"])
+        yield _records(job, job["probe"])
+        yield _rows(job, job["probe"])
+
+
+# The runner
+# --------------------------------------------------------------------------------------------------
+
+_NOT_WANTED = {
+    "PAUSED": ("the job is paused by request", "Go on with sluice jobs resume."),
+    "STOPPED": ("the job is stopped by request", "Go on with sluice jobs resume."),
+    "REMOVED": ("the job is being removed", None),
+}
+
+
+def _wanted(job: Document) -> Condition:
+    name, desired = "wanted-running", job["desired_state"]
+    if job["state"] == "FAILED":
+        error = job["error"] or {"message": job["reason"], "hint": "Look at the runner's log."}
+        return Condition(
+            name, None, False, f"the job has failed: {error['message']}", error["hint"]
+        )
+    if desired in _NOT_WANTED:
+        told, hint = _NOT_WANTED[desired]
+        if desired == "PAUSED" and job["state"] != "PAUSED":
+            told = "the job is being paused: its runner ends after the batch"
+        if desired == "REMOVED" and job["reason"].startswith("removal failed"):
+            told, hint = f"the job is being removed: {job['reason']}", _hint(job)
+        return Condition(name, None, False, told, hint)
+    return Condition(name, None, True, "the job is wanted to run")
+
+
+def _alive(job: Document) -> Condition:
+    name, runner = "runner-alive", job["runner"]
+    if runner["alive"]:
+        return Condition(name, None, True, f"runner {runner['pid']} lives")
+    if job["desired_state"] != "RUNNING":
+        return Condition(name, None, None, "no runner is needed")
+    if runner["restart_at_ms"] is None:
+        return Condition(name, None, False, "the runner has not been started yet")
+    at = f"it is started again at {_instant(runner['restart_at_ms'])}"
+    why = job["error"]["message"] if job["error"] else job["reason"]
+    crashes = runner["crashes"]
+    if crashes:
+        often = "once" if crashes == 1 else f"{crashes} times in a row"
+        told = f"the runner has crashed {often} ({why}); {at}"
+        return Condition(name, None, False, told, _hint(job) or "Look at the runner's log.")
+    return Condition(
+        name, None, False, f"the runner has given up for now ({why}); {at}", _hint(job)
+    )
+
+
+def _reports(job: Document) -> Condition:
+    name, runner, error = "runner-reports", job["runner"], job["error"]
+    if not runner["alive"]:
+        return Condition(name, None, None, "there is no runner that could report")
+    if error and error["type"] == UNRESPONSIVE:
+        return Condition(name, None, False, error["message"], error["hint"])
+    if job["state"] == "STARTING":
+        told = "the runner starts Spark and looks at its sources"
+        return Condition(name, None, False, told)
+    return Condition(name, None, True, f"its last report is {runner['status_age_ms']} ms old")
+
+
+def _stalls(job: Document) -> Iterator[Condition]:
+    """One for each part that is stalled; sources have conditions of their own."""
+    found = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
+    for stall in found:
+        told = f"{stall['part']} is stalled: {stall['message']}"
+        yield Condition("not-stalled", stall["part"], False, told, stall["hint"])
+    if found:
+        return
+    error, alive = job["error"], job["runner"]["alive"]
+    silent = bool(error) and error["type"] == UNRESPONSIVE
+    if job["state"] == "STALLED" and alive and error and not silent and not job["stalls"]:
+        yield Condition(
+            "not-stalled", None, False, f"the job is stalled: {error['message']}", error["hint"]
+        )
+    else:
+        met = True if alive else None
+        yield Condition("not-stalled", None, met, "no part of the job reports a fault")
+
+
+def _hint(job: Document) -> str | None:
+    return job["error"]["hint"] if job["error"] else None
+
+
+# Build side and gate
+# --------------------------------------------------------------------------------------------------
+
+
+def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iterator[Condition]:
+    yield _source(dimension, job, reported=reported)
+    yield _snapshot(dimension)
+    yield _committed(dimension)
+    for channel in dimension["channels"]:
+        place, time = channel["channel"], channel["watermark"]
+        done = time["use_processing_time"]
+        shown = "in processing time" if done else f"{_watermark(time)} and not in processing time"
+        told = f'channel "{place}" is {channel["status"]}, its watermark is {shown}'
+        yield Condition("channel-in-processing-time", place, done, told)
+
+
+def _goes_on(job: Document) -> bool:
+    """Whether records are joined although a table stands still; by event time they wait for it."""
+    return bool(job["phase"] == "JOIN" and not job["event_time"])
+
+
+def _after_opening(found: Condition, job: Document) -> Condition:
+    """Opening is final: what is missing of a table then keeps no row from coming out."""
+    if found.met is not False:
+        return found
+    if found.name == _SOURCE_REACHED and not _goes_on(job):
+        return found
+    if found.name == _SOURCE_REACHED:
+        told = f"{found.evidence}; records are joined with the rows that are there"
+        return replace(found, evidence=told)
+    return replace(found, met=True, evidence=f"{found.evidence}; the gate is open all the same")
+
+
+def _source(dimension: Document, job: Document, *, reported: bool) -> Condition:
+    name, table = _SOURCE_REACHED, dimension["name"]
+    part = f"{SOURCE}{table}"
+    stall = next((s for s in job["stalls"] if s["part"] == part), None)
+    if stall is not None:
+        told = f'the source of table "{table}" is stalled ({stall["type"]}): {stall["message"]}'
+        return Condition(name, table, False, told, stall["hint"])
+    if dimension["low"] is None and not dimension["generation"]:
+        return Condition(name, table, None, f'the source of table "{table}" is being checked')
+    told = f'the source of table "{table}" was reached, generation {dimension["generation"]}'
+    return Condition(name, table, True if reported else None, told)
+
+
+def _is_complete(dimension: Document) -> bool:
+    return dimension["evidence"] is not None
+
+
+def _snapshot(dimension: Document) -> Condition:
+    name, table, copy = "snapshot-complete", dimension["name"], dimension["snapshot"]
+    total = copy["rows_total"]
+    about = "about " if copy["rows_total_is_estimate"] else ""
+    of = "an unknown number of" if total is None else f"{about}{total:,}"
+    told = f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
+    if copy["chunks_total"]:
+        told += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
+    if _is_complete(dimension):
+        return Condition(name, table, True, f'the copy of table "{table}" is read')
+    if copy["is_copied"]:
+        told = f'the copy of table "{table}" is read, {copy["rows_done"]:,} rows are committed'
+        return Condition(name, table, True, told)
+    return Condition(name, table, False, told)
+
+
+def _committed(dimension: Document) -> Condition:
+    name, table = "build-committed", dimension["name"]
+    if _is_complete(dimension):
+        told = f'the copy of table "{table}" is committed ({dimension["evidence"]}), '
+        return Condition(name, table, True, f"{told}version {dimension['changelog_version']}")
+    lag = dimension["lag_records"]
+    behind = "" if lag is None else f"; {lag:,} records of its changelog are not committed"
+    if not dimension["snapshot"]["is_copied"]:
+        told = f'table "{table}" is not copied yet{behind}'
+    elif dimension["emitted"] is None:
+        told = f'table "{table}" is read, its source has not reached HIGH'
+        told += f"{_places(dimension)}{behind}"
+    else:
+        told = f'the watermark of table "{table}" is written, its commit is not made{behind}'
+    return Condition(name, table, False, told)
+
+
+def _places(dimension: Document) -> str:
+    high, at = dimension["high"], dimension["position"]
+    if high is None:
+        return ", which is being taken"
+    reached = "unknown" if at is None else f"{at['file']}/{at['pos']}"
+    return f" {high['file']}/{high['pos']} (it is at {reached})"
+
+
+def _gate(job: Document) -> Condition:
+    name = "gate-open"
+    if job["phase"] == "JOIN":
+        held = job["held_at_open"]
+        told = "" if held is None else f" with at most {held:,} held records"
+        return Condition(name, None, True, f"the gate is open{told}")
+    channels = [channel for table in job["dimensions"] for channel in table["channels"]]
+    closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
+    if not channels:
+        return Condition(name, None, None, "no channel is known yet")
+    if not closed:
+        return Condition(name, None, None, "every channel is in processing time")
+    shown = ", ".join(closed[:_TOLD_CHANNELS]) + (", …" if len(closed) > _TOLD_CHANNELS else "")
+    told = f"the gate is closed: {len(closed)} of {len(channels)} channels wait: {shown}"
+    return Condition(name, None, False, told)
+
+
+def _index(job: Document) -> Condition:
+    name = "lookups-ready"
+    if job["phase"] == "JOIN":
+        return Condition(name, None, True, "the opening versions can be looked up")
+    channels = [channel for table in job["dimensions"] for channel in table["channels"]]
+    if channels and all(c["watermark"]["use_processing_time"] for c in channels):
+        told = "every table is complete; the index of the opening version is being built"
+        return Condition(name, None, False, told)
+    return Condition(name, None, None, "the tables are not complete yet")
+
+
+# Probe side
+# --------------------------------------------------------------------------------------------------
+
+
+def _transactions(probe: Document) -> Iterator[Condition]:
+    """One for each partition that an open transaction holds."""
+    name, topic = "transactions-ended", probe["topic"]
+    for held in probe["open_transactions"]:
+        place = f"{topic}/{held['partition']}"
+        yield Condition(name, place, False, held["text"], held["hint"])
+    if not probe["open_transactions"]:
+        yield Condition(name, topic, True, f'no transaction holds topic "{topic}"')
+
+
+def _at_most(probe: Document, count: int) -> str:
+    """A count of offsets, not all of which need have a record."""
+    return f"at most {count:,}" if count and probe["held_is_upper_bound"] else f"{count:,}"
+
+
+def _records(job: Document, probe: Document) -> Condition:
+    name, topic = "records-available", probe["topic"]
+    waiting = unread(probe)
+    if waiting is None:
+        told = f'nobody knows now where topic "{topic}" ends'
+        return Condition(name, topic, None, told)
+    if waiting:
+        what = "are not joined yet" if job["phase"] == "JOIN" else "are held"
+        told = f'{_at_most(probe, waiting)} records of topic "{topic}" {what}'
+        return Condition(name, topic, True, told)
+    start, end = probe["start_offsets"], probe["end_offsets"]
+    if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
+        told = f'topic "{topic}" has no record behind its start offsets'
+        hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
+        return Condition(name, topic, False, told, hint)
+    read = "read" if holds_rows(job["event_time"]) else "joined"
+    every = (
+        "every record before open transactions" if probe["open_transactions"] else "every record"
+    )
+    told = f'{every} of topic "{topic}" is {read}; new ones are {read} as they come'
+    return Condition(name, topic, False, told)
+
+
+def _rows(job: Document, probe: Document) -> Condition:
+    name = "rows-written"
+    batch, rows, letters = probe["batch"], probe["joined_records"], probe["dead_letters"]
+    if job["phase"] != "JOIN":
+        return Condition(name, None, None, "no batch runs before the gate opens")
+    if batch is None:
+        return Condition(name, None, False, "no batch is committed yet")
+    if rows:
+        told = f"batch {batch} is committed, {rows:,} rows so far, {letters:,} dead letters"
+        return Condition(name, None, True, told)
+    if letters:
+        told = f"all {letters:,} records so far are dead letters"
+        return Condition(name, None, False, told, "Look at their reasons with sluice dlq ls.")
+    if holds_rows(job["event_time"]):
+        return Condition(name, None, False, f"batches up to {batch} are committed, no row was due")
+    told = f"batches up to {batch} are committed and have no row: no record met a row or the filter"
+    return Condition(name, None, False, told, "Look at one with sluice explain-row.")
+
+
+def _flowing(job: Document) -> str:
+    probe = job["probe"]
+    if probe is None:
+        return "Nothing waits."
+    lag = probe["lag_records"]
+    done = "Nothing waits: " + _committed_batch(probe["batch"])
+    return done + ("." if lag is None else f", {_at_most(probe, lag)} records are being joined.")
+
+
+def _committed_batch(batch: int | None) -> str:
+    return "no batch is committed yet" if batch is None else f"batch {batch} is committed"
+
+
+def _held(job: Document) -> str:
+    """What waits meanwhile in the stream."""
+    probe = job["probe"]
+    if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
+        return ""
+    held = _at_most(probe, probe["held_records"])
+    return f'; {held} records of "{probe["topic"]}" are held meanwhile'
+
+
+def _watermark(time: Document) -> str:
+    return "MIN" if time["timestamp_ms"] == -(2**63) else f"{time['timestamp_ms']} ms"
+
+
+def _instant(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

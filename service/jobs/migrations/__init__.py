@@ -1,1 +1,0 @@
-"""Alembic migrations of the job store; `service.jobs.store` runs them at start."""

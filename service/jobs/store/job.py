@@ -1,0 +1,182 @@
+"""A job's states, its one transition table, and what the store keeps of it.
+
+| state | meaning |
+|---|---|
+| CREATED | stored, no runner yet |
+| STARTING | a runner has been started and has not reported a state yet |
+| SNAPSHOT | a dimension's snapshot is being read; probe records are held |
+| CATCHING_UP | the binlog up to HIGH is being read and committed; probe records are held |
+| JOINING | the gate is open |
+| PAUSED | paused by a request; it keeps its place and processes nothing until it is resumed |
+| STALLED | something outside is in the way; the job goes on by itself when it is gone |
+| FAILED | the job cannot go on by itself |
+| STOPPED | stopped by a request; it can be started again |
+| FINISHED | all up to the end of its bounded stream is joined; it never runs again |
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.errors import JobConflictError, JobStateError
+
+
+class JobState(StrEnum):
+    """Where a job stands; see the table of this module."""
+
+    CREATED = "CREATED"
+    STARTING = "STARTING"
+    SNAPSHOT = "SNAPSHOT"
+    CATCHING_UP = "CATCHING_UP"
+    JOINING = "JOINING"
+    PAUSED = "PAUSED"
+    STALLED = "STALLED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+    FINISHED = "FINISHED"
+
+
+class DesiredState(StrEnum):
+    """What the operator wants of a job."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+    REMOVED = "REMOVED"
+
+
+_END = frozenset({JobState.FAILED, JobState.STOPPED})
+_HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
+ENDED = _END | {JobState.FINISHED}
+RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
+TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    JobState.CREATED: frozenset({JobState.STARTING, JobState.PAUSED}) | _END,
+    JobState.STARTING: frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP, JobState.JOINING})
+    | _HALTED,
+    JobState.SNAPSHOT: frozenset({JobState.CATCHING_UP, JobState.JOINING}) | _HALTED,
+    JobState.CATCHING_UP: frozenset({JobState.SNAPSHOT, JobState.JOINING}) | _HALTED,
+    JobState.JOINING: _HALTED,
+    JobState.PAUSED: frozenset(JobState) - {JobState.CREATED, JobState.PAUSED},
+    JobState.STALLED: frozenset(JobState) - {JobState.CREATED, JobState.STALLED},
+    JobState.FAILED: frozenset({JobState.STARTING, JobState.STOPPED}),
+    JobState.STOPPED: frozenset({JobState.STARTING}),
+    JobState.FINISHED: frozenset(),
+}
+
+
+def check_transition(origin: JobState, target: JobState) -> None:
+    """Let a lawful transition pass.
+
+    Raises:
+        JobConflictError: the table does not have it.
+    """
+    if target not in TRANSITIONS[origin]:
+        allowed = ", ".join(sorted(TRANSITIONS[origin]))
+        raise JobConflictError(
+            f'job in state "{origin}" cannot become "{target}", expected {allowed}',
+            hint="Look at the job's events to see what led here.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why a job is STALLED or FAILED.
+
+    Attributes:
+        type: what is wrong, in kebab case, such as `source-unavailable`.
+    """
+
+    type: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job as the store has it.
+
+    Attributes:
+        plan: the frozen plan as `service.jobs.store.plan_codec` writes it.
+        sql: the script with inline secrets replaced by references.
+        warnings: what the operator should know about the submission.
+        reason: one sentence on why the job is where it is.
+        crashes: runners that ended by themselves since the last healthy minute.
+        restarts: runners started after the first one, over the job's life.
+        events_offset: bytes of `events.jsonl` that are already in the store.
+    """
+
+    id: str
+    name: str
+    state: JobState
+    desired_state: DesiredState
+    plan: bytes
+    sql: str
+    warnings: tuple[str, ...]
+    reason: str
+    error: JobError | None
+    crashes: int
+    restarts: int
+    events_offset: int
+    remove_output: bool
+    created_at_ms: int
+    updated_at_ms: int
+
+
+def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
+    """Let pass what may be wanted of `job` as it stands; what is wanted already may be again.
+
+    With `resume` RUNNING is wanted because the job is paused, not because it was stopped.
+
+    Raises:
+        JobStateError: the job's state does not allow it.
+    """
+    if desired is DesiredState.REMOVED:
+        return
+    if job.desired_state is DesiredState.REMOVED:
+        raise _wrong_state(
+            job, "is being removed", "Wait until it is gone and submit the script anew."
+        )
+    if desired is DesiredState.STOPPED:
+        return
+    if job.state is JobState.FINISHED:
+        told = "has finished: all up to the end of its stream is joined"
+        raise _wrong_state(job, told, "Submit the script anew to join what has come since.")
+    if job.desired_state is DesiredState.STOPPED and (resume or desired is DesiredState.PAUSED):
+        told = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
+        raise _wrong_state(job, told, "Start it; only a job that runs can be paused and resumed.")
+
+
+def _wrong_state(job: Job, told: str, hint: str) -> JobStateError:
+    found = (job.state.value, job.desired_state.value)
+    return JobStateError(f'job "{job.id}" {told}', hint=hint, found=found)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One transition of a job and its cause.
+
+    Attributes:
+        sequence: grows with each event over all jobs; the page cursor.
+        origin: the state before, None for the first event.
+    """
+
+    sequence: int
+    job_id: str
+    at_ms: int
+    origin: JobState | None
+    target: JobState
+    cause: str
+
+
+def new_job_id(now_ms: int | None = None) -> str:
+    """A UUID of version 7 (RFC 9562): ordered by time, so that pages are too."""
+    at_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    random = int.from_bytes(os.urandom(10), "big")
+    value = (at_ms & (1 << 48) - 1) << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0b11 << 62) | 0b10 << 62
+    digits = f"{value:032x}"
+    return "-".join(
+        (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]),
+    )

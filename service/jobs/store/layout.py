@@ -1,0 +1,276 @@
+"""The paths of a job's directory and the files that tell control plane and runner about each other.
+
+Every file carries a format version; the directory belongs to its owner only (mode 0700).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import psutil
+
+from joins.durable.checkpoint import read_json, write_atomically, write_json_atomically
+from joins.plan.errors import CheckpointError
+
+CREATE_TIME_TOLERANCE_S = 0.05
+EVENTS_LIMIT_BYTES = 1 << 20
+BEFORE = "bytes_before"
+_FIRST_LINE_BYTES = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class JobLayout:
+    """Where everything of one job is; ARCHITECTURE.md says who writes what."""
+
+    job_dir: Path
+
+    @property
+    def plan(self) -> Path:
+        """The frozen plan."""
+        return self.job_dir / "plan.json"
+
+    @property
+    def settings(self) -> Path:
+        """The settings that the control plane hands to the runner."""
+        return self.job_dir / "settings.json"
+
+    @property
+    def secrets(self) -> Path:
+        """Passwords that were written into the submitted SQL."""
+        return self.job_dir / "secrets.json"
+
+    @property
+    def status(self) -> Path:
+        """The runner's newest report."""
+        return self.job_dir / "status.json"
+
+    @property
+    def events(self) -> Path:
+        """The runner's transitions, one a line."""
+        return self.job_dir / "events.jsonl"
+
+    @property
+    def runner_log(self) -> Path:
+        """What the runner wrote to standard output and error."""
+        return self.job_dir / "runner.log"
+
+    @property
+    def runner_pid(self) -> Path:
+        """Which process is the runner."""
+        return self.job_dir / "runner.pid"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Pins, phase, sources and Spark's own checkpoints."""
+        return self.job_dir / "checkpoint"
+
+    @property
+    def requests(self) -> Path:
+        """What the control plane asks of the runner, and the answers."""
+        return self.job_dir / "requests"
+
+    @property
+    def acknowledgements(self) -> Path:
+        """What operators have acknowledged, one a line."""
+        return self.checkpoint / "acknowledgements.jsonl"
+
+    @property
+    def tables(self) -> Path:
+        """One directory per dimension with `changelog` and `current`."""
+        return self.job_dir / "tables"
+
+    @property
+    def dead_letters(self) -> Path:
+        """The Delta table of records that cannot be parsed."""
+        return self.job_dir / "dead_letters"
+
+    def staged_rows(self, insert: int) -> Path:
+        """Files of rows between the workers and the sink of an INSERT, of the newest batch only."""
+        return self.job_dir / ("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
+
+    @property
+    def late_records(self) -> Path:
+        """The Delta table of records behind the watermark, unless the script names another."""
+        return self.job_dir / "late_records"
+
+    @property
+    def state(self) -> Path:
+        """The Delta tables of what waits for a watermark (`waiting`) or is in windows."""
+        return self.job_dir / "state"
+
+    @property
+    def index(self) -> Path:
+        """One directory of index files per dimension."""
+        return self.job_dir / "index"
+
+    def create(self) -> None:
+        """Make the directory, readable by its owner only."""
+        self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.job_dir.mkdir(mode=0o700)
+
+    def make_durable(self) -> None:
+        """See that a new job's files, which `write_new` wrote, are on the disk with their names."""
+        for path in (*self.job_dir.iterdir(), self.job_dir, self.job_dir.parent):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def discard(self) -> None:
+        """Delete the directory with everything in it."""
+        shutil.rmtree(self.job_dir, ignore_errors=True)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace the file `path` by `content`, durably and as a whole, readable by its owner only.
+
+    Raises:
+        OSError: the file system refused; the old content is untouched.
+    """
+    write_atomically(path, content, mode=0o600)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file of a job that is not stored yet, readable by its owner only.
+
+    Nobody reads it before the job is stored, so that it is neither written aside nor durable now:
+    `JobLayout.make_durable` comes behind the last one. The disk is waited for once, not for each.
+
+    Raises:
+        OSError: the file system refused, or the file is there already.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+
+
+def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
+    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write.
+
+    A file that is too large becomes `events.jsonl.1`. The one that follows begins with a line that
+    says how much there was before it, so that readers' offsets go on.
+    """
+    file = JobLayout(job_dir).events
+    _begin_anew(file)
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, _line(event))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _line(event: Mapping[str, Any]) -> bytes:
+    return json.dumps({"format_version": 1, **event}, separators=(",", ":")).encode() + b"\n"
+
+
+def _begin_anew(file: Path) -> None:
+    try:
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            first = _line({BEFORE: bytes_before(opened) + size})
+    except FileNotFoundError:
+        return
+    if size < EVENTS_LIMIT_BYTES:
+        return
+    before, aside = file.with_name(f"{file.name}.1"), file.with_name(f"{file.name}.new")
+    before.unlink(missing_ok=True)
+    os.link(file, before)  # until the new file is in its place, this one is
+    write_private(aside, first)
+    aside.replace(file)
+
+
+def bytes_before(events: BinaryIO) -> int:
+    """How many bytes of events there were before those in a file, as its first line says."""
+    line, _, _ = events.read(_FIRST_LINE_BYTES).partition(b"\n")
+    try:
+        return int(json.loads(line)[BEFORE])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
+    """Tell control planes that process `pid` (this one by default) is the job's runner.
+
+    A runner calls it once it holds the checkpoint's lock.
+    """
+    process = psutil.Process(pid)
+    write_json_atomically(
+        JobLayout(job_dir).runner_pid, {"pid": process.pid, "started_at_s": process.create_time()}
+    )
+
+
+def noted_pid(job_dir: Path) -> int | None:
+    """The process that `runner.pid` names, dead or alive."""
+    content = _note(job_dir)
+    return None if content is None else int(content["pid"])
+
+
+def living_runner(
+    job_dir: Path, processes: Mapping[str, psutil.Process] | None = None
+) -> psutil.Process | None:
+    """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
+
+    It belongs to whom the job's directory belongs to: anybody may start a process that looks so.
+
+    Args:
+        job_dir: of the job.
+        processes: what `processes_on_jobs` has found, for whoever asks for many jobs.
+    """
+    content = _note(job_dir)
+    if content is not None:
+        process = _same_process(int(content["pid"]), float(content["started_at_s"]))
+        if process is not None and _is_owned_alike(process, job_dir):
+            return process
+    found = processes_on_jobs() if processes is None else processes
+    return found.get(str(job_dir))
+
+
+def _note(job_dir: Path) -> dict[str, Any] | None:
+    """What `runner.pid` says; a damaged one says nothing, for the processes can still be asked."""
+    try:
+        content = read_json(JobLayout(job_dir).runner_pid)
+    except CheckpointError:
+        return None
+    return content if content is not None and content.keys() >= {"pid", "started_at_s"} else None
+
+
+def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - started_at_s) < CREATE_TIME_TOLERANCE_S
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.Error:
+        return None
+
+
+def processes_on_jobs() -> dict[str, psutil.Process]:
+    """Runners by their jobs' directories, those too whose control plane died before noting them."""
+    found = {}
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command = process.info["cmdline"] or []
+        leads = process.pid == _group_of(process.pid)
+        alive = process.info["status"] != psutil.STATUS_ZOMBIE
+        is_runner = alive and leads and command[-2:-1] == ["--job-dir"]
+        if is_runner and _is_owned_alike(process, Path(command[-1])):
+            found[command[-1]] = process
+    return found
+
+
+def _is_owned_alike(process: psutil.Process, job_dir: Path) -> bool:
+    try:
+        return bool(process.uids().effective == job_dir.stat().st_uid)
+    except (OSError, psutil.Error):
+        return False
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None

@@ -1,0 +1,108 @@
+"""The tokens in the job store: made, listed, revoked, and when each was last used."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+
+import sqlalchemy as sa
+
+from service.errors import TokenLimitError, TokenNotFoundError
+from service.security.tokens import DAY_MS, NewToken, Scope, Token, TokenState, issue
+
+MOST_ACTIVE = 1000
+_KEPT_AFTER_END_MS = 90 * DAY_MS
+_TOKENS = sa.Table(
+    "tokens",
+    sa.MetaData(),
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("name", sa.Text),
+    sa.Column("scope", sa.String(16)),
+    sa.Column("digest", sa.LargeBinary),
+    sa.Column("created_by", sa.Text),
+    sa.Column("created_at_ms", sa.BigInteger),
+    sa.Column("expires_at_ms", sa.BigInteger),
+    sa.Column("revoked_at_ms", sa.BigInteger),
+    sa.Column("last_used_at_ms", sa.BigInteger),
+)
+_Connections = Callable[[], AbstractContextManager[sa.Connection]]
+
+
+class TokenStore:
+    """The tokens of a job store; safe to use from several threads and processes."""
+
+    def __init__(self, reading: _Connections, writing: _Connections) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    def create(self, wanted: NewToken) -> tuple[Token, str]:
+        """Make a token and keep it; its text is in the answer and nowhere else.
+
+        Tokens whose end is long ago are forgotten on this occasion.
+
+        Raises:
+            TokenLimitError: there are too many already.
+        """
+        now_ms = _now_ms()
+        token, text = issue(wanted, now_ms)
+        with self._writing() as connection:
+            _forget(connection, now_ms - _KEPT_AFTER_END_MS)
+            active = sum(one.state(now_ms) is TokenState.ACTIVE for one in _all(connection))
+            if active >= MOST_ACTIVE:
+                raise TokenLimitError(
+                    f"there are {active} tokens that can be used, expected less than {MOST_ACTIVE}",
+                    hint="Revoke those that nobody uses; the list says when each was last used.",
+                )
+            connection.execute(sa.insert(_TOKENS).values(asdict(token)))
+        return token, text
+
+    def all(self) -> list[Token]:
+        """Every token, the newest first; also those that have ended, for some time."""
+        with self._reading() as connection:
+            return _all(connection)
+
+    def usable(self) -> bool:
+        """Whether any token can be used now."""
+        now_ms = _now_ms()
+        return any(token.state(now_ms) is TokenState.ACTIVE for token in self.all())
+
+    def revoke(self, token_id: str) -> Token:
+        """End a token; ending it again changes nothing.
+
+        Raises:
+            TokenNotFoundError: there is none with this id.
+        """
+        unrevoked = (_TOKENS.c.id == token_id, _TOKENS.c.revoked_at_ms.is_(None))
+        with self._writing() as connection:
+            connection.execute(sa.update(_TOKENS).where(*unrevoked).values(revoked_at_ms=_now_ms()))
+            found = [token for token in _all(connection) if token.id == token_id]
+        if not found:
+            raise TokenNotFoundError(
+                f'token "{token_id}" does not exist',
+                hint="Run sluice tokens ls to see the tokens and their ids.",
+            )
+        return found[0]
+
+    def note_use(self, token_id: str, at_ms: int) -> None:
+        """Keep that a token was used."""
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(_TOKENS).where(_TOKENS.c.id == token_id).values(last_used_at_ms=at_ms)
+            )
+
+
+def _all(connection: sa.Connection) -> list[Token]:
+    query = sa.select(_TOKENS).order_by(_TOKENS.c.created_at_ms.desc(), _TOKENS.c.id)
+    return [
+        Token(**{**row, "scope": Scope(row["scope"])})
+        for row in connection.execute(query).mappings()
+    ]
+
+
+def _forget(connection: sa.Connection, before_ms: int) -> None:
+    ended = sa.or_(_TOKENS.c.expires_at_ms < before_ms, _TOKENS.c.revoked_at_ms < before_ms)
+    connection.execute(sa.delete(_TOKENS).where(ended))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,194 @@
+"""Where Delta tables of jobs may be: none in another one, and no output in place of a directory.
+
+Compared are real paths: symbolic links and `..` are followed, and case counts for nothing, because
+on some file systems it does not.
+"""
+
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from joins.plan.errors import SinkError
+from joins.plan.plan import DeltaSink, DeltaTableSource, JoinPlan
+from service.config import Settings
+from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout
+from service.security.resolution import output_path
+from watermark.errors import SluiceError
+
+_LOG = "_delta_log"
+_MOST_ENTRIES = 100_000  # that a directory is searched for tables in it
+_WORDS = (b'"delta"', b'"late_records_path":"')  # of plans that have such tables
+OUTPUT, LATE, DIMENSION = "output", "late records", "dimension"
+Parts = tuple[str, ...]
+Table = tuple[str, DeltaSink | DeltaTableSource]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A Delta table that a script names.
+
+    Attributes:
+        role: what the job does with it.
+        given: the path as the script has it.
+        real: the path without links.
+        owner: whose it is, for people.
+    """
+
+    role: str
+    given: str
+    real: Path
+    owner: str
+
+    @property
+    def parts(self) -> Parts:
+        """The path to be compared."""
+        return _parts(self.real)
+
+
+def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
+    """The Delta tables of a plan, and what it does with each."""
+    dimensions = [d.source for d in plan.dimensions]
+    tables: list[Table] = [
+        (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
+    ]
+    sinks = [insert.sink for insert in plan.inserts]
+    tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
+    if plan.probe.late_records_path is not None:
+        tables.append((LATE, DeltaSink(plan.probe.late_records_path)))
+    return tuple(tables)
+
+
+def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Place]:
+    return [
+        Place(role, table.path, output_path(table, settings).resolve(), owner)
+        for role, table in tables
+    ]
+
+
+def check_places(plan: JoinPlan, settings: Settings) -> None:
+    """See that what the job writes has places of its own.
+
+    Raises:
+        SinkError: an output is the warehouse, in a table or in its log, has a table in it, or is
+            where late records go; or late records go to a table of another kind.
+        NotAllowedError: one is where the operator has allowed none.
+    """
+    own = _places(_tables_of(plan), settings, "the script")
+    written = [place for place in own if place.role != DIMENSION]
+    if not written:
+        return
+    known = [*own, *_of_jobs(settings)]
+    for place in written:
+        _check_root(place, settings)
+        for other in known:
+            _check_pair(place, other)
+        _check_surroundings(place, settings)
+
+
+def check_new_table(sink: DeltaSink, settings: Settings) -> None:
+    """See that no table has come around the place of an output since it was submitted.
+
+    Raises:
+        SinkError: the output is not there yet, and is in a table or has one in it.
+    """
+    (place,) = _places([(OUTPUT, sink)], settings, "the job")
+    if not _is_table(place.real, place):
+        _check_surroundings(place, settings)
+
+
+def _parts(path: Path) -> Parts:
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in path.parts)
+
+
+def _holds(outer: Parts, inner: Parts) -> bool:
+    return len(outer) < len(inner) and inner[: len(outer)] == outer
+
+
+def _check_root(place: Place, settings: Settings) -> None:
+    root = _parts(settings.warehouse_dir.resolve())
+    if place.parts == root or _holds(place.parts, root):
+        raise _refused(place, f'is the warehouse "{settings.warehouse_dir}" or above it')
+    if _LOG in place.parts:
+        raise _refused(place, "is in the log of a delta table")
+
+
+def _check_pair(place: Place, other: Place) -> None:
+    if place is other:
+        return
+    whose = f'{other.role} "{other.given}" of {other.owner}'
+    if _holds(place.parts, other.parts):
+        raise _refused(place, f"has in it {whose}")
+    if _holds(other.parts, place.parts):
+        raise _refused(place, f"is in {whose}")
+    if place.parts == other.parts and (place.role == LATE) != (other.role == LATE):
+        raise _refused(place, f"is {whose}")
+
+
+def _check_surroundings(place: Place, settings: Settings) -> None:
+    """See that no table is above the place or in it, whoever has made it."""
+    roots = {_parts(root.resolve()) for root in (settings.warehouse_dir, Path("/"))}
+    for above in place.real.parents:
+        if _is_table(above, place):
+            raise _refused(place, f'is in delta table "{above}"')
+        if _parts(above) in roots:
+            break
+    inner = next(_tables_in(place.real), None)
+    if inner is not None:
+        raise _refused(place, f'has in it delta table "{inner}"')
+
+
+def _is_table(directory: Path, place: Place) -> bool:
+    try:
+        return (directory / _LOG).is_dir()
+    except OSError as exc:
+        raise _refused(place, f"cannot be looked at: {exc}") from exc
+
+
+def _tables_in(root: Path) -> Iterator[Path]:
+    """Tables below `root`, as far as they are found soon."""
+    left = _MOST_ENTRIES
+    for directory, names, files in os.walk(root):
+        left -= len(names) + len(files)
+        if _LOG in names:
+            names.remove(_LOG)
+            if Path(directory) != root:
+                yield Path(directory)
+        if left < 0:
+            return
+
+
+def _of_jobs(settings: Settings) -> Iterable[Place]:
+    """The tables of all jobs that there are."""
+    if not settings.jobs_dir.is_dir():
+        return
+    for job_dir in settings.jobs_dir.iterdir():
+        yield from _of_job(job_dir, settings)
+
+
+@lru_cache(maxsize=10_000)
+def _kept(plan: Path, _: int) -> tuple[Table, ...]:
+    """The tables of a plan that is kept: it never changes."""
+    content = plan.read_bytes()
+    if not any(word in content for word in _WORDS):
+        return ()
+    return _tables_of(plan_codec.load(content))
+
+
+def _of_job(job_dir: Path, settings: Settings) -> list[Place]:
+    file = JobLayout(job_dir).plan
+    try:
+        tables = _kept(file, file.stat().st_mtime_ns)
+        return _places(tables, settings, f"job {job_dir.name}")
+    except (SluiceError, OSError):  # it is gone, cannot be read, or is not allowed any more
+        return []
+
+
+def _refused(place: Place, why: str) -> SinkError:
+    return SinkError(
+        f'path "{place.given}" of the {place.role} {why}',
+        hint="Give it a directory of its own, in no table and with no table in it.",
+    )

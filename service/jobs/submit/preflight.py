@@ -1,0 +1,195 @@
+"""Checks at submission: what can be known before a job starts is an error now."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from joins.adapters.delta.features import Appends, WriterChoice
+from joins.adapters.delta.log import DeltaLog
+from joins.adapters.delta.source import check_source_table
+from joins.adapters.kafka.pool import ClusterPool, OpenClusters
+from joins.adapters.mysql.source import check_source
+from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.probe.probe import kernel_spec
+from joins.plan.errors import SinkError
+from joins.plan.plan import (
+    BoundedMode,
+    DeltaSink,
+    DeltaTableSource,
+    Dimension,
+    JoinPlan,
+    KafkaSink,
+    KafkaSource,
+    ProbeSource,
+    SinkWriter,
+    StartupMode,
+)
+from service.config import Settings
+from service.jobs.submit.places import check_places
+from service.security.allowed import check_allowed
+from service.security.resolution import (
+    connection_of,
+    internal_kafka,
+    output_path,
+    resolve_backlog,
+    resolve_end_offsets,
+    resolve_secrets,
+    resolve_start_offsets,
+)
+from service.security.secrets import SecretResolver
+from service.sql.text.places import told_where
+
+
+def preflight(
+    plan: JoinPlan,
+    settings: Settings,
+    secrets: SecretResolver,
+    *,
+    pool: ClusterPool | None = None,
+) -> JoinPlan:
+    """See that every topic, table and place of `plan` is there and may be used.
+
+    Args:
+        plan: as the script says.
+        settings: of the control plane.
+        secrets: what resolves the plan's references.
+        pool: where connections to Kafka come from and go to; without one they are made and closed.
+
+    Returns:
+        The plan with the probe's start and end resolved to offsets: they are kept from here on.
+
+    Raises:
+        SluiceError: what is missing or refused.
+    """
+    check_allowed(plan, settings)
+    check_places(plan, settings)
+    resolved = resolve_secrets(plan, secrets)
+    with OpenClusters(pool) as clusters:
+        with told_where(plan.sql, plan.probe.table):
+            planned = _with_offsets(plan, resolved.probe, clusters)
+        clusters.of(internal_kafka(resolved, settings)).reach()
+        for dimension in resolved.dimensions:
+            with told_where(plan.sql, dimension.name):
+                _check_dimension(dimension, settings)
+        for insert in resolved.inserts:
+            with told_where(plan.sql, insert.sink_table):
+                _check_sink(insert, settings, clusters)
+        _check_late_records(plan, settings)
+        return planned
+
+
+def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
+    """`plan` with its stream's start, end and backlog as offsets; `resolved` has its password."""
+    held, source = plan.probe.source, resolved.source
+    if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
+        return plan
+    cluster = clusters.of(source.kafka)
+    start = resolve_start_offsets(source, cluster)
+    end = resolve_end_offsets(source, start, cluster)
+    backlog = resolve_backlog(resolved, cluster)
+    held = replace(
+        held, startup_mode=StartupMode.SPECIFIC, startup_offsets=tuple(sorted(start.items()))
+    )
+    if end is not None:
+        bounds = tuple(sorted(end.items()))
+        held = replace(held, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=bounds)
+    if backlog is not None:
+        held = replace(held, backlog_offsets=tuple(sorted(backlog.items())))
+    return replace(plan, probe=replace(plan.probe, source=held))
+
+
+def _check_dimension(dimension: Dimension, settings: Settings) -> None:
+    source = dimension.source
+    if isinstance(source, DeltaTableSource):
+        path = output_path(source, settings)
+        check_source_table(path, dimension.fields, dimension.primary_key)
+        return
+    check_source(
+        connection_of(source),
+        dimension.fields,
+        dimension.primary_key,
+        server_id=source.server_id,
+    )
+
+
+def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
+    if isinstance(plan.sink, KafkaSink):
+        clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
+    if isinstance(plan.sink, DeltaSink):
+        _check_delta(plan.sink_table, output_path(plan.sink, settings))
+        output_writer(plan, settings)
+
+
+def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
+    """See that late records fit the table that the script names for them."""
+    given = plan.probe.late_records_path
+    if given is None:
+        return
+    path = output_path(DeltaSink(given), settings)
+    _check_delta(plan.probe.table, path)
+    if _is_table(path):
+        late = Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+        DeltaLog(path, "preflight").choose_writer(late)
+
+
+def _is_table(path: Path) -> bool:
+    return any((path / "_delta_log").glob("*.json"))
+
+
+def _check_delta(table: str, path: Path) -> None:
+    """See that the job may write to the Delta table at `path`, or create it there."""
+    try:
+        exists = _is_table(path)
+        place = path / "_delta_log" if exists else _nearest(path)
+        usable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+        usable = usable and os.access(place.parent if exists else place, os.W_OK | os.X_OK)
+    except OSError as exc:
+        raise _unwritable(table, path, exc.strerror or str(exc)) from exc
+    if not usable:
+        what = "cannot be written by this user" if place.is_dir() else "is not a directory"
+        raise _unwritable(table, path, f'"{place}" {what}')
+
+
+def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
+    """Who would append to the delta output of a plan of one INSERT; None for other sinks.
+
+    Raises:
+        SinkError: nobody can.
+    """
+    if not isinstance(plan.sink, DeltaSink):
+        return None
+    path, sink = output_path(plan.sink, settings), plan.sink
+    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
+    if _is_table(path):
+        return DeltaLog(path, "preflight").choose_writer(appends)
+    return appends.choose_new(path)
+
+
+def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
+    """What whoever submits `plan` should know of its outputs."""
+    told = (text for insert in plan.inserts for text in _advice(insert, settings))
+    return tuple(dict.fromkeys(told))
+
+
+def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
+    choice = output_writer(plan, settings)
+    if choice is None or not choice.is_spark:
+        return ()
+    told = f"table {plan.sink_table}: Spark's own Delta writer is used ({choice.reason}), "
+    told += "which is slower than the columnar one."
+    if not choice.rules:
+        return (told,)
+    rules = ", ".join(choice.rules)
+    return (told, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
+
+
+def _nearest(path: Path) -> Path:
+    """`path`, or the nearest one above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _unwritable(table: str, path: Path, reason: str) -> SinkError:
+    return SinkError(
+        f'delta table "{table}" cannot be written at "{path}": {reason}',
+        hint="Give the table a path that this user can write, or correct SLUICE_WAREHOUSE_DIR.",
+    )

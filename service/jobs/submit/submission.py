@@ -1,0 +1,176 @@
+"""From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from joins.adapters.deadline import within
+from joins.plan.plan import JoinPlan
+from service.config import Settings
+from service.errors import JobConflictError, SubmissionError
+from service.jobs.store.job import Job, new_job_id
+from service.jobs.store.layout import JobLayout, write_new
+from service.jobs.store.store import JobStore, NewJob
+from service.jobs.supervise.hooks import Hooks
+from service.jobs.supervise.seats import Seats
+from service.security.secrets import SecretResolver, write_secrets
+from service.sql.planner.planner import PlannedScript
+
+SQL_LIMIT_BYTES = 64 * 1024
+OUTSIDE_S = 15.0
+_MOST_OUTSIDE = 16
+_MOST_WAITING = 8  # all of them leave a third of the threads that answer requests
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A submission as it came.
+
+    Attributes:
+        name: for people; the plan's name when None.
+        idempotency_key: the client's own key: the same key again is the same job.
+    """
+
+    sql: str
+    name: str | None = None
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over what makes two requests the same one."""
+        return hashlib.sha256(f"{self.name!r}\n{self.sql}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A script that could be submitted: its plan, and what its author should know."""
+
+    plan: JoinPlan
+    warnings: tuple[str, ...]
+
+
+class Submissions:
+    """Takes scripts in; a job is durable when `submit` returns."""
+
+    def __init__(self, store: JobStore, settings: Settings, hooks: Hooks) -> None:
+        self._store = store
+        self._settings = settings
+        self._hooks = hooks
+        self._outside = Seats(
+            "checks of servers",
+            at_once=_MOST_OUTSIDE,
+            waiting=_MOST_WAITING,
+            patience_s=_PATIENCE_S,
+        )
+
+    def submit(self, request: Request) -> Job:
+        """Plan, check and keep a job, or find the one that was kept under the same key.
+
+        Raises:
+            SluiceError: the script, what it names, or the idempotency key cannot be used.
+        """
+        earlier = self._earlier(request)
+        if earlier is not None:
+            return earlier
+        planned = self._planned(request.sql, request.name)
+        job_id = new_job_id()
+        layout = JobLayout(self._settings.jobs_dir / job_id)
+        layout.create()
+        try:
+            checked = self._checked(planned, layout.job_dir)
+            return self._keep(request, job_id, checked.plan, checked.warnings)
+        except JobConflictError:  # the same request may have come twice at once
+            layout.discard()
+            earlier = self._earlier(request)
+            if earlier is None:
+                raise
+            return earlier
+        except BaseException:
+            layout.discard()
+            raise
+
+    def draft(self, sql: str, name: str | None, *, outside: bool) -> Draft:
+        """What `submit` would keep of a script; nothing is kept, in the store or on disk.
+
+        What the script names `outside` is checked only on demand; `submit` always does.
+
+        Raises:
+            SluiceError: `submit` would refuse it, too.
+        """
+        planned = self._planned(sql, name)
+        if not outside:
+            return Draft(planned.plan, tuple(planned.warnings))
+        with tempfile.TemporaryDirectory(prefix="sluice-draft-") as directory:
+            return self._checked(planned, Path(directory))
+
+    def dump(self, plan: JoinPlan) -> bytes:
+        """The plan as it would be kept."""
+        return self._hooks.dump(plan)
+
+    def _planned(self, sql: str, name: str | None) -> PlannedScript:
+        check_script(sql)
+        return self._hooks.plan(sql, name=name)
+
+    def _checked(self, planned: PlannedScript, job_dir: Path) -> Draft:
+        """The plan as the outside allows it; inline secrets go into `job_dir`."""
+        if planned.inline_secrets:
+            inline = {secret.name: secret.value for secret in planned.inline_secrets}
+            write_secrets(job_dir, inline)
+        secrets = SecretResolver.of(self._settings, job_dir)
+        with self._outside.one(), within(OUTSIDE_S):
+            plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+        advice = self._hooks.advise(plan, self._settings)
+        return Draft(plan, (*planned.warnings, *advice))
+
+    def _keep(
+        self, request: Request, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
+    ) -> Job:
+        content = self._hooks.dump(plan)
+        layout = JobLayout(self._settings.jobs_dir / job_id)
+        write_new(layout.plan, content)
+        layout.make_durable()
+        new = NewJob(
+            id=job_id,
+            name=plan.name,
+            plan=content,
+            sql=plan.sql,
+            warnings=warnings,
+            idempotency_key=request.idempotency_key,
+            request_digest=request.digest,
+        )
+        return self._store.add(new)
+
+    def _earlier(self, request: Request) -> Job | None:
+        if request.idempotency_key is None:
+            return None
+        found = self._store.find_by_key(request.idempotency_key)
+        if found is None:
+            return None
+        job, digest = found
+        if digest != request.digest:
+            raise JobConflictError(
+                f'idempotency key "{request.idempotency_key}" was used for another request',
+                hint="Use a new key for a new job.",
+            )
+        return job
+
+
+def check_script(sql: str) -> None:
+    """Let pass what may be handed to the planner.
+
+    Raises:
+        SubmissionError: the script is too long or not text.
+    """
+    size = len(sql.encode("utf-8", errors="replace"))
+    if size > SQL_LIMIT_BYTES:
+        raise SubmissionError(
+            f"script has {size} bytes, expected at most {SQL_LIMIT_BYTES}",
+            hint="Shorten the script; statement sets may be several jobs.",
+        )
+    if "\x00" in sql or any("\ud800" <= char <= "\udfff" for char in sql):
+        raise SubmissionError(
+            "script contains a NUL or a lone surrogate, expected text",
+            hint="Save the script as UTF-8.",
+        )

@@ -1,0 +1,1 @@
+"""Runners as processes: started, watched, ended, and what they made removed."""

@@ -1,0 +1,74 @@
+"""Removes what a job made outside its directory: topics, indexes, and its output when asked.
+
+What was there before the job, and what others have made since, stays.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from joins.adapters.delta.removal import remove_table
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.durable.app_ids import job_app_id, late_app_id, output_app_id
+from joins.durable.checkpoint import Checkpoint
+from joins.plan.errors import IndexDirectoryError
+from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions
+from joins.worker.node_directory import on_this_node
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import load
+from service.security.resolution import index_directory, internal_kafka, output_path, with_login
+from service.security.secrets import SecretResolver
+
+
+def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
+    """Delete the job's topics and, if `output`, the outputs that it made; may be called again.
+
+    The plan is the last thing of a job to go: where it is missing, an earlier call came this far.
+
+    Returns:
+        What of the outputs is left and why.
+
+    Raises:
+        SinkError: a file of an output cannot be removed; call again later.
+        SourceUnavailableError: the cluster does not answer; call again later.
+        SecretError: the cluster's login is not provided any more; other secrets are not needed.
+    """
+    layout = JobLayout(job_dir)
+    try:
+        plan = load(layout.plan.read_bytes())
+    except FileNotFoundError:
+        return ()
+    cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
+    for dimension in plan.dimensions:
+        cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
+    if isinstance(plan.probe.source, DatagenSource):
+        cluster.delete(f"sluice.{job_dir.name}.probe")
+    if settings.index_dir is not None:
+        with suppress(IndexDirectoryError):  # not a node that has one
+            shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
+    return tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+
+
+def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
+    """Remove what the job made of its outputs; what is left, and why."""
+    meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
+    if meta is None:
+        return  # it has never run
+    app_id = job_app_id(job_dir.name, meta.incarnation)
+    writers = [output_app_id(app_id, number) for number in range(len(plan.inserts))]
+    writers.append(late_app_id(app_id))
+    sinks = [insert.sink for insert in plan.inserts if isinstance(insert.sink, DeltaSink)]
+    if plan.probe.late_records_path is not None:
+        sinks.append(DeltaSink(plan.probe.late_records_path))
+    for path in dict.fromkeys(output_path(sink, settings) for sink in sinks):
+        left = remove_table(path, app_id, writers)
+        if left is not None:
+            yield left
+
+
+def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:
+    """The cluster of the job's own topics with its login, and no other secret."""
+    secrets = SecretResolver.of(settings, job_dir)
+    return with_login(internal_kafka(plan, settings), secrets)

@@ -1,0 +1,126 @@
+"""One runner as an operating-system process: started in a session of its own, or adopted alive."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+import service
+from service.jobs.store.layout import JobLayout, write_runner_pid
+from service.jobs.supervise.runner_log import LOG_LIMIT_BYTES, older
+from service.security.secret_hand_over import handed_over
+from service.security.secrets import VARIABLE_PREFIX
+
+EXIT_STOPPED = 0
+EXIT_FAILED = 3
+EXIT_LOCKED = 4
+RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
+_STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
+
+
+class RunnerProcess:
+    """A runner that was alive when we got hold of it."""
+
+    def __init__(self, process: psutil.Process, child: "subprocess.Popen[bytes] | None") -> None:
+        self._process = process
+        self._child = child
+        self.pid = process.pid
+        self.adopted = child is None
+        self.started_at_s = process.create_time()
+
+    @classmethod
+    def start(cls, command: Sequence[str], job_dir: Path) -> Self:
+        """Start `command --job-dir <job_dir>`, its output going to `runner.log`.
+
+        Raises:
+            OSError: the command cannot be executed, or the log cannot be written.
+        """
+        layout = JobLayout(job_dir)
+        _rotate(layout.runner_log)
+        descriptor = os.open(
+            layout.runner_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            with handed_over(job_dir) as secrets:
+                child = subprocess.Popen(
+                    [*command, "--job-dir", str(job_dir)],
+                    stdin=secrets,
+                    stdout=descriptor,
+                    stderr=subprocess.STDOUT,
+                    cwd=job_dir,
+                    env=environment(),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(descriptor)
+        write_runner_pid(job_dir, child.pid)
+        return cls(psutil.Process(child.pid), child)
+
+    @classmethod
+    def adopt(cls, process: psutil.Process) -> Self:
+        """Take over a runner that another control plane has started."""
+        return cls(process, None)
+
+    def running(self) -> bool:
+        """Whether it still lives."""
+        if self._child is not None:
+            return self._child.poll() is None
+        try:
+            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code once it ended (negative: the signal), None if nobody can know."""
+        return None if self._child is None else self._child.returncode
+
+    def age_s(self) -> float:
+        """Seconds since it was started."""
+        return max(0.0, time.time() - self.started_at_s)
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        try:
+            self._process.send_signal(signal.SIGTERM)
+        except psutil.NoSuchProcess:
+            return
+
+    def kill(self) -> None:
+        """Kill it and what it started in its own process group."""
+        try:
+            if not self._process.is_running():
+                return
+            if os.getpgid(self.pid) == self.pid:
+                os.killpg(self.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            return
+
+
+def environment() -> dict[str, str]:
+    """Ours, with our packages' directory in front: the runner works in another directory.
+
+    The job store is the control plane's: its URL, which may hold a password, stays here. So do
+    secrets: a runner and all its children would show them to whoever may look at a process.
+    """
+    root = str(Path(service.__file__).resolve().parents[1])
+    entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = dict.fromkeys(str(Path(entry).absolute()) for entry in entries)
+    ours = {n: v for n, v in os.environ.items() if not n.startswith(_STAYS_HERE)}
+    return {**ours, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _rotate(log: Path) -> None:
+    try:
+        if log.stat().st_size > LOG_LIMIT_BYTES:
+            log.replace(older(log))
+    except FileNotFoundError:
+        return

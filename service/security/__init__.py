@@ -1,0 +1,1 @@
+"""Tokens, secrets, the audit log and lists of what scripts may reach."""

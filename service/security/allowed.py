@@ -1,0 +1,142 @@
+"""What of the outside a job may reach: the operator's lists of servers, secrets, directories.
+
+Whoever may submit a script chooses where a password is sent and which files are read and written.
+These lists are the limit: they are looked at when a job is submitted and when its runner starts.
+"""
+
+import re
+from pathlib import Path
+
+from joins.plan.plan import (
+    DeltaSink,
+    DeltaTableSource,
+    JoinPlan,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+)
+from service.config import Settings
+from service.errors import NotAllowedError
+
+
+def check_allowed(plan: JoinPlan, settings: Settings) -> None:
+    """See that everything that `plan` reaches is on the operator's lists.
+
+    Raises:
+        NotAllowedError: something is not; the hint names the setting.
+    """
+    sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
+    for table, end in ((plan.probe.table, plan.probe.source), *sinks):
+        if isinstance(end, KafkaSource | KafkaSink):
+            _check_brokers(table, end.kafka.bootstrap_servers, settings)
+    for dimension in plan.dimensions:
+        if isinstance(dimension.source, MysqlCdcSource):
+            _check_database(dimension.name, dimension.source, settings)
+        else:
+            confined_path(dimension.source, settings)
+    for _, sink in sinks:
+        if isinstance(sink, DeltaSink):
+            confined_path(sink, settings)
+    if plan.probe.late_records_path is not None:
+        confined_path(DeltaSink(plan.probe.late_records_path), settings)
+
+
+def check_secret(name: str, servers: str, allowed: str | None) -> None:
+    """See that all of `servers` may get to know the secret; what a script has inline is its own.
+
+    Args:
+        name: of the secret.
+        servers: host:port, separated by commas.
+        allowed: the setting; None for any.
+
+    Raises:
+        NotAllowedError: one of them may not.
+    """
+    if allowed is None:
+        return
+    for server in servers.split(","):
+        if not _listed(f"{name}@{server.strip()}", allowed):
+            raise NotAllowedError(
+                f'secret "{name}" is not allowed to server "{server}"',
+                hint="Use a secret of that server, or have the operator add it to "
+                "SLUICE_ALLOWED_SECRETS.",
+            )
+
+
+def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
+    """Where a table of the delta connector is; symbolic links are followed before it is compared.
+
+    Raises:
+        NotAllowedError: it is neither in the warehouse nor in an allowed directory, or it is an
+            output among Sluice's own files.
+    """
+    path = settings.warehouse_dir / table.path.removeprefix("file://")
+    real = _real(path)
+    roots = (settings.warehouse_dir, *settings.allowed_directories)
+    if not any(real.is_relative_to(_real(root)) for root in roots):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{real}", outside the warehouse '
+            f'"{settings.warehouse_dir}"',
+            hint="Give a path relative to the warehouse, or have the operator add the directory to "
+            "SLUICE_ALLOWED_PATHS.",
+        )
+    if isinstance(table, DeltaSink) and _is_among_our_files(real, settings):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{real}", where Sluice keeps its own files',
+            hint="Give the output a path of its own in the warehouse.",
+        )
+    return path
+
+
+def _is_among_our_files(real: Path, settings: Settings) -> bool:
+    own = (settings.jobs_dir, settings.kept_secrets_dir, settings.cache_dir)
+    if any(_overlap(real, _real(place)) for place in own):
+        return True
+    data = _real(settings.data_dir)
+    inside = (settings.warehouse_dir, *settings.allowed_directories)
+    meant = [root for root in map(_real, inside) if root.is_relative_to(data) and root != data]
+    return real.is_relative_to(data) and not any(real.is_relative_to(root) for root in meant)
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as exc:  # a loop of links
+        raise NotAllowedError(
+            f'path "{path}" cannot be followed: {exc}', hint="Remove the symbolic links."
+        ) from exc
+
+
+def _check_brokers(table: str, servers: str, settings: Settings) -> None:
+    if settings.allowed_brokers is None:
+        return
+    known = ",".join(filter(None, (settings.allowed_brokers, settings.kafka_bootstrap_servers)))
+    for server in servers.split(","):
+        if not _listed(server, known):
+            raise NotAllowedError(
+                f'table "{table}" names broker "{server}", which is not allowed',
+                hint="Use an allowed broker, or have the operator add it to "
+                "SLUICE_ALLOWED_BROKERS.",
+            )
+
+
+def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> None:
+    server = f"{source.hostname}:{source.port}"
+    if settings.allowed_databases is None or _listed(server, settings.allowed_databases):
+        return
+    raise NotAllowedError(
+        f'table "{table}" names database server "{server}", which is not allowed',
+        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_DATABASES.",
+    )
+
+
+def _listed(server: str, patterns: str) -> bool:
+    """Whether a pattern is the server's; `*` stands for any characters but a colon or an at."""
+    return any(
+        re.fullmatch("[^:@]*".join(map(re.escape, pattern.split("*"))), server, re.IGNORECASE)
+        for pattern in patterns.split(",")
+    )

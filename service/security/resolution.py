@@ -1,0 +1,206 @@
+"""What a plan names outside, resolved: secrets, connections, places and offsets; needs no Spark."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.plan.errors import SourceError
+from joins.plan.plan import (
+    BoundedMode,
+    DeltaSink,
+    DeltaTableSource,
+    Dimension,
+    JoinPlan,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+    ProbeSource,
+    Sink,
+    StartupMode,
+)
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.security.allowed import confined_path
+from service.security.secrets import SecretResolver
+
+
+def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
+    """`plan` with every secret reference replaced by its value; never stored, never shown."""
+
+    def dimension(found: Dimension) -> Dimension:
+        source = found.source
+        if not isinstance(source, MysqlCdcSource):
+            return found
+        return replace(found, source=_with_secrets(source, secrets))
+
+    dimensions = tuple(dimension(d) for d in plan.dimensions)
+    probe = plan.probe
+    if isinstance(probe.source, KafkaSource):
+        probe = replace(
+            probe, source=replace(probe.source, kafka=with_login(probe.source.kafka, secrets))
+        )
+    sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
+    more = (replace(i, sink=s) for i, s in zip(plan.more_inserts, others, strict=True))
+    return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=tuple(more))
+
+
+def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
+    """A table with login and certificates resolved."""
+    resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
+    ca, cert, key = (
+        None if text is None else resolve(text)
+        for text in (source.tls.ca, source.tls.cert, source.tls.key)
+    )
+    tls = replace(source.tls, ca=ca, cert=cert, key=key)
+    username, password = resolve(source.username), resolve(source.password)
+    return replace(source, username=username, password=password, tls=tls)
+
+
+def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
+    """A cluster with its login resolved."""
+    resolve = partial(secrets.resolve, servers=kafka.bootstrap_servers)
+    return replace(kafka, properties=tuple((k, resolve(v)) for k, v in kafka.properties))
+
+
+def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
+    """A sink with its login resolved, if it has one."""
+    if isinstance(sink, KafkaSink):
+        return replace(sink, kafka=with_login(sink.kafka, secrets))
+    return sink
+
+
+def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
+    """Where the stream is; `topic` is that of a stream that Sluice generates itself.
+
+    Raises:
+        SourceError: as `internal_kafka`.
+    """
+    source = plan.probe.source
+    if isinstance(source, KafkaSource):
+        return source.kafka
+    return replace(internal_kafka(plan, settings), topic=topic)
+
+
+def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
+    """The cluster of our own topics: by setting, else the one of the probe or of a sink.
+
+    Raises:
+        SourceError: neither names one.
+    """
+    if settings.kafka_bootstrap_servers is not None:
+        return KafkaOptions(settings.kafka_bootstrap_servers, "")
+    for found in (plan.probe.source, *(insert.sink for insert in plan.inserts)):
+        if isinstance(found, KafkaSource | KafkaSink):
+            return replace(found.kafka, topic="")
+    raise SourceError(
+        f'job "{plan.name}" has no kafka for its changelog topics',
+        hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
+    )
+
+
+def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+    """How to reach the source's database; the plan's secrets are resolved."""
+    return MysqlConnectionConfig(
+        hostname=source.hostname,
+        port=source.port,
+        username=source.username,
+        password=source.password,
+        database=source.database,
+        table=source.table,
+        tls=source.tls,
+    )
+
+
+def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
+    """Where a table of the delta connector is.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+    """
+    return confined_path(table, settings)
+
+
+def index_directory(layout: JobLayout, settings: Settings) -> Path:
+    """Where the job's indexes are on each node, with the placeholders of the setting."""
+    if settings.index_dir is None:
+        return layout.index
+    return settings.index_dir / layout.job_dir.name
+
+
+def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
+    """The first offset of each partition, as numbers, as `cluster` has them.
+
+    Raises:
+        SourceError: the topic is missing, or an offset was given for a partition that it does not
+            have.
+    """
+    topic = source.kafka.topic
+    if source.startup_mode is StartupMode.EARLIEST:
+        return cluster.beginning_offsets(topic)
+    if source.startup_mode is StartupMode.LATEST:
+        return cluster.end_offsets(topic)
+    if source.startup_mode is StartupMode.TIMESTAMP:
+        return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
+    given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
+    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
+    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+
+
+def resolve_end_offsets(
+    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
+) -> dict[int, int] | None:
+    """The offset behind the last record of each partition, as numbers; None without an end.
+
+    Args:
+        source: the stream.
+        start: where it begins; partitions that come later are not in it.
+        cluster: the stream's.
+
+    Raises:
+        SourceError: as `resolve_start_offsets`.
+    """
+    topic = source.kafka.topic
+    if source.bounded_mode is BoundedMode.UNBOUNDED:
+        return None
+    if source.bounded_mode is BoundedMode.LATEST:
+        end = cluster.end_offsets(topic)
+    elif source.bounded_mode is BoundedMode.TIMESTAMP:
+        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
+    else:
+        end = dict(source.bounded_offsets)
+        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
+    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
+    if source.bounded_records is None:
+        return bounded
+    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
+
+
+def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int] | None:
+    """The offset behind what each partition of the stream has now, or had at submission.
+
+    None if the stream stays in event time.
+
+    Raises:
+        SourceError: the topic is missing.
+    """
+    source, watermark = probe.source, probe.watermark
+    if not isinstance(source, KafkaSource) or watermark is None or not watermark.after_backlog:
+        return None
+    if source.backlog_offsets:
+        return dict(source.backlog_offsets)
+    return cluster.end_offsets(source.kafka.topic)
+
+
+def _check_partitions(
+    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
+) -> None:
+    unknown = sorted(set(given) - set(there))
+    if unknown:
+        raise SourceError(
+            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
+            hint=f"Correct '{option}'.",
+        )

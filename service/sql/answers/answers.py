@@ -1,0 +1,197 @@
+"""What the questions of a script are answered: EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from service.sql.answers.explain import explain
+from service.sql.catalog.catalog import relation_of
+from service.sql.catalog.create_text import column_extras, table_text, view_text, watermark_text
+from service.sql.catalog.settings import SETTINGS
+from service.sql.expressions.functions import NAMES
+from service.sql.expressions.scope import ScopeColumn, TimeAttribute
+from service.sql.grammar.parser import parse
+from service.sql.grammar.syntax import (
+    CreateView,
+    Describe,
+    Explain,
+    JobStatement,
+    Name,
+    Question,
+    Show,
+    ShowSettings,
+    Statement,
+    StopJob,
+)
+from service.sql.grammar.type_rules import type_text
+from service.sql.planner.insert_planner import JobPlanner
+from service.sql.planner.query_planner import QueryPlanner
+from service.sql.planner.session import Session
+from service.sql.text.errors import SqlError
+from service.sql.text.script import Script
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one statement is answered: a small table of text.
+
+    Attributes:
+        statement: its first words, such as `SHOW TABLES`.
+        line: of the script, from 1, where the statement starts.
+    """
+
+    statement: str
+    line: int
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as SHOW JOBS and STOP JOB tell it."""
+
+    id: str
+    name: str
+    status: str
+    started_at: str
+
+    @property
+    def row(self) -> Row:
+        """In the order of `JOB_COLUMNS`."""
+        return (self.id, self.name, self.status, self.started_at)
+
+
+class Jobs(Protocol):
+    """The jobs of the control plane."""
+
+    def all(self) -> Sequence[JobRow]:
+        """The jobs, the newest first."""
+        ...
+
+    def find(self, job_id: str) -> JobRow:
+        """The job; raises a SluiceError if there is none."""
+        ...
+
+    def stop(self, job_id: str) -> JobRow:
+        """Ask the job to stop and show it; raises a SluiceError if it cannot."""
+        ...
+
+
+JOB_COLUMNS = ("job id", "job name", "status", "start time")
+_DESCRIBE_COLUMNS = ("name", "type", "null", "key", "extras", "watermark")
+
+
+def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
+    """The answers to all questions of a script, in their order.
+
+    Nothing is done before the whole script has been read: STOP JOB takes effect only in a script
+    without a fault.
+
+    Raises:
+        SqlError: a statement is not usable here; the error points at the place.
+        SluiceError: of `jobs`.
+    """
+    session = Session(Script(text), keep_secrets=False)
+    try:
+        asked = [_asked(session, statement, jobs) for statement in parse(session.script)]
+    except RecursionError as exc:
+        raise SqlError(
+            "the script is nested too deeply", hint="Split the expression or flatten it."
+        ) from exc
+    if not any(asked):
+        raise session.script.error(
+            0,
+            "the script asks nothing",
+            hint="Add EXPLAIN, DESCRIBE, SHOW, SET or STOP JOB; an INSERT INTO is submitted as a "
+            "job with POST /v1/jobs.",
+        )
+    return tuple(answer() for answer in asked if answer is not None)
+
+
+def _asked(session: Session, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
+    """The answer to a statement, to be called once all are read; None for a declaration."""
+    script = session.script
+    line, _ = script.line_and_column(statement.at)
+    if isinstance(statement, JobStatement):
+        raise script.error(
+            statement.at,
+            "a job cannot be started here",
+            hint="Submit it with POST /v1/jobs or `sluice submit`, or put EXPLAIN in front.",
+        )
+    if isinstance(statement, StopJob):
+        found = jobs.find(statement.job_id)
+        return lambda: Answer("STOP JOB", line, JOB_COLUMNS, (jobs.stop(found.id).row,))
+    if isinstance(statement, Show) and statement.what == "JOBS":
+        return lambda: Answer("SHOW JOBS", line, JOB_COLUMNS, tuple(j.row for j in jobs.all()))
+    if isinstance(statement, Question):
+        answer = _answer(session, statement, line)
+        return lambda: answer
+    session.apply(statement)
+    return None
+
+
+def _answer(session: Session, question: Question, line: int) -> Answer:
+    """The answer to a question about the script, as it has been read so far."""
+    if isinstance(question, Explain):
+        job = JobPlanner(session).plan(question.statement)
+        return Answer("EXPLAIN", line, ("result",), _column(explain(job.plan)))
+    if isinstance(question, Describe):
+        rows = tuple(_described(session, question))
+        return Answer("DESCRIBE", line, _DESCRIBE_COLUMNS, rows)
+    if isinstance(question, ShowSettings):
+        settings = [(key, session.settings.get(key, SETTINGS[key].default)) for key in SETTINGS]
+        return Answer("SET", line, ("key", "value"), tuple(settings))
+    if question.name is not None:
+        title = f"SHOW CREATE {question.what}"
+        return Answer(title, line, ("result",), _column([_create(session, question.name)]))
+    of_all = session.relations.items()
+    names = {
+        "TABLES": sorted(session.relations),
+        "VIEWS": sorted(name for name, found in of_all if isinstance(found, CreateView)),
+        "FUNCTIONS": list(NAMES),
+    }
+    title = f"SHOW {question.what}"
+    column = f"{question.what.lower().removesuffix('s')} name"
+    return Answer(title, line, (column,), _column(names[question.what]))
+
+
+def _column(values: Sequence[str]) -> tuple[Row, ...]:
+    return tuple((value,) for value in values)
+
+
+def _described(session: Session, question: Describe) -> Iterator[Row]:
+    found = session.find(question.name)
+    if isinstance(found, CreateView):
+        for column in QueryPlanner(session).view(found):
+            yield _row(column)
+        return
+    relation = relation_of(session.script, found, found.name, found.name)
+    key = f"PRI({', '.join(found.primary_key)})"
+    for node, column in zip(found.columns, relation.columns, strict=True):
+        is_key = column.name in found.primary_key
+        yield _row(
+            column,
+            key if is_key else "",
+            column_extras(session.script, node),
+            watermark_text(session.script, found) if column.time is TimeAttribute.EVENT else "",
+        )
+
+
+def _row(column: ScopeColumn, key: str = "", extras: str = "", watermark: str = "") -> Row:
+    return (
+        column.name,
+        type_text(column.type),
+        "TRUE" if column.nullable else "FALSE",
+        key or None,
+        extras or None,
+        watermark or None,
+    )
+
+
+def _create(session: Session, name: Name) -> str:
+    found = session.find(name)
+    if isinstance(found, CreateView):
+        return view_text(session.script, found)
+    return table_text(session.script, found)

@@ -1,0 +1,195 @@
+"""A plan as text: the same plan always gives the same lines. No credential is shown."""
+
+from collections.abc import Iterator, Sequence
+
+from joins.plan.plan import (
+    BoundedMode,
+    ChosenBy,
+    DatagenField,
+    DatagenSource,
+    DeltaSink,
+    DeltaTableSource,
+    Dimension,
+    DimensionJoin,
+    DimensionSource,
+    Field,
+    JoinPlan,
+    KafkaFormat,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    KeyPair,
+    PrintSink,
+    ProbeSource,
+    Sink,
+    SinkWriter,
+)
+from service.sql.answers.explain_times import (
+    late_lines,
+    waiting_lines,
+    watermark_lines,
+    window_lines,
+)
+from service.sql.expressions.expression_text import expression_text
+from service.sql.grammar.type_rules import type_text
+
+_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism", "isolation.level")
+
+
+def explain(plan: JoinPlan) -> list[str]:
+    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings.
+
+    Of a statement set the lookups, which the INSERTs share, come before the first one.
+    """
+    settings = [f"SET {key} = {value}" for key, value in plan.settings]
+    lookups = [_lookup(dimension) for dimension in plan.dimensions]
+    if not plan.more_inserts:
+        return [*_insert(plan, lookups), *settings]
+    inserts = (
+        [f"INSERT {number}", *_insert(insert, [])]
+        for number, insert in enumerate(plan.inserts, start=1)
+    )
+    return [*lookups, *(line for lines in inserts for line in lines), *settings]
+
+
+def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
+    """The lines of a plan of one INSERT."""
+    dimensions = {dimension.name: dimension for dimension in plan.dimensions}
+    return [
+        f"FROM {_probe(plan.probe)}",
+        *watermark_lines(plan),
+        *(_join(join, dimensions[join.dimension]) for join in plan.joins),
+        *lookups,
+        *waiting_lines(plan),
+        *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
+        *window_lines(plan.window),
+        *late_lines(plan),
+        "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
+        f"INTO {plan.sink_table} {_sink(plan.sink)}"
+        + _not_null(column.name for column in plan.output if not column.nullable),
+    ]
+
+
+def _probe(probe: ProbeSource) -> str:
+    columns = [_field(field) for field in probe.fields]
+    columns += [
+        f"{field.name} {type_text(field.type)} METADATA {field.key}"
+        for field in probe.metadata_fields
+    ]
+    columns += [
+        f"{field.name} = {expression_text(field.expression)}" for field in probe.computed_fields
+    ]
+    source = probe.source
+    text = _kafka_source(source) if isinstance(source, KafkaSource) else _datagen(source)
+    return f"{probe.table} AS {probe.alias} {text} [{', '.join(columns)}]"
+
+
+def _field(field: Field) -> str:
+    return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
+
+
+def _kafka_source(source: KafkaSource) -> str:
+    parts = [_kafka(source.kafka), source.startup_mode.value]
+    if source.startup_timestamp_ms is not None:
+        parts.append(f"{source.startup_timestamp_ms} ms")
+    parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
+    if source.bounded_mode is not BoundedMode.UNBOUNDED:
+        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+        if source.bounded_timestamp_ms is not None:
+            ends.append(f"{source.bounded_timestamp_ms} ms")
+        if source.bounded_records is not None:
+            ends.append(f"or {source.bounded_records} records a partition")
+        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
+    if source.max_records_per_batch is not None:
+        parts.append(f"{source.max_records_per_batch} records")
+    if source.max_bytes_per_batch is not None:
+        parts.append(f"{source.max_bytes_per_batch} bytes")
+    return f"kafka({', '.join(parts)})"
+
+
+def _kafka(options: KafkaOptions) -> str:
+    properties = [f"{key}={value}" for key, value in options.properties if key in _SHOWN_PROPERTIES]
+    return ", ".join([f"{options.topic} @ {options.bootstrap_servers}", *properties])
+
+
+def _datagen(source: DatagenSource) -> str:
+    parts = [f"{source.rows_per_second}/s"]
+    if source.number_of_rows is not None:
+        parts.append(f"{source.number_of_rows} rows")
+    parts += [text for field in source.fields if (text := _generator(field)) is not None]
+    return f"datagen({', '.join(parts)})"
+
+
+def _generator(field: DatagenField) -> str | None:
+    shown = {
+        "min": field.minimum,
+        "max": field.maximum,
+        "start": field.start,
+        "end": field.end,
+        "length": field.length,
+    }
+    given = [f"{key} {value}" for key, value in shown.items() if value is not None]
+    return f"{field.name} {field.generator.value} {' '.join(given)}" if given else None
+
+
+def _join(join: DimensionJoin, dimension: Dimension) -> str:
+    conditions = [_key(join.alias, key) for key in join.keys]
+    if join.condition is not None:
+        conditions.append(expression_text(join.condition))
+    return (
+        f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
+        f"{_dimension_source(dimension.source)} "
+        f"[{', '.join(_field(field) for field in dimension.fields)}; "
+        f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
+        + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
+    )
+
+
+def _dimension_source(source: DimensionSource) -> str:
+    if isinstance(source, DeltaTableSource):
+        return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
+
+
+def _key(alias: str, key: KeyPair) -> str:
+    """The equality as it is meant; behind it what is looked up, where a cast may lose a value."""
+    column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if not key.null_safe:
+        return f"{value} = {column}"
+    if key.uncast is None:
+        return f"{value} IS NOT DISTINCT FROM {column}"
+    return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
+
+
+_REASONS = {
+    ChosenBy.OPTION: "option of the table",
+    ChosenBy.SETTING: "SET 'lookup.strategy'",
+    ChosenBy.DEFAULT: "default",
+}
+
+
+def _lookup(dimension: Dimension) -> str:
+    lookup = dimension.lookup
+    return f"LOOKUP {dimension.name} BY {lookup.strategy} ({_REASONS[lookup.chosen_by]})"
+
+
+def _sink(sink: Sink) -> str:
+    if isinstance(sink, DeltaSink):
+        writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
+        key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
+        metadata = "" if sink.row_metadata else ", no row metadata"
+        return f"delta({sink.path}{metadata}{writer}{key})"
+    if isinstance(sink, KafkaSink):
+        key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
+        name = "upsert-kafka" if sink.upsert else "kafka"
+        format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
+        return f"{name}({_kafka(sink.kafka)}{key}{format_})"
+    if isinstance(sink, PrintSink):
+        limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
+        return f"print({sink.print_identifier}{limit})"
+    return "blackhole()"
+
+
+def _not_null(names: Iterator[str]) -> str:
+    text = ", ".join(names)
+    return f" NOT NULL {text}" if text else ""

@@ -1,0 +1,1 @@
+"""What a script declares: tables, their options, settings and watermarks."""

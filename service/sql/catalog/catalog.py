@@ -1,0 +1,299 @@
+"""The tables of a script, from CREATE TABLE: typed columns, key and connector."""
+
+import re
+from dataclasses import dataclass, replace
+
+from joins.plan.plan import Field, KafkaSink, LookupStrategy, MetadataField, MysqlCdcSource
+from joins.plan.types import SqlType, TypeName
+from service.sql.catalog.connectors import Connector, KafkaTable, build_connector
+from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
+from service.sql.catalog.option_values import OptionValues, read_options
+from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.catalog.watermarks import TableWatermark, declared_watermark
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.grammar.syntax import (
+    ColumnNode,
+    ComputedColumn,
+    CreateTable,
+    MetadataColumn,
+    Name,
+    Operation,
+    PhysicalColumn,
+)
+from service.sql.grammar.type_rules import STRING, type_text
+from service.sql.text.errors import suggestion
+from service.sql.text.script import Script
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_CHANGELOG_COLUMNS = frozenset(
+    ["_op", "_epoch", "_file", "_pos", "_row", "_source_ts", "_partition", "_offset", "_generation"]
+)
+_INSTANTS = tuple(
+    SqlType(name, digits)
+    for digits in (3, 6, 0, 1, 2, 4, 5)
+    for name in (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP)
+)
+_HOMES = {"mysql-cdc": "database", "delta": "table"}
+METADATA: dict[str, tuple[SqlType, ...]] = {
+    "topic": (STRING,),
+    "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
+    "offset": (SqlType(TypeName.BIGINT),),
+    "timestamp": _INSTANTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table.
+
+    Attributes:
+        fields: physical columns, in the order of the DDL.
+        columns: all columns, in the order of the DDL.
+        primary_key: names, empty when there is none.
+        lookup_strategy: that the options name.
+        watermark: None without WATERMARK FOR.
+        node: the statement, LIKE and hints worked in.
+    """
+
+    name: str
+    node: CreateTable
+    at: int
+    columns: tuple[ColumnNode, ...]
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...]
+    primary_key: tuple[str, ...]
+    connector_name: str
+    connector: Connector
+    inline_secrets: tuple[InlineSecret, ...]
+    lookup_strategy: LookupStrategy | None = None
+    watermark: TableWatermark | None = None
+
+
+def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
+    """Check a CREATE TABLE and build its table; credentials in it are added to `secrets`.
+
+    Raises:
+        SqlError: columns, key or options are not usable.
+    """
+    _check_names(script, node)
+    connector_name, values = read_options(script, node)
+    key = tuple(name.text for name in node.primary_key)
+    fields = tuple(
+        Field(column.name.text, column.type.type, column.nullable and column.name.text not in key)
+        for column in node.columns
+        if isinstance(column, PhysicalColumn)
+    )
+    _check_key(script, node, [field.name for field in fields])
+    _check_no_nested_key(script, node.name, fields, key)
+    inline = secrets.take(node.name.text, values)
+    connector = build_connector(connector_name, values, fields)
+    if isinstance(connector, KafkaSink):
+        if not key:
+            raise script.error(
+                node.name.at,
+                f'table "{node.name.text}" of upsert-kafka has no primary key',
+                hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
+            )
+        connector = replace(connector, key_fields=key)
+    metadata = tuple(
+        _metadata(script, column, connector)
+        for column in node.columns
+        if isinstance(column, MetadataColumn)
+    )
+    table = Table(
+        node.name.text,
+        node,
+        node.name.at,
+        node.columns,
+        fields,
+        metadata,
+        key,
+        connector_name,
+        connector,
+        inline,
+        _lookup_strategy(values),
+    )
+    if isinstance(connector, MysqlCdcSource):
+        check_dimension(script, table)
+    relation = relation_of(script, table, table.name, "")
+    watermark = declared_watermark(node, relation, connector_name, values)
+    return replace(table, watermark=watermark)
+
+
+def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
+    node = values.nodes.get(LOOKUP_STRATEGY)
+    return None if node is None else LookupStrategy(node.value)
+
+
+def _check_names(script: Script, node: CreateTable) -> None:
+    if not _TABLE_NAME.fullmatch(node.name.text):
+        raise script.error(
+            node.name.at,
+            f'table name "{node.name.text}" is not usable for topics and directories',
+            hint="Use 1 to 100 letters, digits, _ and -.",
+        )
+    seen: set[str] = set()
+    for column in node.columns:
+        if column.name.text in seen:
+            raise script.error(
+                column.name.at,
+                f'column "{column.name.text}" is declared twice',
+                hint="Rename one of the two.",
+            )
+        seen.add(column.name.text)
+    if not any(isinstance(column, PhysicalColumn) for column in node.columns):
+        raise script.error(
+            node.name.at,
+            f'table "{node.name.text}" has no physical column',
+            hint="Declare at least one column with a type.",
+        )
+
+
+def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
+    names = [name.text for name in node.primary_key]
+    for name in node.primary_key:
+        if name.text not in physical or names.count(name.text) > 1:
+            raise script.error(
+                name.at,
+                f'primary key column "{name.text}" is not a physical column or comes twice',
+                hint=suggestion(
+                    name.text, physical, "Physical columns are " + ", ".join(physical) + "."
+                ),
+            )
+
+
+def _check_no_nested_key(
+    script: Script, table: Name, fields: tuple[Field, ...], key: tuple[str, ...]
+) -> None:
+    for field in fields:
+        if field.name in key and field.type.is_nested:
+            raise script.error(
+                table.at,
+                f'column "{field.name}" of the primary key is {type_text(field.type)[:200]}',
+                hint="A key is of scalar columns: give the value that identifies the row a column "
+                "of its own.",
+            )
+
+
+def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
+    if not isinstance(connector, KafkaTable):
+        raise script.error(
+            column.name.at,
+            f'metadata column "{column.name.text}" needs the kafka connector',
+            hint="Declare a TIMESTAMP(3) column that the application writes with each change."
+            if column.key == "op_ts"
+            else "Remove the column.",
+        )
+    types = METADATA.get(column.key)
+    if types is None:
+        raise script.error(
+            column.name.at,
+            f'unknown metadata key "{column.key}"',
+            hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
+        )
+    if column.type.type not in types:
+        raise script.error(
+            column.type.at,
+            f'metadata "{column.key}" is {type_text(types[0])}, not {type_text(column.type.type)}',
+            hint=f"Declare it as {type_text(types[0])}.",
+        )
+    return MetadataField(column.name.text, column.key, column.type.type)
+
+
+def check_dimension(script: Script, table: Table) -> None:
+    """See that a table can be a dimension by its declaration.
+
+    Raises:
+        SqlError: it has no key, or a column that the changelog cannot have.
+    """
+    if not table.primary_key:
+        raise script.error(
+            table.at,
+            f'table "{table.name}" has no primary key',
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+        )
+    for column in table.columns:
+        if isinstance(column, ComputedColumn):
+            raise script.error(
+                column.name.at,
+                f'computed column "{column.name.text}" of a {table.connector_name} table is not '
+                "supported",
+                hint="Write its expression into the select list.",
+            )
+        if isinstance(column, PhysicalColumn):
+            _check_database_type(script, table, column)
+        if column.name.text in _CHANGELOG_COLUMNS:
+            raise script.error(
+                column.name.at,
+                f'column name "{column.name.text}" is taken by the changelog',
+                hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
+            )
+
+
+def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:
+    """See that a database can have a column's type: a `delta` table may have nested ones."""
+    if isinstance(table.connector, MysqlCdcSource) and column.type.type.is_nested:
+        raise script.error(
+            column.type.at,
+            f'column "{column.name.text}" of {table.connector_name} table "{table.name}" is '
+            f"{column.type.type.name}, which no column of a database is",
+            hint="Declare a JSON column as STRING; ROW, ARRAY and MAP are read from delta tables "
+            "and from the stream.",
+        )
+
+
+def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
+    """Physical and metadata columns, which computed columns may use."""
+    fields = tuple(ScopeColumn(f.name, f.type, f.nullable) for f in table.fields)
+    metadata = tuple(
+        ScopeColumn(m.name, m.type, nullable=m.key == "timestamp") for m in table.metadata_fields
+    )
+    return fields + metadata
+
+
+def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Typed]:
+    """The table's computed columns by name, over its physical and metadata columns.
+
+    Raises:
+        SqlError: an expression names something else or has no type.
+    """
+    relation = ScopeRelation(alias, table.name, physical_columns(table), alias)
+    planner = ExpressionPlanner(Scope(script, (relation,)))
+    computed: dict[str, Typed] = {}
+    for column in table.columns:
+        if isinstance(column, ComputedColumn):
+            typed = planner.plan(column.expression)
+            if typed.is_bare_null:
+                raise _untyped(script, column.name)
+            computed[column.name.text] = typed
+    return computed
+
+
+def relation_of(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
+    """The table as a relation of a query; `source` is its alias in the plan."""
+    by_name = {column.name: column for column in physical_columns(table)}
+    now = {column.name.text for column in table.columns if _is_processing_time(column)}
+    for name, typed in computed_columns(script, table, source).items():
+        time = TimeAttribute.PROCESSING if name in now else None
+        by_name[name] = ScopeColumn(name, typed.type, typed.nullable, time)
+    if table.watermark is not None:
+        rowtime = table.watermark.node.column.text
+        by_name[rowtime] = replace(by_name[rowtime], time=TimeAttribute.EVENT)
+    ordered = tuple(by_name[column.name.text] for column in table.columns)
+    return ScopeRelation(alias, table.name, ordered, source)
+
+
+def _is_processing_time(column: ColumnNode) -> bool:
+    """Whether the column is PROCTIME() itself; a cast of it is a plain time."""
+    return (
+        isinstance(column, ComputedColumn)
+        and isinstance(column.expression, Operation)
+        and column.expression.name == "PROCTIME"
+    )
+
+
+def _untyped(script: Script, name: Name) -> Exception:
+    return script.error(
+        name.at, f'computed column "{name.text}" has no type', hint="Write CAST(NULL AS STRING)."
+    )

@@ -1,0 +1,297 @@
+"""From checked options to the sources and sinks of a plan."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joins.plan.plan import (
+    BlackholeSink,
+    BoundedMode,
+    DatagenSource,
+    DeltaSink,
+    DeltaTableSource,
+    Field,
+    KafkaFormat,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    MysqlCdcSource,
+    MysqlTls,
+    PrintSink,
+    SinkWriter,
+    StartupMode,
+    TlsMode,
+)
+from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.options import IDLE_TIMEOUT, LOOKUP_STRATEGY
+from service.sql.text.errors import suggestion
+
+_PROPERTY = "properties."
+_BOOTSTRAP = "properties.bootstrap.servers"
+_DELTA_DIMENSION = (
+    "source.monitor-interval",
+    "changelog.partitions",
+    LOOKUP_STRATEGY,
+    IDLE_TIMEOUT,
+)
+_DELTA_SINK = ("row-metadata", "sink.writer")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTable:
+    """A topic; its place in the statement decides whether it is read or written.
+
+    Attributes:
+        has_startup_mode: the user chose one; if not, the default deserves a warning.
+    """
+
+    source: KafkaSource
+    sink: KafkaSink
+    has_startup_mode: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A Delta table; its place in the statement decides whether it is a dimension or the sink.
+
+    Attributes:
+        dimension_options: those that the user gave and only a dimension has.
+        sink_options: those that the user gave and only a sink has.
+    """
+
+    source: DeltaTableSource
+    sink: DeltaSink
+    dimension_options: tuple[str, ...]
+    sink_options: tuple[str, ...]
+
+
+Connector = (
+    MysqlCdcSource | KafkaTable | KafkaSink | DatagenSource | DeltaTable | PrintSink | BlackholeSink
+)
+
+
+def build_connector(name: str, values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    """The source or sink that a table's options describe; `fields` are its physical columns.
+
+    Raises:
+        SqlError: options contradict each other or do not fit the columns.
+    """
+    return _BUILDERS[name](values, fields)
+
+
+def _mysql(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return MysqlCdcSource(
+        hostname=values.required("hostname"),
+        port=int(values.required("port")),
+        username=values.required("username"),
+        password=values.required("password"),
+        database=values.required("database-name"),
+        table=values.required("table-name"),
+        server_id=values.number("server-id"),
+        chunk_rows=int(values.required("scan.incremental.snapshot.chunk.size")),
+        changelog_partitions=values.number("changelog.partitions"),
+        tls=_tls(values),
+    )
+
+
+def _tls(values: OptionValues) -> MysqlTls:
+    tls = MysqlTls(
+        TlsMode(values.required("database.ssl.mode")),
+        ca=values.text("database.ssl.ca"),
+        cert=values.text("database.ssl.cert"),
+        key=values.text("database.ssl.key"),
+    )
+    verifies = tls.mode in (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+    if tls.ca is not None and not verifies:
+        raise values.error(
+            "database.ssl.ca",
+            f'option "database.ssl.ca" has no meaning with database.ssl.mode {tls.mode}',
+            hint="Set 'database.ssl.mode' = 'verify_identity', or 'verify_ca'.",
+        )
+    if (tls.cert is None) != (tls.key is None):
+        given = "database.ssl.cert" if tls.key is None else "database.ssl.key"
+        raise values.error(
+            given,
+            f'option "{given}" is given without the other one of the pair',
+            hint="Give database.ssl.cert and database.ssl.key, or neither.",
+        )
+    if tls.cert is not None and tls.mode in (TlsMode.DISABLED, TlsMode.PREFERRED):
+        raise values.error(
+            "database.ssl.cert",
+            f'option "database.ssl.cert" has no meaning with database.ssl.mode {tls.mode}',
+            hint="Set 'database.ssl.mode' = 'required', or one that verifies.",
+        )
+    return tls
+
+
+def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    if values.text("format") is None and values.text("value.format") is None:
+        values.required("format")
+    if values.text("format") is not None and values.text("value.format") is not None:
+        raise values.error(
+            "value.format", "both format and value.format are given", hint="Remove one of the two."
+        )
+    options = _kafka_options(values)
+    start = StartupMode(values.required("scan.startup.mode"))
+    end = BoundedMode(values.required("scan.bounded.mode"))
+    source = KafkaSource(
+        kafka=options,
+        startup_mode=start,
+        startup_timestamp_ms=_timestamp(values, "scan.startup", start),
+        startup_offsets=_offsets(values, "scan.startup", start),
+        max_records_per_batch=values.number("scan.max-records-per-batch"),
+        bounded_mode=end,
+        bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
+        bounded_offsets=_offsets(values, "scan.bounded", end),
+        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+    )
+    written = KafkaFormat(values.text("format") or values.required("value.format"))
+    sink = KafkaSink(options, _key_fields(values, fields), written)
+    return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
+
+
+def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    """The sink; its key is that of the table."""
+    return KafkaSink(_kafka_options(values), upsert=True)
+
+
+def _kafka_options(values: OptionValues) -> KafkaOptions:
+    return KafkaOptions(
+        bootstrap_servers=_bootstrap(values),
+        topic=values.required("topic"),
+        properties=_properties(values),
+    )
+
+
+def _bootstrap(values: OptionValues) -> str:
+    servers = [server.strip() for server in values.required(_BOOTSTRAP).split(",")]
+    for server in servers:
+        if not 1 <= int(server.rpartition(":")[2]) <= 65535:
+            raise values.error(
+                _BOOTSTRAP,
+                f'broker "{server}" has a port that is not from 1 to 65535',
+                hint="Write host:port, separated by commas.",
+            )
+    return ",".join(servers)
+
+
+def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
+    found = {
+        key.removeprefix(_PROPERTY): node.value
+        for key, node in values.nodes.items()
+        if key.startswith(_PROPERTY) and key != _BOOTSTRAP
+    }
+    protocol = found.get("security.protocol", "PLAINTEXT")
+    sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
+    if protocol.startswith("SASL"):
+        for key in sasl:
+            values.required(_PROPERTY + key)
+    elif extra := [key for key in sasl if key in found]:
+        raise values.error(
+            _PROPERTY + extra[0],
+            f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
+            hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
+        )
+    return tuple(sorted(found.items()))
+
+
+def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
+    """The time of a start or of an end."""
+    key = f"{prefix}.timestamp-millis"
+    if mode.value == "timestamp":
+        return int(values.required(key))
+    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
+    return None
+
+
+def _offsets(
+    values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
+) -> tuple[tuple[int, int], ...]:
+    """The offsets of a start or of an end, as (partition, offset) pairs."""
+    key = f"{prefix}.specific-offsets"
+    if mode.value != "specific-offsets":
+        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
+        return ()
+    pairs: dict[int, int] = {}
+    for part in values.required(key).rstrip(";").split(";"):
+        partition, offset = (int(item.partition(":")[2]) for item in part.split(","))
+        if partition in pairs:
+            raise values.error(
+                key, f"partition {partition} is given twice", hint="Name each partition once."
+            )
+        pairs[partition] = offset
+    return tuple(sorted(pairs.items()))
+
+
+def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
+    if key in values.nodes:
+        raise values.error(
+            key,
+            f'option "{key}" has no effect with {mode} {values.text(mode)}',
+            hint=f"Write '{mode}' = '{needed}' or remove the option.",
+        )
+
+
+def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
+    written = values.text("key.fields")
+    if (written is None) != (values.text("key.format") is None):
+        given, missing = ("key.fields", "key.format")
+        if written is None:
+            given, missing = missing, given
+        raise values.error(
+            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
+        )
+    names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
+    for field in fields:
+        if field.name in names and field.type.is_nested:
+            raise values.error(
+                "key.fields",
+                f'key.fields names "{field.name}", which is {field.type.name}',
+                hint="Name scalar columns; give the value of the key a column of its own.",
+            )
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise values.error(
+                "key.fields",
+                f'key.fields names "{name}", which is not a column or comes twice',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+    return names
+
+
+def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    path = values.required("path")
+    return DeltaTable(
+        source=DeltaTableSource(
+            path=path,
+            monitor_interval_ms=values.milliseconds("source.monitor-interval"),
+            changelog_partitions=values.number("changelog.partitions"),
+        ),
+        sink=DeltaSink(
+            path=path,
+            row_metadata=values.flag("row-metadata"),
+            writer=SinkWriter(values.required("sink.writer")),
+        ),
+        dimension_options=tuple(key for key in _DELTA_DIMENSION if key in values.nodes),
+        sink_options=tuple(key for key in _DELTA_SINK if key in values.nodes),
+    )
+
+
+def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return PrintSink(print_identifier=values.required("print-identifier"))
+
+
+def _blackhole(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return BlackholeSink()
+
+
+_BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
+    "mysql-cdc": _mysql,
+    "kafka": _kafka,
+    "upsert-kafka": _upsert_kafka,
+    "delta": _delta,
+    "datagen": datagen_source,
+    "print": _print,
+    "blackhole": _blackhole,
+}

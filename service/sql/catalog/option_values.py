@@ -1,0 +1,275 @@
+"""Checking a table's WITH options against the connector's table of options.
+
+Unknown keys, missing keys and values out of range are refused with the key's position. A value
+refers to a secret by `${secret:name}` where `reference` says so; any other `${…}` is refused.
+"""
+
+import re
+from dataclasses import dataclass
+
+from service.sql.catalog.options import CONNECTORS, Option, OptionType
+from service.sql.grammar.syntax import CreateTable, OptionNode
+from service.sql.text.errors import SqlError, suggestion
+from service.sql.text.script import Script
+
+_UNITS_MS = {
+    **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
+    "d": 86_400_000,
+}
+SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
+_EXPLAINED = (
+    (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
+    (r"properties\.group\.id", "Remove it: offsets are kept in the job's checkpoint."),
+    (r"properties\.auto\.offset\.reset", "Write 'scan.startup.mode' instead."),
+    (
+        r"properties\.sasl\.jaas\.config",
+        "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
+    ),
+    (
+        r"properties\..*",
+        "Allowed client options are "
+        + ", ".join(o.key for o in CONNECTORS["kafka"] if o.key.startswith("properties."))
+        + ".",
+    ),
+    (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
+    (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
+    (r"topic-pattern", "Name one topic with 'topic'."),
+    (
+        r"scan\.watermark\.use-processing-time",
+        "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
+        "it is copied.",
+    ),
+)
+_MEMORY_UNITS = {
+    unit: 1 << shift
+    for shift, units in (
+        (0, ("", "b", "bytes")),
+        (10, ("k", "kb", "kibibytes")),
+        (20, ("m", "mb", "mebibytes")),
+        (30, ("g", "gb", "gibibytes")),
+        (40, ("t", "tb", "tebibytes")),
+    )
+    for unit in units
+}
+_JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
+_EXPLAINED_VALUES = {
+    "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
+    "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionValues:
+    """The checked options of one table; keys with `#` appear with the column's name."""
+
+    script: Script
+    nodes: dict[str, OptionNode]
+    options: dict[str, Option]
+    at: int
+
+    def text(self, key: str) -> str | None:
+        """The value as written, its default, or None."""
+        node = self.nodes.get(key)
+        return node.value if node is not None else self.options[generic_key(key)].default
+
+    def required(self, key: str) -> str:
+        """The value of an option that is present or has a default."""
+        value = self.text(key)
+        if value is None:
+            raise self.error(
+                key, f'option "{key}" is missing', hint=f"Add '{key}' = '…' to WITH (…)."
+            )
+        return value
+
+    def number(self, key: str) -> int | None:
+        """The value of a NUMBER option, or None when unset."""
+        value = self.text(key)
+        return None if value is None else int(value)
+
+    def milliseconds(self, key: str) -> int:
+        """The value of a DURATION option, which has a default."""
+        return duration_ms(self.required(key)) or 0
+
+    def memory(self, key: str) -> int | None:
+        """The bytes of a MEMORY option, or None when unset."""
+        value = self.text(key)
+        return None if value is None else memory_bytes(value)
+
+    def flag(self, key: str) -> bool:
+        """The value of a FLAG option."""
+        return (self.text(key) or "false").lower() == "true"
+
+    def error(self, key: str, message: str, *, hint: str) -> SqlError:
+        """An error that points at the option, or at the table when it is not given."""
+        node = self.nodes.get(key)
+        return self.script.error(self.at if node is None else node.at, message, hint=hint)
+
+
+def read_options(script: Script, table: CreateTable) -> tuple[str, OptionValues]:
+    """The table's connector and its checked options.
+
+    Raises:
+        SqlError: the connector or an option is unknown, missing, given twice or out of range.
+    """
+    nodes = _by_key(script, table)
+    connector = _connector(script, table, nodes)
+    options = {option.key: option for option in CONNECTORS[connector]}
+    for key, node in nodes.items():
+        option = options.get(generic_key(key))
+        if option is None:
+            raise _unknown(script, node, connector, options)
+        _check(script, node, option)
+    values = OptionValues(script, nodes, options, table.name.at)
+    for option in options.values():
+        if option.required:
+            values.required(option.key)
+    return connector, values
+
+
+def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
+    nodes: dict[str, OptionNode] = {}
+    for node in table.options:
+        if node.key in nodes:
+            raise script.error(
+                node.at, f'option "{node.key}" is given twice', hint="Remove one of the two."
+            )
+        nodes[node.key] = node
+    return nodes
+
+
+def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode]) -> str:
+    names = ", ".join(CONNECTORS)
+    node = nodes.pop("connector", None)
+    if node is None:
+        raise script.error(
+            table.name.at,
+            f'table "{table.name.text}" has no option "connector"',
+            hint=f"Add 'connector' = '…'; connectors are {names}.",
+        )
+    if node.value not in CONNECTORS:
+        raise script.error(
+            node.value_at,
+            f'unknown connector "{node.value}"',
+            hint=suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
+        )
+    return node.value
+
+
+def _unknown(
+    script: Script, node: OptionNode, connector: str, options: dict[str, Option]
+) -> SqlError:
+    otherwise = f"Options of {connector} are " + (", ".join(options) or "none") + "."
+    column = node.key.removeprefix("fields.").rpartition(".")[0]
+    known = (key.replace("#", column) for key in options if column or "#" not in key)
+    hint = suggestion(node.key, known, otherwise)
+    for pattern, explanation in _EXPLAINED:
+        if re.fullmatch(pattern, node.key):
+            hint = explanation
+            break
+    return script.error(node.at, f'connector "{connector}" has no option "{node.key}"', hint=hint)
+
+
+def memory_bytes(text: str) -> int | None:
+    """The bytes of a size as Flink writes it, such as `64 mb` or `1g`; None if it is none."""
+    match = re.fullmatch(r"(\d{1,15})\s*([a-z]*)", text.strip().lower(), re.ASCII)
+    if match is None or match[2] not in _MEMORY_UNITS:
+        return None
+    return int(match[1]) * _MEMORY_UNITS[match[2]]
+
+
+def generic_key(key: str) -> str:
+    """The key in the table of options: `fields.user_id.min` → `fields.#.min`."""
+    parts = key.split(".")
+    if parts[0] == "fields" and len(parts) >= 3:
+        return f"fields.#.{parts[-1]}"
+    return key
+
+
+def _check(script: Script, node: OptionNode, option: Option) -> None:
+    _check_references(script, node, option)
+    if option.type is OptionType.NUMBER:
+        _check_number(script, node, option)
+    elif option.type is OptionType.DURATION:
+        _check_duration(script, node, option)
+    elif option.type is OptionType.MEMORY:
+        _check_memory(script, node, option)
+    elif option.type is OptionType.FLAG:
+        _check_choice(script, node, ("true", "false"), node.value.lower())
+    elif option.type is OptionType.CHOICE:
+        _check_choice(script, node, option.choices, node.value)
+    elif re.fullmatch(option.pattern, node.value) is None:
+        shown = "" if option.credential else f' is "{node.value[:100]}"'
+        raise script.error(
+            node.value_at,
+            f'option "{node.key}"{shown}, expected {option.form}',
+            hint=f"Give {option.form}.",
+        )
+
+
+def _check_references(script: Script, node: OptionNode, option: Option) -> None:
+    if "${" not in node.value or (option.reference and SECRET.fullmatch(node.value)):
+        return
+    hint = "Write the value itself; ${secret:name} is for user names and passwords."
+    if option.reference:
+        hint = "Write ${secret:name} and nothing around it."
+    raise script.error(
+        node.value_at, f'option "{node.key}" has a ${{…}} that is not allowed', hint=hint
+    )
+
+
+def _check_number(script: Script, node: OptionNode, option: Option) -> None:
+    accepted = f"a whole number from {option.lowest} to {option.highest}"
+    if re.fullmatch(r"\d{1,19}", node.value, re.ASCII) and (
+        option.lowest <= int(node.value) <= option.highest
+    ):
+        return
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected {accepted}',
+        hint=f"Give {accepted}.",
+    )
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of a duration such as `500 ms` or `2 s`, None if it is not one."""
+    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _UNITS_MS:
+        return None
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def _check_duration(script: Script, node: OptionNode, option: Option) -> None:
+    milliseconds = duration_ms(node.value)
+    if milliseconds is not None and option.lowest <= milliseconds <= option.highest:
+        return
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected {option.form}',
+        hint=f"Give {option.form}.",
+    )
+
+
+def _check_memory(script: Script, node: OptionNode, option: Option) -> None:
+    size = memory_bytes(node.value)
+    if size is not None and option.lowest <= size <= option.highest:
+        return
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected a size from 1 kb to 1 tb',
+        hint="Give a number and a unit, such as 64 mb.",
+    )
+
+
+def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], value: str) -> None:
+    if value in choices:
+        return
+    known = ", ".join(choices)
+    otherwise = f"Supported values are {known}."
+    if "debezium-json" in choices:
+        otherwise = _JSON_ONLY
+    hint = _EXPLAINED_VALUES.get(node.value) or suggestion(node.value, choices, otherwise)
+    raise script.error(
+        node.value_at,
+        f'option "{node.key}" is "{node.value[:100]}", expected {known}',
+        hint=hint,
+    )

@@ -1,0 +1,409 @@
+"""WITH options of each connector: one table that the planner reads, and the documentation too."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from joins.plan.plan import ISOLATION_LEVEL, Isolation, KafkaFormat, LookupStrategy, TlsMode
+
+
+class OptionType(Enum):
+    """How an option's value is read."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    DURATION = auto()
+    MEMORY = auto()
+    FLAG = auto()
+    CHOICE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a connector.
+
+    Attributes:
+        key: as in WITH; one segment may be `#`, which stands for a column name.
+        default: what is used when it is missing, as text; None leaves it unset.
+        lowest: of a NUMBER, of the milliseconds of a DURATION or of the bytes of a MEMORY;
+            `highest` likewise, both inclusive.
+        pattern: what a TEXT must match; `form` says it in words, of a DURATION too.
+        credential: the value is a secret; an inline one is stored as a reference.
+        reference: the value may be a `${secret:name}` reference.
+    """
+
+    key: str
+    meaning: str
+    type: OptionType = OptionType.TEXT
+    default: str | None = None
+    required: bool = False
+    lowest: int = 0
+    highest: int = 2**63 - 1
+    choices: tuple[str, ...] = ()
+    pattern: str = r"[^\x00-\x1f\x7f]{1,1024}"
+    form: str = "1 to 1,024 printable characters"
+    credential: bool = False
+    reference: bool = False
+
+
+LOOKUP_STRATEGY = "lookup.strategy"
+_LOOKUP = Option(
+    LOOKUP_STRATEGY,
+    "Where the rows of a dimension are looked up; the setting of this name when missing.",
+    OptionType.CHOICE,
+    choices=tuple(LookupStrategy),
+)
+EMIT_STRATEGY = "scan.watermark.emit.strategy"
+IDLE_TIMEOUT = "scan.watermark.idle-timeout"
+MAX_FUTURE = "scan.watermark.max-future"
+USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
+AFTER_BACKLOG = "after-backlog"
+LATE_RECORDS = "late-records.path"
+_PATH = (
+    r"(?:file://(?=/))?/?"
+    r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)*/?"
+)
+_PATH_FORM = 'a path without "..": relative to the warehouse, absolute, or file:///…'
+_IDLE = Option(
+    IDLE_TIMEOUT,
+    "A partition without records for longer does not hold back the watermark; 0 s for never, the "
+    "setting table.exec.source.idle-timeout when missing.",
+    OptionType.DURATION,
+    highest=86_400_000,
+    form="0 s to 1 d, such as 30 s",
+)
+_WATERMARK = (
+    Option(
+        EMIT_STRATEGY,
+        "When a record's watermark holds: from the next batch on, or for the very next record.",
+        OptionType.CHOICE,
+        choices=("on-periodic", "on-event"),
+    ),
+    _IDLE,
+    Option(
+        MAX_FUTURE,
+        "A record whose time is further ahead of the clock is a dead letter; 1 d when missing.",
+        OptionType.DURATION,
+        highest=3_650 * 86_400_000,
+        form="0 s to 3650 d, such as 1 h",
+    ),
+    Option(
+        LATE_RECORDS,
+        "Delta table of the records that come too late; one of the job's own when missing.",
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+)
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
+_OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
+_OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
+_IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
+_IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
+_PEM: dict[str, Any] = {
+    "reference": True,
+    "pattern": r"\$\{secret:[^{}]{1,128}\}",
+    "form": "${secret:name} of a secret that holds a PEM text",
+}
+_SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
+_MYSQL = (
+    Option(
+        "hostname",
+        "Host of the MySQL or MariaDB server.",
+        required=True,
+        pattern=_HOST,
+        form="a host name or address",
+    ),
+    Option(
+        "port",
+        "Port of the server.",
+        OptionType.NUMBER,
+        default="3306",
+        lowest=1,
+        highest=65535,
+    ),
+    Option("username", "User with SELECT and replication grants.", required=True, reference=True),
+    Option(
+        "password",
+        "Its password.",
+        required=True,
+        credential=True,
+        reference=True,
+        pattern=r"[^\x00-\x1f\x7f]{0,1024}",
+    ),
+    Option(
+        "database-name",
+        "Database of the table; none of the server's own.",
+        required=True,
+        pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
+        form=_IDENTIFIER_FORM + ", outside the server's own databases",
+    ),
+    Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
+    Option(
+        "database.ssl.mode",
+        "TLS of every connection to the server: as it likes, never, always, or verified by "
+        "authority, or also by host name.",
+        OptionType.CHOICE,
+        default="preferred",
+        choices=tuple(TlsMode),
+    ),
+    Option(
+        "database.ssl.ca",
+        "Who must have signed the server's certificate, with verify_ca and verify_identity; whom "
+        "this machine trusts when missing.",
+        **_PEM,
+    ),
+    Option("database.ssl.cert", "Our certificate, for an account that asks for one.", **_PEM),
+    Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **_PEM),
+    Option(
+        "server-id",
+        "Id of our binlog client, unique among the server's clients; chosen when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=2**32 - 1,
+    ),
+    Option(
+        "scan.incremental.snapshot.chunk.size",
+        "Rows of a snapshot chunk at the most.",
+        OptionType.NUMBER,
+        default="50000",
+        lowest=1,
+        highest=50_000,
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+    _IDLE,
+)
+_TOPIC = (
+    Option(
+        "topic",
+        "The topic; names that start with `sluice.` are the service's own.",
+        required=True,
+        pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
+        form="one topic name outside sluice.*",
+    ),
+    Option(
+        "properties.bootstrap.servers",
+        "Brokers as host:port, separated by commas.",
+        required=True,
+        pattern=rf"{_HOST}:\d{{1,5}}(?:,\s*{_HOST}:\d{{1,5}})*",
+        form="host:port, separated by commas",
+    ),
+)
+_CLIENT = (
+    Option(
+        "properties.security.protocol",
+        "How to reach the brokers.",
+        OptionType.CHOICE,
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    Option(
+        "properties.sasl.mechanism",
+        "How to log in.",
+        OptionType.CHOICE,
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
+    Option("properties.sasl.username", "User of the login.", reference=True),
+    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
+)
+_GUARANTEE = Option(
+    "sink.delivery-guarantee",
+    "What a sink promises.",
+    OptionType.CHOICE,
+    default="at-least-once",
+    choices=("at-least-once",),
+)
+_KAFKA = (
+    *_TOPIC,
+    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(
+        "key.format",
+        "Format of the key that a sink writes; needs `key.fields`.",
+        OptionType.CHOICE,
+        choices=("json",),
+    ),
+    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        "scan.startup.mode",
+        "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
+        "there is no consumer group: a source starts at the end of the topic at submission.",
+        OptionType.CHOICE,
+        default="latest-offset",
+        choices=("earliest-offset", "latest-offset", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.startup.timestamp-millis",
+        "With mode timestamp: epoch milliseconds of the first record.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.startup.specific-offsets",
+        "With mode specific-offsets: the first offset of each partition.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+    Option(
+        "scan.bounded.mode",
+        "Where a source ends; the end is resolved to offsets at submission. Flink's group-offsets "
+        "does not exist here.",
+        OptionType.CHOICE,
+        default="unbounded",
+        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.bounded.timestamp-millis",
+        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.bounded.specific-offsets",
+        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
+        "nothing is read of the others.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+    Option(
+        f"properties.{ISOLATION_LEVEL}",
+        "Which records a source reads of a topic with transactions: those of committed ones only, "
+        "or also those of aborted and open ones. Flink's default, Kafka's own, reads them all.",
+        OptionType.CHOICE,
+        default=Isolation.COMMITTED,
+        choices=tuple(Isolation),
+    ),
+    Option(
+        "scan.max-records-per-batch",
+        "Records of a micro-batch at the most, over all partitions.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=100_000_000,
+    ),
+    Option(
+        "scan.max-bytes-per-batch",
+        "About how much the records of a micro-batch may have, over all partitions; the service's "
+        "setting when missing.",
+        OptionType.MEMORY,
+        lowest=1 << 10,
+        highest=1 << 40,
+    ),
+    _GUARANTEE,
+    *_CLIENT,
+    *_WATERMARK,
+    Option(
+        USE_PROCESSING_TIME,
+        "Whether the stream goes on in processing time behind what was in it at submission.",
+        OptionType.CHOICE,
+        default="never",
+        choices=("never", AFTER_BACKLOG),
+    ),
+)
+_UPSERT_KAFKA = (
+    *_TOPIC,
+    Option(
+        "key.format",
+        "Format of the key, which is the primary key.",
+        OptionType.CHOICE,
+        required=True,
+        choices=("json",),
+    ),
+    Option(
+        "value.format",
+        "Format of the value.",
+        OptionType.CHOICE,
+        required=True,
+        choices=("json",),
+    ),
+    _GUARANTEE,
+    *_CLIENT,
+)
+_DELTA = (
+    Option(
+        "path",
+        "Where the table is: relative to the warehouse, absolute, or file:///…; without `..`.",
+        required=True,
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+    Option(
+        "row-metadata",
+        "Of a sink: add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
+        OptionType.FLAG,
+        default="true",
+    ),
+    Option(
+        "source.monitor-interval",
+        "Of a dimension: how often the table is looked at for a new version.",
+        OptionType.DURATION,
+        default="1 s",
+        lowest=100,
+        highest=3_600_000,
+        form="100 ms to 1 h, such as 500 ms or 2 s",
+    ),
+    Option(
+        "changelog.partitions",
+        "Of a dimension: partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+    _IDLE,
+    Option(
+        "sink.writer",
+        "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
+        OptionType.CHOICE,
+        default="auto",
+        choices=("auto", "columnar", "spark"),
+    ),
+)
+_DATAGEN = (
+    Option(
+        "rows-per-second",
+        "Rows a second.",
+        OptionType.NUMBER,
+        default="10000",
+        lowest=1,
+        highest=10_000_000,
+    ),
+    Option(
+        "number-of-rows",
+        "Rows until the source ends; unbounded when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+    ),
+    Option(
+        "fields.#.kind",
+        "How a column is made; a sequence when start or end is given.",
+        OptionType.CHOICE,
+        choices=("random", "sequence"),
+    ),
+    Option("fields.#.min", "Smallest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.max", "Largest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.start", "First value of a sequence.", pattern=r"[+-]?\d{1,40}"),
+    Option("fields.#.end", "Last value of a sequence, which bounds it.", pattern=r"[+-]?\d{1,40}"),
+    Option(
+        "fields.#.length",
+        "Length of a random text, 100 when missing; of an ARRAY or a MAP, 3 when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=65_536,
+    ),
+    *_WATERMARK,
+)
+_PRINT = (Option("print-identifier", "Put in front of each row.", default=""),)
+CONNECTORS: dict[str, tuple[Option, ...]] = {
+    "mysql-cdc": _MYSQL,
+    "kafka": _KAFKA,
+    "upsert-kafka": _UPSERT_KAFKA,
+    "delta": _DELTA,
+    "datagen": _DATAGEN,
+    "print": _PRINT,
+    "blackhole": (),
+}

@@ -1,0 +1,149 @@
+"""SET statements that a job honours; all others are refused.
+
+| name | meaning |
+|---|---|
+| `SETTINGS` | the table: what each does and its default |
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joins.plan.plan import JoinPlan, LookupStrategy
+from service.sql.catalog.option_values import duration_ms
+from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.grammar.syntax import SetOption
+from service.sql.text.errors import suggestion
+from service.sql.text.script import Script
+
+MIN_TRIGGER_INTERVAL_MS = 100
+MAX_TRIGGER_INTERVAL_MS = 3_600_000
+PIPELINE_NAME = "pipeline.name"
+TRIGGER_INTERVAL = "sluice.trigger-interval"
+RUNTIME_MODE = "execution.runtime-mode"
+SOURCE_IDLE_TIMEOUT = "table.exec.source.idle-timeout"
+ALLOW_LATENESS = "table.exec.emit.allow-lateness"
+MAX_LATENESS_MS = 365 * 86_400_000
+BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a script.
+
+    Attributes:
+        default: as a user would write it.
+        accepts: what a value must be, in words.
+        normal: the value as a plan keeps it, None when it is not accepted.
+    """
+
+    meaning: str
+    default: str
+    accepts: str
+    normal: Callable[[str], str | None]
+
+
+def _name(value: str) -> str | None:
+    return value if 1 <= len(value) <= 128 and value.isprintable() and value.strip() else None
+
+
+def _interval(value: str) -> str | None:
+    milliseconds = duration_ms(value)
+    if milliseconds is None:
+        return None
+    in_range = MIN_TRIGGER_INTERVAL_MS <= milliseconds <= MAX_TRIGGER_INTERVAL_MS
+    return f"{milliseconds} ms" if in_range else None
+
+
+def _up_to(most_ms: int) -> Callable[[str], str | None]:
+    def normal(value: str) -> str | None:
+        milliseconds = duration_ms(value)
+        return None if milliseconds is None or milliseconds > most_ms else f"{milliseconds} ms"
+
+    return normal
+
+
+def _one_of(*accepted: str) -> Callable[[str], str | None]:
+    known = {value.lower(): value for value in accepted}
+    return lambda value: known.get(value.lower())
+
+
+SETTINGS: dict[str, Setting] = {
+    PIPELINE_NAME: Setting(
+        "Name of the job.", "the sink's table", "1 to 128 printable characters", _name
+    ),
+    TRIGGER_INTERVAL: Setting(
+        "Shortest time between the starts of two micro-batches.",
+        "the service's SLUICE_BUILD_TRIGGER_MS and SLUICE_PROBE_TRIGGER_MS",
+        "100 ms to 1 h, such as 500 ms or 2 s",
+        _interval,
+    ),
+    LOOKUP_STRATEGY: Setting(
+        "Where the rows of a dimension are looked up whose table does not say it.",
+        LookupStrategy.INDEX.value,
+        "index, broadcast or shuffle",
+        _one_of(*LookupStrategy),
+    ),
+    RUNTIME_MODE: Setting(
+        "With batch the stream is bounded: the job ends when all up to its end is joined.",
+        "streaming",
+        "streaming or batch",
+        _one_of("streaming", BATCH),
+    ),
+    SOURCE_IDLE_TIMEOUT: Setting(
+        "After which a partition without records does not hold back the watermark.",
+        "0 ms, which is never",
+        "0 s to 1 d, such as 30 s",
+        _up_to(86_400_000),
+    ),
+    ALLOW_LATENESS: Setting(
+        "How long a window takes late records after it was emitted; each gives an update.",
+        "0 ms",
+        "0 s to 365 d, such as 1 min",
+        _up_to(MAX_LATENESS_MS),
+    ),
+    "table.local-time-zone": Setting(
+        "Times are always in UTC; accepted so that scripts for Flink run unchanged.",
+        "UTC",
+        "UTC",
+        _one_of("UTC"),
+    ),
+}
+
+
+def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
+    """The known setting that a SET statement makes, its value normalised.
+
+    Raises:
+        SqlError: the setting is unknown or its value not accepted.
+    """
+    node = statement.option
+    setting = check_setting_name(script, node.key, node.at)
+    value = setting.normal(node.value)
+    if value is None or "${" in value:
+        raise script.error(
+            node.value_at,
+            f'setting "{node.key}" is "{node.value[:100]}", expected {setting.accepts}',
+            hint=f"Give {setting.accepts}.",
+        )
+    return node.key, value
+
+
+def check_setting_name(script: Script, key: str, at: int) -> Setting:
+    """The setting of this name.
+
+    Raises:
+        SqlError: there is none.
+    """
+    setting = SETTINGS.get(key)
+    if setting is None:
+        known = "Remove it; settings are " + ", ".join(SETTINGS) + "."
+        misspelt = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
+        hint = suggestion(key, SETTINGS, known) if misspelt or "." not in key else known
+        raise script.error(at, f'unknown setting "{key[:100]}"', hint=hint)
+    return setting
+
+
+def trigger_interval_ms(plan: JoinPlan) -> int | None:
+    """The plan's shortest time between two micro-batches, None leaves it to the service."""
+    value = dict(plan.settings).get(TRIGGER_INTERVAL)
+    return None if value is None else int(value.removesuffix(" ms"))

@@ -1,0 +1,178 @@
+"""WATERMARK FOR: the time column of a table, its watermark and the options that go with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from joins.plan.expressions import Expression, ProcTime, nodes
+from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
+from service.sql.catalog.option_values import OptionValues, duration_ms
+from service.sql.catalog.options import (
+    AFTER_BACKLOG,
+    EMIT_STRATEGY,
+    IDLE_TIMEOUT,
+    LATE_RECORDS,
+    MAX_FUTURE,
+    USE_PROCESSING_TIME,
+)
+from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.grammar.syntax import CreateTable, WatermarkNode
+from service.sql.grammar.type_rules import INSTANTS, type_text
+from service.sql.text.errors import SqlError, suggestion
+from service.sql.text.script import Script
+
+_KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
+_DIMENSIONS = ("mysql-cdc", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class TableWatermark:
+    """`WATERMARK FOR` of a table.
+
+    Attributes:
+        idle_timeout_ms: of the table's option, 0 for never; None leaves it to the setting.
+        late_records_path: where the late records of a stream go, None for the job's own table.
+        after_backlog: the stream goes on in processing time where its backlog ends.
+    """
+
+    node: WatermarkNode
+    on_event: bool = False
+    idle_timeout_ms: int | None = None
+    max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    late_records_path: str | None = None
+    after_backlog: bool = False
+
+    def spec(
+        self, script: Script, relation: ScopeRelation, settings: Mapping[str, str]
+    ) -> WatermarkSpec:
+        """The watermark in a plan, over the columns of `relation`, which is the table."""
+        idle_ms = self.idle_timeout_ms
+        if idle_ms is None:
+            idle_ms = duration_ms(settings.get(SOURCE_IDLE_TIMEOUT, "0 ms"))
+        return WatermarkSpec(
+            rowtime=self.node.column.text,
+            expression=_expression(script, self.node, relation).expression,
+            on_event=self.on_event,
+            idle_timeout_ms=idle_ms or None,
+            max_future_ms=self.max_future_ms,
+            after_backlog=self.after_backlog,
+        )
+
+
+def declared_watermark(
+    table: CreateTable, relation: ScopeRelation, connector: str, values: OptionValues
+) -> TableWatermark | None:
+    """The watermark of a CREATE TABLE, whose columns `relation` has.
+
+    Raises:
+        SqlError: the column or the expression cannot be a time, or an option has no effect.
+    """
+    node = table.watermark
+    if node is None:
+        for key in _KEYS:
+            if key in values.nodes:
+                raise values.error(
+                    key,
+                    f'option "{key}" has no effect without WATERMARK FOR',
+                    hint="Add WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, or remove the option.",
+                )
+        return None
+    typed = _expression(values.script, node, relation)
+    if connector in _DIMENSIONS and _reads_clock(typed.expression):
+        raise values.script.error(
+            typed.at,
+            f"the watermark of a {connector} table reads the clock",
+            hint="Use the table's columns: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND.",
+        )
+    return _with_options(TableWatermark(node), values)
+
+
+def _with_options(found: TableWatermark, values: OptionValues) -> TableWatermark:
+    def milliseconds(key: str) -> int | None:
+        return values.milliseconds(key) if key in values.nodes else None
+
+    most_ms = milliseconds(MAX_FUTURE)
+    return replace(
+        found,
+        on_event=EMIT_STRATEGY in values.nodes and values.text(EMIT_STRATEGY) == "on-event",
+        idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
+        max_future_ms=found.max_future_ms if most_ms is None else most_ms,
+        late_records_path=values.text(LATE_RECORDS) if LATE_RECORDS in values.nodes else None,
+        after_backlog=_is_after_backlog(values),
+    )
+
+
+def _is_after_backlog(values: OptionValues) -> bool:
+    """Whether the table switches to processing time.
+
+    Raises:
+        SqlError: it has an end, too.
+    """
+    if USE_PROCESSING_TIME not in values.nodes:
+        return False
+    if values.text(USE_PROCESSING_TIME) != AFTER_BACKLOG:
+        return False
+    if values.text("scan.bounded.mode") != "unbounded":
+        raise values.error(
+            USE_PROCESSING_TIME,
+            f'option "{USE_PROCESSING_TIME}" has no effect on a stream that ends',
+            hint="Remove it, or scan.bounded.mode: the end of a stream releases what waits.",
+        )
+    return True
+
+
+def _expression(script: Script, node: WatermarkNode, relation: ScopeRelation) -> Typed:
+    """The watermark's value in the type of the time column."""
+    column = _time_column(script, node, relation)
+    planner = ExpressionPlanner(Scope(script, (relation,)))
+    typed = planner.plan(node.expression)
+    if typed.is_bare_null or typed.type.name is not column.type.name:
+        have = "NULL" if typed.is_bare_null else type_text(typed.type)
+        raise script.error(
+            typed.at,
+            f'the watermark of "{column.name}" is {have}, expected {type_text(column.type)}',
+            hint=f"Write WATERMARK FOR {column.name} AS {column.name} - INTERVAL '5' SECOND.",
+        )
+    return planner.cast(typed, column.type)
+
+
+def _time_column(script: Script, node: WatermarkNode, relation: ScopeRelation) -> ScopeColumn:
+    name = node.column.text
+    column = relation.column(name)
+    if column is None:
+        known = [found.name for found in relation.columns]
+        otherwise = "Columns are " + ", ".join(known[:30]) + "."
+        raise script.error(
+            node.column.at,
+            f'WATERMARK FOR names column "{name}", which is not in "{relation.table}"',
+            hint=suggestion(name, known, otherwise),
+        )
+    if column.time is TimeAttribute.PROCESSING:
+        raise script.error(
+            node.column.at,
+            f'"{name}" is PROCTIME(), which has no watermark',
+            hint="Name a time of the record, or join by processing time without WATERMARK FOR.",
+        )
+    if column.type.name not in INSTANTS or column.type.precision > 3:
+        raise _no_time(script, node, column)
+    return column
+
+
+def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlError:
+    hint = "Declare it as TIMESTAMP(3) or TIMESTAMP_LTZ(3)."
+    if column.type.name not in INSTANTS:
+        hint = (
+            f"Add a computed column, such as ts AS TO_TIMESTAMP_LTZ({column.name}, 3) for "
+            f"milliseconds or ts AS CAST({column.name} AS TIMESTAMP(3)), and name it."
+        )
+    return script.error(
+        node.column.at,
+        f'the time column "{column.name}" is {type_text(column.type)}, expected TIMESTAMP or '
+        "TIMESTAMP_LTZ with 3 fractional digits at the most",
+        hint=hint,
+    )
+
+
+def _reads_clock(expression: Expression) -> bool:
+    return any(isinstance(node, ProcTime) for node in nodes(expression))

@@ -1,0 +1,323 @@
+"""From the grammar's expressions to typed plan expressions: names, functions, casts, NULL."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from joins.plan.expressions import Constant, ProcTime
+from joins.plan.types import SqlType, TypeName
+from service.sql.expressions import functions
+from service.sql.expressions.argument_rules import check_count, check_literals, round_type
+from service.sql.expressions.functions import ACCEPTED, FUNCTIONS, Function, Takes
+from service.sql.expressions.literals import typed_literal
+from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
+from service.sql.expressions.scope import Scope, Typed
+from service.sql.expressions.text_limits import check_length, check_padding
+from service.sql.expressions.time_arithmetic import shifted
+from service.sql.expressions.typed_values import TypedValues
+from service.sql.grammar.syntax import (
+    AggregateNode,
+    CaseNode,
+    CastNode,
+    Literal,
+    LiteralKind,
+    Node,
+    Operation,
+    Reference,
+    TypeNode,
+)
+from service.sql.grammar.type_rules import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    NUMERIC,
+    PROCTIME,
+    STRING,
+    TEMPORAL,
+    arithmetic_type,
+    as_decimal,
+    is_explicit,
+    type_text,
+)
+from service.sql.text.errors import SqlError, suggestion
+
+
+class ExpressionPlanner(TypedValues):
+    """Types expressions over one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope.script)
+        self._scope = scope
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of `node`.
+
+        Raises:
+            SqlError: a name is unknown or types do not fit.
+        """
+        if isinstance(node, Reference):
+            return self._reference(node)
+        if isinstance(node, Literal):
+            return typed_literal(self._script, node)
+        if isinstance(node, CastNode):
+            return self._explicit_cast(node)
+        if isinstance(node, CaseNode):
+            return self._case(node)
+        if isinstance(node, AggregateNode):
+            return self.aggregate(node)
+        return self._operation(node)
+
+    def _reference(self, node: Reference) -> Typed:
+        relation, column, fields = self._scope.located(node)
+        typed = self._scope.typed(relation, column, node.at)
+        for name in fields:
+            typed = field_of(
+                self, self._script, typed, Literal(LiteralKind.STRING, name.text, name.at)
+            )
+        return typed
+
+    def aggregate(self, node: AggregateNode) -> Typed:
+        """The value of an aggregate, which only windows have.
+
+        Raises:
+            SqlError: there is no window here.
+        """
+        raise self._script.error(
+            node.at,
+            f"aggregate {node.name} without a window and GROUP BY",
+            hint="Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) … "
+            "GROUP BY window_start, window_end; LEAST and GREATEST compare values of one row.",
+        )
+
+    def condition(self, node: Node, what: str) -> Typed:
+        """The typed form of a condition."""
+        typed = self.plan(node)
+        if typed.is_bare_null:
+            return self.retyped_null(typed, BOOLEAN)
+        if typed.type != BOOLEAN:
+            raise self._script.error(
+                node.at,
+                f"{what} is {type_text(typed.type)}, expected BOOLEAN",
+                hint="Write a comparison, such as x = 1 or x IS NOT NULL.",
+            )
+        return typed
+
+    def _explicit_cast(self, node: CastNode) -> Typed:
+        operand = self.plan(node.operand)
+        target = node.type.type
+        if operand.is_bare_null:
+            return self.retyped_null(operand, target)
+        if not is_explicit(operand.type, target):
+            raise self._script.error(
+                node.at,
+                f"cannot cast {type_text(operand.type)} to {type_text(target)}",
+                hint=PARTS_HINT
+                if operand.type.is_nested
+                else "Cast to STRING first, or choose another type.",
+            )
+        return self._sized(self.cast(operand, target, safe=node.safe), node.type)
+
+    def _sized(self, value: Typed, target: TypeNode) -> Typed:
+        """CHAR(n) pads and cuts, VARCHAR(n) cuts."""
+        if target.length is None or target.length == 2**31 - 1:
+            return value
+        if target.type != STRING:
+            raise self._script.error(
+                target.at, "a cast to a sized binary type is not supported", hint="Write BYTES."
+            )
+        length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
+        if not target.fixed:
+            return self.call("LEFT", (value, length), STRING, value.at)
+        check_padding(self._script, length)
+        blank = Typed(Constant(" ", STRING), nullable=False, at=target.at)
+        return self.call("RPAD", (value, length, blank), STRING, value.at)
+
+    def _case(self, node: CaseNode) -> Typed:
+        conditions: list[Typed] = []
+        operand = None if node.operand is None else self.plan(node.operand)
+        for when, _ in node.branches:
+            if operand is None:
+                conditions.append(self.condition(when, "a WHEN condition"))
+            else:
+                conditions.append(self.comparison("=", operand, self.plan(when), when.at))
+        values = [self.plan(value) for _, value in node.branches]
+        if node.otherwise is not None:
+            values.append(self.plan(node.otherwise))
+        return self.searched(conditions, values, node.at)
+
+    def _operation(self, node: Operation) -> Typed:
+        if node.name in functions.COMPARISONS:
+            left, right = (self.plan(argument) for argument in node.arguments)
+            return self.comparison(node.name, left, right, node.at)
+        if node.name in functions.ARITHMETIC or node.name == "MOD":
+            return self._arithmetic(node)
+        rewrite = _REWRITES.get(node.name)
+        if rewrite is not None:
+            return rewrite(self, node)
+        nested = NESTED.get(node.name)
+        if nested is not None:
+            return nested(self, self._script, node)
+        function = FUNCTIONS.get(node.name)
+        if function is None:
+            raise self._unknown_function(node)
+        return self._function(node, function)
+
+    def _unknown_function(self, node: Operation) -> SqlError:
+        if node.name in functions.REFUSED:
+            message, hint = f"function {node.name} is not supported", functions.REFUSED[node.name]
+        else:
+            message = f'unknown function "{node.name[:100]}"'
+            otherwise = "Functions are " + ", ".join(functions.NAMES) + "."
+            hint = suggestion(node.name, functions.NAMES, otherwise)
+        return self._script.error(node.at, message, hint=hint)
+
+    def _arithmetic(self, node: Operation) -> Typed:
+        check_count(self._script, node, 2, 2)
+        moved = shifted(self, self._script, node)
+        if moved is not None:
+            return moved
+        name = "%" if node.name == "MOD" else node.name
+        left, right = self._numbers(node)
+        result = arithmetic_type(name, left.type, right.type)
+        if result.name is not TypeName.DECIMAL:
+            operands = (self.cast(left, result), self.cast(right, result))
+        elif name in ("*", "/"):
+            operands = (
+                self.cast(left, as_decimal(left.type)),
+                self.cast(right, as_decimal(right.type)),
+            )
+        else:
+            operands = tuple(self.common((left, right), node.at, f'"{name}"'))  # type: ignore[assignment]
+        typed = self.call(name, operands, result, node.at)
+        is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
+        return self.cast(typed, right.type) if is_whole else typed
+
+    def _numbers(self, node: Operation) -> tuple[Typed, Typed]:
+        """Both operands; a bare NULL takes the other's type."""
+        left, right = (self.plan(argument) for argument in node.arguments)
+        if left.is_bare_null:
+            left = self.retyped_null(left, INT if right.is_bare_null else right.type)
+        if right.is_bare_null:
+            right = self.retyped_null(right, left.type)
+        for operand in (left, right):
+            if operand.type.name not in NUMERIC:
+                hint = "Cast it to a number."
+                if operand.type.name in TEMPORAL:
+                    hint = "Add an INTERVAL to a time or subtract one; compare times instead."
+                if operand.type == STRING and node.name == "+":
+                    hint = "Join texts with || or CONCAT, or cast to a number."
+                raise self._script.error(
+                    operand.at,
+                    f'"{node.name}" takes numbers, not {type_text(operand.type)}',
+                    hint=hint,
+                )
+        return left, right
+
+    def _between(self, node: Operation) -> Typed:
+        value, low, high = (self.plan(argument) for argument in node.arguments)
+        bounds = (
+            self.comparison(">=", value, low, node.at),
+            self.comparison("<=", value, high, node.at),
+        )
+        return self.conjunction("AND", bounds, node.at)
+
+    def _if(self, node: Operation) -> Typed:
+        check_count(self._script, node, 3, 3)
+        condition = self.condition(node.arguments[0], "the condition of IF")
+        values = [self.plan(argument) for argument in node.arguments[1:]]
+        return self.searched([condition], values, node.at)
+
+    def _nullif(self, node: Operation) -> Typed:
+        check_count(self._script, node, 2, 2)
+        left, right = (self.plan(argument) for argument in node.arguments)
+        refuse_nested(self._script, (left, right), "NULLIF")
+        both = self.common((left, right), node.at, "NULLIF")
+        typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
+        return typed if left.is_bare_null else self.cast(typed, left.type)
+
+    def _now(self, node: Operation) -> Typed:
+        check_count(self._script, node, 0, 0)
+        now = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
+        if node.name == "LOCALTIMESTAMP":
+            return self.cast(now, SqlType(TypeName.TIMESTAMP, 3))
+        return now
+
+    def _logic(self, node: Operation) -> Typed:
+        what = f'an operand of "{node.name}"'
+        parts = [self.condition(argument, what) for argument in node.arguments]
+        return self.conjunction(node.name, parts, node.at)
+
+    def _function(self, node: Operation, function: Function) -> Typed:
+        most = 10_000 if function.repeats else len(function.takes)
+        check_count(self._script, node, len(function.takes) - function.optional, most)
+        arguments = [self.plan(argument) for argument in node.arguments]
+        if function.common:
+            if function.call != "COALESCE":
+                refuse_nested(self._script, arguments, node.name)
+            arguments = self.common(arguments, node.at, node.name)
+        else:
+            arguments = [
+                self._argument(node, argument, function.takes[min(i, len(function.takes) - 1)])
+                for i, argument in enumerate(arguments)
+            ]
+        if function.call in functions.TO_DOUBLE:
+            arguments = [self.cast(argument, DOUBLE) for argument in arguments]
+        result = function.result([argument.type for argument in arguments])
+        if function.call == "ROUND":
+            result = round_type(self._script, arguments)
+        check_length(self._script, node.at, function.call, arguments)
+        check_literals(self._script, function.call, arguments)
+        typed = self.call(function.call, arguments, result, node.at)
+        return replace(typed, nullable=_result_nullable(function, arguments))
+
+    def _argument(self, node: Operation, argument: Typed, takes: Takes) -> Typed:
+        accepted, wanted = ACCEPTED[takes]
+        if argument.is_bare_null:
+            return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
+        if argument.type.name not in accepted:
+            hint = "Cast the argument."
+            if takes in (Takes.TEXT, Takes.WHOLE):
+                hint = f"Write CAST(… AS {wanted})."
+            raise self._script.error(
+                argument.at,
+                f"{node.name} takes {wanted}, not {type_text(argument.type)}",
+                hint=hint,
+            )
+        target = _CAST_TO.get(takes)
+        return argument if target is None else self.cast(argument, target)
+
+    def _instr(self, node: Operation) -> Typed:
+        """INSTR is POSITION with its arguments the other way round."""
+        check_count(self._script, node, 2, 2)
+        swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
+        return self._operation(swapped)
+
+
+def _result_nullable(function: Function, arguments: Sequence[Typed]) -> bool:
+    if function.null_free:
+        return False
+    if function.call == "COALESCE":
+        return all(argument.nullable for argument in arguments)
+    return any(argument.nullable for argument in arguments)
+
+
+_CAST_TO = {Takes.WHOLE: INT, Takes.EPOCH: BIGINT}
+_NULL_TYPES = {
+    **_CAST_TO,
+    Takes.NUMBER: INT,
+    Takes.CONDITION: BOOLEAN,
+    Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),
+    Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
+    Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
+}
+_REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
+    "AND": ExpressionPlanner._logic,
+    "OR": ExpressionPlanner._logic,
+    "BETWEEN": ExpressionPlanner._between,
+    "IF": ExpressionPlanner._if,
+    "INSTR": ExpressionPlanner._instr,
+    "NULLIF": ExpressionPlanner._nullif,
+    "PROCTIME": ExpressionPlanner._now,
+    "CURRENT_TIMESTAMP": ExpressionPlanner._now,
+    "LOCALTIMESTAMP": ExpressionPlanner._now,
+}

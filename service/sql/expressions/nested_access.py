@@ -1,0 +1,286 @@
+"""What is read out of ROW, ARRAY and MAP, what makes them, and what they refuse."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from joins.plan.expressions import Constant
+from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from service.sql.expressions.argument_rules import check_count
+from service.sql.expressions.scope import Typed
+from service.sql.grammar.syntax import Literal, Node, Operation
+from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
+from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, type_text
+from service.sql.text.errors import suggestion
+from service.sql.text.script import Script
+
+PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
+
+
+class Planner(Protocol):
+    """What plans the operands."""
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of a node."""
+        ...
+
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+        """All values in their common type."""
+        ...
+
+    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
+        """`value` as `target`, where Flink casts by itself."""
+        ...
+
+    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
+        """A call of a function."""
+        ...
+
+
+def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
+    """See that none of `values` is nested, where whole rows, arrays and maps are not compared.
+
+    Raises:
+        SqlError: one is.
+    """
+    for value in values:
+        if value.type.is_nested:
+            raise script.error(
+                value.at, f"{what} takes no {type_text(value.type)}", hint=PARTS_HINT
+            )
+
+
+def field_of(planner: Planner, script: Script, row: Typed, name: Literal) -> Typed:
+    """`row.name`.
+
+    Raises:
+        SqlError: it is no ROW, or has no such field.
+    """
+    if row.type.name is not TypeName.ROW:
+        raise script.error(
+            name.at,
+            f'"{name.text}" is asked of {_told(row)}, which has no fields',
+            hint="Only a ROW has fields; write elements[1] of an ARRAY and labels['key'] of a MAP.",
+        )
+    by_name = {member.name: member for member in row.type.members}
+    member = by_name.get(name.text)
+    if member is None:
+        raise script.error(
+            name.at,
+            f'unknown field "{name.text}" of {type_text(row.type)[:200]}',
+            hint=suggestion(name.text, by_name, f"Fields are {', '.join(list(by_name)[:30])}."),
+        )
+    key = Typed(Constant(name.text, STRING), nullable=False, at=name.at)
+    found = planner.call(".", (row, key), member.type, row.at)
+    return replace(found, nullable=row.nullable or member.nullable)
+
+
+def element_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`array[index]` and `map[key]`, NULL where there is no such element.
+
+    Raises:
+        SqlError: it is neither, or the index is of another type or below 1.
+    """
+    column, key = (planner.plan(argument) for argument in node.arguments)
+    if column.type.name is TypeName.MAP:
+        wanted, fits = "STRING", key.type == STRING
+    elif column.type.name is TypeName.ARRAY:
+        wanted, fits = "an integer", key.type.name in INTEGERS
+    else:
+        raise script.error(
+            node.at,
+            f"[…] is asked of {_told(column)}, which has no elements",
+            hint="Write elements[1] of an ARRAY, labels['key'] of a MAP, payload.field of a ROW.",
+        )
+    if key.is_bare_null or not fits:
+        have = "NULL" if key.is_bare_null else type_text(key.type)
+        raise script.error(
+            key.at,
+            f"the index of {column.type.name} is {have}, expected {wanted}",
+            hint="Write elements[1] of an ARRAY, labels['key'] of a MAP.",
+        )
+    _check_index(script, column, key)
+    member = column.type.members[-1]
+    return replace(planner.call("[]", (column, key), member.type, column.at), nullable=True)
+
+
+def cardinality(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`CARDINALITY(array)` and `CARDINALITY(map)`.
+
+    Raises:
+        SqlError: it is neither.
+    """
+    check_count(script, node, 1, 1)
+    column = _whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
+    return planner.call("CARDINALITY", (column,), INT, node.at)
+
+
+def entries_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`MAP_KEYS(map)` and `MAP_VALUES(map)`.
+
+    Raises:
+        SqlError: it is no MAP.
+    """
+    check_count(script, node, 1, 1)
+    column = _whole(planner, script, node, TypeName.MAP)
+    member = column.type.members[0 if node.name == "MAP_KEYS" else 1]
+    kind = array_type(member.type, nullable=member.nullable)
+    return planner.call(node.name, (column,), kind, node.at)
+
+
+def array_contains(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY_CONTAINS(array, value)`: NULL if the array is; a NULL value is looked for, too.
+
+    Raises:
+        SqlError: it is no ARRAY of scalar values, or the value has another type.
+    """
+    check_count(script, node, 2, 2)
+    column = _whole(planner, script, node, TypeName.ARRAY)
+    element = column.type.members[0].type
+    if element.is_nested:
+        raise script.error(
+            column.at, f"ARRAY_CONTAINS takes no {type_text(column.type)[:200]}", hint=PARTS_HINT
+        )
+    what = f"the value that ARRAY_CONTAINS looks for in {type_text(column.type)}"
+    value = planner.implicit_cast(planner.plan(node.arguments[1]), element, what)
+    found = planner.call("ARRAY_CONTAINS", (column, value), BOOLEAN, node.at)
+    return replace(found, nullable=column.nullable)
+
+
+def array_join(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the last NULL is left out.
+
+    Raises:
+        SqlError: it is no ARRAY of texts, or another argument is no text.
+    """
+    check_count(script, node, 2, 3)
+    column = _whole(planner, script, node, TypeName.ARRAY)
+    if column.type.members[0].type != STRING:
+        raise script.error(
+            column.at,
+            f"ARRAY_JOIN takes an ARRAY of texts, not {_told(column)}",
+            hint="Write CAST(… AS ARRAY<STRING>) if its elements are scalar.",
+        )
+    texts = [
+        planner.implicit_cast(planner.plan(argument), STRING, "an argument of ARRAY_JOIN")
+        for argument in node.arguments[1:]
+    ]
+    return planner.call("ARRAY_JOIN", (column, *texts), STRING, node.at)
+
+
+def _whole(planner: Planner, script: Script, node: Operation, *kinds: TypeName) -> Typed:
+    """The first argument, which must be of one of `kinds`."""
+    column = planner.plan(node.arguments[0])
+    if column.type.name not in kinds or column.is_bare_null:
+        names = " or ".join(f"{'an' if kind.value[0] == 'A' else 'a'} {kind}" for kind in kinds)
+        text = node.name == "CARDINALITY" and column.type == STRING
+        raise script.error(
+            column.at,
+            f"{node.name} takes {names}, not {_told(column)}",
+            hint="Use CHAR_LENGTH for texts." if text else "Name such a column.",
+        )
+    return column
+
+
+def row_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ROW(a, b)`: its fields are called `EXPR$0`, `EXPR$1`.
+
+    Raises:
+        SqlError: a field has no type, or one that a nested type cannot have.
+    """
+    check_count(script, node, 1, MAX_TYPE_SIZE - 1)
+    values = [planner.plan(argument) for argument in node.arguments]
+    fields = (Member(f"EXPR${at}", value.type, value.nullable) for at, value in enumerate(values))
+    return _made(planner, script, node, values, row_type(*fields))
+
+
+def array_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`ARRAY[a, b]`: its elements in their common type.
+
+    Raises:
+        SqlError: there is none, or it is one that a nested type cannot have.
+    """
+    planned = [planner.plan(argument) for argument in node.arguments]
+    elements = planner.common(planned, node.at, "ARRAY")
+    nullable = any(element.nullable for element in elements)
+    kind = array_type(elements[0].type, nullable=nullable)
+    return _made(planner, script, node, elements, kind)
+
+
+def map_of(planner: Planner, script: Script, node: Operation) -> Typed:
+    """`MAP['key', value, …]`: its values in their common type.
+
+    Raises:
+        SqlError: a key has no value or is no text; the values have no common type, or one that a
+            nested type cannot have.
+    """
+    planned = [planner.plan(argument) for argument in node.arguments]
+    keys, values = planned[::2], planned[1::2]
+    if len(keys) > len(values):
+        raise script.error(
+            keys[-1].at, "the last key of MAP has no value", hint="Write MAP['key', value, …]."
+        )
+    for key in keys:
+        if key.is_bare_null or key.type != STRING:
+            raise script.error(
+                key.at,
+                f"a key of MAP is {_told(key)}, expected STRING",
+                hint="Write CAST(… AS STRING); a record whose key is NULL is a dead letter.",
+            )
+    values = planner.common(values, node.at, "MAP")
+    kind = map_type(values[0].type, nullable=any(value.nullable for value in values))
+    pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
+    return _made(planner, script, node, pairs, kind)
+
+
+def _made(
+    planner: Planner, script: Script, node: Operation, values: Sequence[Typed], kind: SqlType
+) -> Typed:
+    for value in values:
+        if value.is_bare_null or value.type.name is TypeName.TIME:
+            raise script.error(
+                value.at,
+                f"a part of {node.name} is {_told(value)}",
+                hint="Write CAST(NULL AS TYPE), and CAST(… AS STRING) for a TIME.",
+            )
+    if kind.depth > MAX_TYPE_DEPTH:
+        raise script.error(
+            node.at,
+            f"the type is nested more than {MAX_TYPE_DEPTH} levels deep",
+            hint="Select the parts as columns of their own.",
+        )
+    return replace(planner.call(node.name, values, kind, node.at), nullable=False)
+
+
+def _check_index(script: Script, column: Typed, key: Typed) -> None:
+    value = key.expression
+    if column.type.name is not TypeName.ARRAY or not isinstance(value, Constant):
+        return
+    if value.value is not None and int(value.value) < 1:
+        raise script.error(
+            key.at, f"the index of ARRAY is {value.value}", hint="The first element is [1]."
+        )
+
+
+def _field(planner: Planner, script: Script, node: Operation) -> Typed:
+    row, name = node.arguments
+    assert isinstance(name, Literal), "the grammar reads a name behind the point"
+    return field_of(planner, script, planner.plan(row), name)
+
+
+def _told(value: Typed) -> str:
+    return "NULL" if value.is_bare_null else type_text(value.type)[:200]
+
+
+NESTED: dict[str, Callable[[Planner, Script, Operation], Typed]] = {
+    ".": _field,
+    "[]": element_of,
+    "CARDINALITY": cardinality,
+    "ROW": row_of,
+    "ARRAY": array_of,
+    "MAP": map_of,
+    "MAP_KEYS": entries_of,
+    "MAP_VALUES": entries_of,
+    "ARRAY_CONTAINS": array_contains,
+    "ARRAY_JOIN": array_join,
+}

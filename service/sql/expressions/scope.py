@@ -1,0 +1,168 @@
+"""Which columns an expression can see, and the typed expressions made of them."""
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from joins.plan.expressions import Column as PlanColumn
+from joins.plan.expressions import Expression
+from joins.plan.types import SqlType
+from service.sql.grammar.syntax import Name, Reference
+from service.sql.text.errors import suggestion
+from service.sql.text.script import Script
+
+MAX_PLAN_NODES = 20_000
+MAX_PLAN_DEPTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A planned expression.
+
+    Attributes:
+        nullable: it may be NULL.
+        at: where it is in the script.
+        size: nodes of the tree, as written to a plan.
+        depth: levels of the tree.
+        is_bare_null: it is the literal NULL, which takes any type.
+    """
+
+    expression: Expression
+    nullable: bool
+    at: int
+    size: int = 1
+    depth: int = 1
+    is_bare_null: bool = False
+
+    @property
+    def type(self) -> SqlType:
+        """The type of its values."""
+        return self.expression.type
+
+
+class TimeAttribute(Enum):
+    """A column that is the time of a stream: PROCTIME(), or the one of WATERMARK FOR."""
+
+    PROCESSING = auto()
+    EVENT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A column that can be named.
+
+    Attributes:
+        time: what time attribute of the first table it is, None for a plain column.
+        value: of a view's column, what it is over the tables below; None for a table's own.
+    """
+
+    name: str
+    type: SqlType
+    nullable: bool
+    time: TimeAttribute | None = None
+    value: Typed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRelation:
+    """A relation under its alias, with its columns in the order of the DDL.
+
+    Attributes:
+        source: its alias in the plan, which differs where a view has taken the alias before.
+    """
+
+    alias: str
+    table: str
+    columns: tuple[ScopeColumn, ...]
+    source: str
+
+    def column(self, name: str) -> ScopeColumn | None:
+        """The column of this name; case matters, as in Flink."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The relations of a query from left to right."""
+
+    script: Script
+    relations: tuple[ScopeRelation, ...]
+
+    def typed(self, relation: ScopeRelation, column: ScopeColumn, at: int) -> Typed:
+        """The reference to a column that was found."""
+        if column.value is not None:
+            return replace(column.value, nullable=column.nullable, at=at)
+        expression = PlanColumn(relation.source, column.name, column.type)
+        return Typed(expression, column.nullable, at, column.type.size)
+
+    def resolve(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn]:
+        """The column that a reference means.
+
+        Raises:
+            SqlError: there is no such column, or several, or the reference is a field of one.
+        """
+        relation, column, fields = self.located(reference)
+        if fields:
+            raise self.script.error(
+                fields[0].at,
+                f'"{fields[0].text}" is a field of column "{column.name}", expected a column',
+                hint="Declare a computed column with the field in CREATE TABLE, and name it here.",
+            )
+        return relation, column
+
+    def located(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn, tuple[Name, ...]]:
+        """The column that a reference begins with, and the names of the fields behind it.
+
+        A first name that is an alias is one, also where there is a column of that name.
+
+        Raises:
+            SqlError: there is no such column, or several.
+        """
+        first, *more = reference.parts
+        if more and any(relation.alias == first.text for relation in self.relations):
+            return (*self._column((first,), more[0]), tuple(more[1:]))
+        if more and all(r.column(first.text) is None for r in self.relations):
+            self.relation(first)  # which refuses a name that is neither
+        return (*self._column((), first), tuple(more))
+
+    def _column(self, qualifier: tuple[Name, ...], name: Name) -> tuple[ScopeRelation, ScopeColumn]:
+        relations = (self.relation(qualifier[0]),) if qualifier else self.relations
+        found = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
+        if len(found) > 1:
+            owners = ", ".join(f"{relation.alias}.{name.text}" for relation, _ in found)
+            raise self.script.error(
+                name.at, f'column "{name.text}" is ambiguous', hint=f"Write one of {owners}."
+            )
+        if not found:
+            known = [column.name for relation in relations for column in relation.columns]
+            where = f' in "{qualifier[0].text}"' if qualifier else ""
+            otherwise = "Columns are " + ", ".join(known[:30]) + "."
+            raise self.script.error(
+                name.at,
+                f'unknown column "{name.text}"{where}',
+                hint=suggestion(name.text, known, otherwise),
+            )
+        return found[0]
+
+    def relation(self, name: Name) -> ScopeRelation:
+        """The relation with this alias.
+
+        Raises:
+            SqlError: there is none.
+        """
+        for relation in self.relations:
+            if relation.alias == name.text:
+                return relation
+        for relation in self.relations:
+            if relation.table == name.text:
+                raise self.script.error(
+                    name.at,
+                    f'table "{name.text}" has the alias "{relation.alias}" here',
+                    hint=f'Write "{relation.alias}" in front of its columns.',
+                )
+        known = [relation.alias for relation in self.relations]
+        otherwise = "Tables here are " + ", ".join(known) + "." if known else "No table is here."
+        raise self.script.error(
+            name.at,
+            f'unknown table or alias "{name.text}"',
+            hint=suggestion(name.text, known, otherwise),
+        )

@@ -1,0 +1,122 @@
+"""Typed expressions made of others: casts, calls, comparisons and choices, whatever was written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from joins.plan.expressions import Call, Case, Cast, Constant, Expression
+from joins.plan.types import SqlType
+from service.sql.expressions.literals import folded
+from service.sql.expressions.nested_access import PARTS_HINT, refuse_nested
+from service.sql.expressions.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Typed
+from service.sql.grammar.type_rules import (
+    BOOLEAN,
+    STRING,
+    TEMPORAL,
+    common_type,
+    is_explicit,
+    is_implicit,
+    type_text,
+)
+from service.sql.text.script import Script
+
+
+class TypedValues:
+    """Makes typed expressions of typed ones, within the limits of a plan."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
+        """`value` as `target`, where Flink casts by itself.
+
+        Raises:
+            SqlError: the two types do not fit; both are named.
+        """
+        if value.is_bare_null:
+            return self.retyped_null(value, target)
+        if is_implicit(value.type, target):
+            return self.cast(value, target)
+        have, want = type_text(value.type), type_text(target)
+        hint = f"Write CAST(… AS {want})."
+        if value.type.is_nested and not target.is_nested:
+            hint = PARTS_HINT
+        elif not is_explicit(value.type, target):
+            hint = f"There is no cast from {have} to {want}; change the column's type."
+        raise self._script.error(value.at, f"{what} is {have}, expected {want}", hint=hint)
+
+    def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
+        """`value` as `target`; nothing is added when it is one already."""
+        if value.type == target:
+            return value
+        expression = value.expression
+        if isinstance(expression, Constant) and (literal := folded(expression, target)) is not None:
+            return replace(value, expression=literal)
+        nullable = value.nullable or safe
+        return self._made(Cast(expression, target, safe), nullable, value.at, (value,))
+
+    def retyped_null(self, value: Typed, target: SqlType) -> Typed:
+        """The literal NULL with a type."""
+        return Typed(Constant(None, target), nullable=True, at=value.at)
+
+    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
+        """A call whose result is NULL when an argument is."""
+        nullable = any(argument.nullable for argument in arguments)
+        expression = Call(name, tuple(a.expression for a in arguments), result)
+        return self._made(expression, nullable, at, arguments)
+
+    def conjunction(self, name: str, parts: Sequence[Typed], at: int) -> Typed:
+        """AND or OR of all parts, as a balanced tree: long chains stay shallow."""
+        if len(parts) == 1:
+            return parts[0]
+        middle = len(parts) // 2
+        halves = [self.conjunction(name, p, at) for p in (parts[:middle], parts[middle:])]
+        return self.call(name, halves, BOOLEAN, at)
+
+    def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
+        """`left` and `right` in their common type, compared."""
+        refuse_nested(self._script, (left, right), f'"{name}"')
+        typed = self.call(name, self.common((left, right), at, f'"{name}"'), BOOLEAN, at)
+        return replace(typed, nullable=False) if "DISTINCT" in name else typed
+
+    def _made(
+        self, expression: Expression, nullable: bool, at: int, parts: Sequence[Typed]
+    ) -> Typed:
+        size = expression.type.size + sum(part.size for part in parts)
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if size > MAX_PLAN_NODES or depth > MAX_PLAN_DEPTH:
+            raise self._script.error(
+                at,
+                "the expression is too large once it is written out",
+                hint="Split it or move a part into a computed column of the probe.",
+            )
+        return Typed(expression, nullable, at, size, depth)
+
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+        """All values in their common type; bare NULLs take it, text literals become times."""
+        types = [value.type for value in values if not value.is_bare_null]
+        times = {sql_type for sql_type in types if sql_type.name in TEMPORAL}
+        if times and STRING in types:
+            types = [sql_type for sql_type in types if sql_type != STRING]
+        target = common_type(types) if types else STRING
+        if target is None:
+            names = " and ".join(dict.fromkeys(type_text(sql_type) for sql_type in types))
+            raise self._script.error(
+                at, f"{what} has operands of {names}", hint="Cast one side to the other's type."
+            )
+        return [
+            self.retyped_null(value, target) if value.is_bare_null else self.cast(value, target)
+            for value in values
+        ]
+
+    def searched(self, conditions: list[Typed], values: list[Typed], at: int) -> Typed:
+        """CASE of planned parts; one value more than conditions is ELSE."""
+        cast = self.common(values, at, "CASE")
+        pairs = tuple((c.expression, v.expression) for c, v in zip(conditions, cast, strict=False))
+        otherwise = cast[-1].expression if len(cast) > len(conditions) else None
+        nullable = otherwise is None or any(value.nullable for value in cast)
+        return self._made(Case(pairs, otherwise, cast[0].type), nullable, at, (*conditions, *cast))
+
+    def if_present(self, row: Typed, value: Typed) -> Typed:
+        """`value` where `row`, a column that is NULL only for a missing row, is there."""
+        present = self.call("IS NOT NULL", (row,), BOOLEAN, value.at)
+        return self.searched([replace(present, nullable=False)], [value], value.at)

@@ -1,0 +1,1 @@
+"""The grammar: from tokens to frozen nodes; nothing is resolved."""

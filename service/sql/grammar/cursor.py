@@ -1,0 +1,236 @@
+"""A position in the tokens of a script, with the small steps that the grammar is made of."""
+
+from service.sql.grammar.syntax import Name, OptionNode
+from service.sql.text.dialect import HINT_END, HINT_START, Kind, Token
+from service.sql.text.errors import SqlError
+from service.sql.text.script import Script
+
+MAX_NAME_LENGTH = 256
+RESERVED = frozenset(
+    [
+        "ALL",
+        "AND",
+        "ANY",
+        "AS",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CAST",
+        "CREATE",
+        "CROSS",
+        "DISTINCT",
+        "DROP",
+        "ELSE",
+        "END",
+        "ESCAPE",
+        "EXCEPT",
+        "EXISTS",
+        "FALSE",
+        "FOR",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "IN",
+        "INNER",
+        "INSERT",
+        "INTERSECT",
+        "INTO",
+        "IS",
+        "JOIN",
+        "LATERAL",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "NATURAL",
+        "NOT",
+        "NULL",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "RIGHT",
+        "SELECT",
+        "SET",
+        "TABLE",
+        "TABLESAMPLE",
+        "THEN",
+        "TRUE",
+        "TRY_CAST",
+        "UNION",
+        "UNNEST",
+        "USING",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+    ]
+)
+
+
+class TokenCursor:
+    """Reads tokens from left to right; every refusal names what was expected."""
+
+    def __init__(self, script: Script, tokens: list[Token]) -> None:
+        self.script = script
+        self._tokens = tokens
+        self._index = 0
+
+    @property
+    def token(self) -> Token:
+        """The next token."""
+        return self._tokens[self._index]
+
+    @property
+    def at(self) -> int:
+        """Where the next token starts."""
+        return self.token.start
+
+    @property
+    def end_of_last(self) -> int:
+        """Where the token ends that was taken last."""
+        return self._tokens[self._index - 1].end if self._index else 0
+
+    def ahead(self, count: int) -> Token:
+        """The token `count` places after the next one."""
+        return self._tokens[min(self._index + count, len(self._tokens) - 1)]
+
+    def advance(self) -> Token:
+        """Take the next token; the end is never passed."""
+        token = self.token
+        if token.kind is not Kind.END:
+            self._index += 1
+        return token
+
+    def at_words(self, *words: str) -> bool:
+        """Whether the next tokens are these words, which are given in upper case."""
+        return all(
+            self.ahead(i).kind is Kind.WORD and self.ahead(i).text.upper() == word
+            for i, word in enumerate(words)
+        )
+
+    def at_end(self) -> bool:
+        """Whether no token is left."""
+        return self.token.kind is Kind.END
+
+    def at_symbol(self, symbol: str) -> bool:
+        """Whether the next token is this operator or punctuation."""
+        return self.token.kind is Kind.SYMBOL and self.token.text == symbol
+
+    def accept_words(self, *words: str) -> bool:
+        """Take these words if they are next."""
+        if not self.at_words(*words):
+            return False
+        self._index += len(words)
+        return True
+
+    def accept_symbol(self, symbol: str) -> bool:
+        """Take this symbol if it is next."""
+        if not self.at_symbol(symbol):
+            return False
+        self._index += 1
+        return True
+
+    def expect_words(self, *words: str, hint: str) -> None:
+        """Take these words or refuse."""
+        if not self.accept_words(*words):
+            raise self.unexpected(" ".join(words), hint=hint)
+
+    def expect_symbol(self, symbol: str, *, hint: str) -> None:
+        """Take this symbol or refuse."""
+        if not self.accept_symbol(symbol):
+            raise self.unexpected(f'"{symbol}"', hint=hint)
+
+    def at_name(self) -> bool:
+        """Whether the next token can be an identifier."""
+        token = self.token
+        return token.kind is Kind.QUOTED_NAME or (
+            token.kind is Kind.WORD and token.text.upper() not in RESERVED
+        )
+
+    def name(self, what: str, *, hint: str = "Put a reserved word between backticks.") -> Name:
+        """Take an identifier."""
+        if not self.at_name():
+            raise self.unexpected(what, hint=hint)
+        token = self.advance()
+        if not token.text or len(token.text) > MAX_NAME_LENGTH or not token.text.isprintable():
+            raise self.script.error(
+                token.start,
+                f"{what} must have 1 to {MAX_NAME_LENGTH} printable characters",
+                hint="Choose another name.",
+            )
+        return Name(token.text, token.start)
+
+    def names(self, what: str) -> tuple[Name, ...]:
+        """Take `(a, b, …)`, the column names of `what`."""
+        self.expect_symbol("(", hint=f"Write {what} (a, b).")
+        names = [self.name("a column name")]
+        while self.accept_symbol(","):
+            names.append(self.name("a column name"))
+        self.expect_symbol(")", hint=f"Write {what} (a, b).")
+        return tuple(names)
+
+    def option(self, form: str) -> OptionNode:
+        """Take `'key' = 'value'`."""
+        key = self.string("a key in single quotes", hint=form)
+        self.expect_symbol("=", hint=form)
+        value = self.string("a value in single quotes", hint=form)
+        return OptionNode(key.text, value.text, key.start, value.start, value.end)
+
+    def options(self, form: str) -> tuple[OptionNode, ...]:
+        """Take `('key' = 'value', …)`."""
+        self.expect_symbol("(", hint=form)
+        options = [self.option(form)]
+        while self.accept_symbol(","):
+            options.append(self.option(form))
+        self.expect_symbol(")", hint="Separate options by commas and close the list.")
+        return tuple(options)
+
+    def hint(self) -> tuple[OptionNode, ...]:
+        """Take `/*+ OPTIONS('key' = 'value', …) */` if it is next."""
+        if not self.accept_symbol(HINT_START):
+            return ()
+        form = "Write /*+ OPTIONS('key' = 'value') */."
+        self.expect_words("OPTIONS", hint=form)
+        options = self.options(form)
+        self.expect_symbol(HINT_END, hint=form)
+        return options
+
+    def string(self, what: str, *, hint: str) -> Token:
+        """Take a string literal."""
+        if self.token.kind is not Kind.STRING:
+            raise self.unexpected(what, hint=hint)
+        return self.advance()
+
+    def whole_number(self, what: str, lowest: int, highest: int) -> int:
+        """Take an integer literal within the bounds."""
+        token = self.token
+        if token.kind is not Kind.NUMBER or not token.text.isdecimal() or len(token.text) > 10:
+            raise self.unexpected(what, hint=f"Give a whole number from {lowest} to {highest}.")
+        value = int(token.text)
+        if not lowest <= value <= highest:
+            raise self.script.error(
+                token.start,
+                f"{what} is {value}, not from {lowest} to {highest}",
+                hint=f"Give a whole number from {lowest} to {highest}.",
+            )
+        self.advance()
+        return value
+
+    def unexpected(self, expected: str, *, hint: str) -> SqlError:
+        """The error that `expected` is not what comes next."""
+        token = self.token
+        if token.text == HINT_START and token.kind is Kind.SYMBOL:
+            hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
+        found = "the end of the script" if token.kind is Kind.END else f'"{_shown(token)}"'
+        return self.script.error(token.start, f"expected {expected}, found {found}", hint=hint)
+
+
+def _shown(token: Token) -> str:
+    """The token for a message; the text of a string may be a secret and is not shown."""
+    if token.kind is Kind.STRING:
+        return "'…'"
+    return token.text if len(token.text) <= 40 else token.text[:40] + "…"

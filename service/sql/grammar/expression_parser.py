@@ -1,0 +1,403 @@
+"""Expressions: operator precedence over the token cursor, depth counted, nothing resolved."""
+
+from collections.abc import Callable
+
+from service.sql.grammar.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
+from service.sql.grammar.refused_forms import refuse_pattern, refuse_unit
+from service.sql.grammar.syntax import (
+    AggregateNode,
+    CaseNode,
+    CastNode,
+    Literal,
+    LiteralKind,
+    Name,
+    Node,
+    Operation,
+    Reference,
+)
+from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, parse_type
+from service.sql.text.dialect import MAX_DEPTH, Kind
+from service.sql.text.errors import SqlError
+
+_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = 1, 2, 3, 4, 5, 6, 7
+_BINARY = {
+    "+": _SUM,
+    "-": _SUM,
+    "||": _SUM,
+    "*": _PRODUCT,
+    "/": _PRODUCT,
+    "%": _PRODUCT,
+}
+_COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+_SIGNED = (LiteralKind.NUMBER, LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS)
+_BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"))
+_UNSUPPORTED_WORDS = {
+    "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
+    "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
+    "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
+    "MAP": ("a MAP of this form", "Write MAP['key', value]."),
+}
+
+
+class ExpressionParser:
+    """Reads one expression after another from a cursor."""
+
+    def __init__(self, cursor: TokenCursor) -> None:
+        self._cursor = cursor
+        self._nesting = 0
+
+    def parse(self, level: int = _OR) -> Node:
+        """Read an expression whose operators bind at least as strongly as `level`.
+
+        Raises:
+            SqlError: it is not an expression, or is nested too deeply.
+        """
+        self._nesting += 1
+        if self._nesting > MAX_DEPTH:
+            raise self._too_deep(self._cursor.at)
+        left = self._prefix()
+        while (longer := self._infix(left, level)) is not None:
+            left = longer
+        self._nesting -= 1
+        return left
+
+    def _infix(self, left: Node, level: int) -> Node | None:
+        cursor = self._cursor
+        token = cursor.token
+        if token.kind is Kind.SYMBOL and token.text in _BINARY and _BINARY[token.text] >= level:
+            cursor.advance()
+            return self._joined(token.text, token.start, left, _BINARY[token.text] + 1)
+        if level <= _PREDICATE:
+            predicate = self._predicate(left)
+            if predicate is not None:
+                return predicate
+        if level <= _AND and cursor.accept_words("AND"):
+            return self._joined("AND", token.start, left, _NOT)
+        if level <= _OR and cursor.accept_words("OR"):
+            return self._joined("OR", token.start, left, _AND)
+        return None
+
+    def _joined(self, name: str, at: int, left: Node, level: int) -> Node:
+        right = self.parse(level)
+        if name in ("AND", "OR", "||") and isinstance(left, Operation) and left.name == name:
+            return self._operation(name, (*left.arguments, right), left.at)
+        return self._operation(name, (left, right), at)
+
+    def _predicate(self, left: Node) -> Node | None:
+        cursor, token = self._cursor, self._cursor.token
+        if token.kind is Kind.SYMBOL and token.text in _COMPARISONS:
+            cursor.advance()
+            name = "<>" if token.text == "!=" else token.text
+            return self._operation(name, (left, self.parse(_SUM)), token.start)
+        if cursor.accept_words("IS"):
+            return self._is(left, token.start)
+        refuse_pattern(cursor)
+        negated = cursor.at_words("NOT") and cursor.ahead(1).text.upper() in (
+            "IN",
+            "LIKE",
+            "BETWEEN",
+        )
+        if negated:
+            cursor.advance()
+        result = self._range(left, token.start)
+        if result is None or not negated:
+            return result
+        return self._operation("NOT", (result,), token.start)
+
+    def _range(self, left: Node, at: int) -> Node | None:
+        cursor = self._cursor
+        if cursor.accept_words("IN"):
+            cursor.expect_symbol("(", hint="Write x IN (1, 2, 3).")
+            return self._operation("IN", (left, *self._arguments()), at)
+        if cursor.accept_words("LIKE"):
+            return self._like(left, at)
+        if cursor.accept_words("BETWEEN"):
+            if cursor.at_words("SYMMETRIC") or cursor.at_words("ASYMMETRIC"):
+                raise cursor.script.error(
+                    cursor.at,
+                    f"BETWEEN {cursor.token.text.upper()} is not supported",
+                    hint="Write x BETWEEN low AND high.",
+                )
+            low = self.parse(_SUM)
+            cursor.expect_words("AND", hint="Write x BETWEEN low AND high.")
+            return self._operation("BETWEEN", (left, low, self.parse(_SUM)), at)
+        return None
+
+    def _like(self, left: Node, at: int) -> Node:
+        pattern = self.parse(_SUM)
+        if self._cursor.accept_words("ESCAPE"):
+            return self._operation("LIKE", (left, pattern, self.parse(_SUM)), at)
+        return self._operation("LIKE", (left, pattern), at)
+
+    def _is(self, left: Node, at: int) -> Node:
+        cursor = self._cursor
+        negated = "NOT " if cursor.accept_words("NOT") else ""
+        if cursor.accept_words("DISTINCT", "FROM"):
+            right = self.parse(_SUM)
+            return self._operation(f"IS {negated}DISTINCT FROM", (left, right), at)
+        for word in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
+            if cursor.accept_words(word):
+                return self._operation(f"IS {negated}{word}", (left,), at)
+        raise cursor.unexpected(
+            "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", hint="Write x IS NOT NULL."
+        )
+
+    def _prefix(self) -> Node:
+        """An operand with the `[index]` and `.field` behind it."""
+        node = self._operand()
+        cursor = self._cursor
+        while not isinstance(node, Literal):
+            at = cursor.at
+            if cursor.accept_symbol("["):
+                index = self.parse()
+                cursor.expect_symbol("]", hint="Write array[1] or map['key'].")
+                node = self._operation("[]", (node, index), at)
+            elif cursor.accept_symbol("."):
+                field = cursor.name("a field name")
+                name = Literal(LiteralKind.STRING, field.text, field.at)
+                node = self._operation(".", (node, name), at)
+            else:
+                break
+        return node
+
+    def _operand(self) -> Node:
+        cursor, token = self._cursor, self._cursor.token
+        if cursor.accept_symbol("("):
+            return self._parenthesis()
+        if token.kind is Kind.SYMBOL and token.text in ("-", "+"):
+            cursor.advance()
+            operand = self.parse(_UNARY)
+            return operand if token.text == "+" else self._negated(operand, token.start)
+        if token.kind in (Kind.NUMBER, Kind.STRING, Kind.HEX):
+            return plain_literal(cursor)
+        if cursor.at_symbol(".") and cursor.ahead(1).kind is Kind.NUMBER:
+            return fraction(cursor)
+        if token.kind is Kind.WORD:
+            return self._word()
+        if token.kind is Kind.QUOTED_NAME:
+            return self._reference()
+        raise cursor.unexpected("an expression", hint="Write a column, a literal or a function.")
+
+    def _parenthesis(self) -> Node:
+        inner = self.parse()
+        if self._cursor.at_symbol(","):
+            raise self._cursor.script.error(
+                self._cursor.at,
+                "rows (a, b, …) are not supported",
+                hint="Compare the columns one by one with AND.",
+            )
+        self._cursor.expect_symbol(")", hint="Close the parenthesis.")
+        return inner
+
+    def _negated(self, operand: Node, at: int) -> Node:
+        if isinstance(operand, Literal) and operand.kind in _SIGNED:
+            text = operand.text[1:] if operand.text.startswith("-") else "-" + operand.text
+            return Literal(operand.kind, text, at)
+        return self._operation("NEG", (operand,), at)
+
+    def _word(self) -> Node:
+        cursor, token = self._cursor, self._cursor.token
+        word = token.text.upper()
+        if word in _UNSUPPORTED_WORDS and not self._is_plain_name():
+            return self._array(word)
+        if word == "NOT":
+            cursor.advance()
+            return self._operation("NOT", (self.parse(_NOT),), token.start)
+        if word in ("TRUE", "FALSE", "NULL"):
+            cursor.advance()
+            kind = LiteralKind.NULL if word == "NULL" else LiteralKind.BOOLEAN
+            return Literal(kind, word.lower(), token.start)
+        time = time_literal(cursor)
+        if time is not None:
+            return time
+        if word in _SPECIAL and (
+            word == "CASE" or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is Kind.SYMBOL)
+        ):
+            cursor.advance()
+            return _SPECIAL[word](self, token.start)
+        if cursor.ahead(1).kind is Kind.SYMBOL and cursor.ahead(1).text == "(":
+            return self._call(word)
+        if word in _BARE_FUNCTIONS:
+            cursor.advance()
+            return self._operation(word, (), token.start)
+        return self._reference()
+
+    def _array(self, word: str) -> Node:
+        """`ARRAY[a, b]`, `MAP['k', v]`; what else begins with such a word is refused."""
+        cursor, at = self._cursor, self._cursor.at
+        if word not in ("ARRAY", "MAP") or cursor.ahead(1).text != "[":
+            what, hint = _UNSUPPORTED_WORDS[word]
+            raise cursor.script.error(at, f"{what} is not supported", hint=hint)
+        cursor.advance()
+        cursor.advance()
+        return self._operation(word, self._arguments("]"), at)
+
+    def _is_plain_name(self) -> bool:
+        """Whether a word such as `row` is a column here: nothing that opens a value follows."""
+        follows = self._cursor.ahead(1)
+        opens = follows.kind is Kind.SYMBOL and follows.text in ("(", "[")
+        return self._cursor.at_name() and not opens and follows.kind is not Kind.STRING
+
+    def _reference(self) -> Node:
+        cursor = self._cursor
+        at = cursor.at
+        parts: list[Name] = [cursor.name("an expression")]
+        while cursor.accept_symbol("."):
+            parts.append(cursor.name("a column name"))
+        if len(parts) > MAX_TYPE_DEPTH + 1:
+            raise cursor.script.error(
+                at,
+                f"a name has more than {MAX_TYPE_DEPTH + 1} parts",
+                hint="Write alias.column, and the fields of a ROW behind it.",
+            )
+        return Reference(tuple(parts), at)
+
+    def _call(self, word: str) -> Node:
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.advance()
+        if word in AGGREGATES:
+            parts = read_aggregate(cursor, self.parse)
+            used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
+            depth = self._depth(used, at)
+            return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
+        if cursor.accept_symbol(")"):
+            return self._operation(word, (), at)
+        if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
+            known = "Aggregates are " + ", ".join(AGGREGATES) + "."
+            raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
+        arguments = self._arguments(word=word)
+        refuse_over(cursor)
+        return self._operation(word, arguments, at)
+
+    def _arguments(self, closing: str = ")", word: str = "") -> tuple[Node, ...]:
+        """The rest of `(a, b, …)` after its opening parenthesis; `word` is the function."""
+        arguments = [self.parse()]
+        refuse_unit(self._cursor, word)
+        while self._cursor.accept_symbol(","):
+            arguments.append(self.parse())
+        self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")
+        return tuple(arguments)
+
+    def _case(self, at: int) -> Node:
+        cursor = self._cursor
+        operand = None if cursor.at_words("WHEN") else self.parse()
+        branches: list[tuple[Node, Node]] = []
+        while cursor.accept_words("WHEN"):
+            condition = self.parse()
+            cursor.expect_words("THEN", hint="Write CASE WHEN condition THEN value … END.")
+            branches.append((condition, self.parse()))
+        if not branches:
+            raise cursor.unexpected("WHEN", hint="Write CASE WHEN condition THEN value … END.")
+        otherwise = self.parse() if cursor.accept_words("ELSE") else None
+        cursor.expect_words("END", hint="Close CASE with END.")
+        parts = [node for branch in branches for node in branch]
+        parts += [node for node in (operand, otherwise) if node is not None]
+        return CaseNode(operand, tuple(branches), otherwise, at, self._depth(parts, at))
+
+    def _cast(self, at: int, *, safe: bool) -> Node:
+        cursor = self._cursor
+        cursor.expect_symbol("(", hint="Write CAST(x AS TYPE).")
+        operand = self.parse()
+        cursor.expect_words("AS", hint="Write CAST(x AS TYPE).")
+        target = parse_type(cursor)
+        cursor.expect_symbol(")", hint="Write CAST(x AS TYPE).")
+        return CastNode(operand, target, safe, at, self._depth([operand], at))
+
+    def _plain_cast(self, at: int) -> Node:
+        return self._cast(at, safe=False)
+
+    def _try_cast(self, at: int) -> Node:
+        return self._cast(at, safe=True)
+
+    def _extract(self, at: int) -> Node:
+        cursor = self._cursor
+        cursor.advance()
+        unit = cursor.token.text.upper()
+        if cursor.token.kind is not Kind.WORD or unit not in _UNITS:
+            raise cursor.unexpected("a unit", hint="Units are " + ", ".join(_UNITS) + ".")
+        cursor.advance()
+        cursor.expect_words("FROM", hint="Write EXTRACT(YEAR FROM x).")
+        operand = self.parse()
+        cursor.expect_symbol(")", hint="Write EXTRACT(YEAR FROM x).")
+        return self._operation(_UNITS[unit], (operand,), at)
+
+    def _trim(self, at: int) -> Node:
+        cursor = self._cursor
+        cursor.advance()
+        name = "TRIM"
+        for word, function in (("BOTH", "TRIM"), ("LEADING", "LTRIM"), ("TRAILING", "RTRIM")):
+            if cursor.accept_words(word):
+                name = function
+        characters = None if cursor.accept_words("FROM") else self.parse()
+        if characters is not None and not cursor.accept_words("FROM"):
+            cursor.expect_symbol(")", hint="Write TRIM(BOTH 'x' FROM text).")
+            return self._operation(name, (characters,), at)
+        operand = self.parse()
+        cursor.expect_symbol(")", hint="Write TRIM(BOTH 'x' FROM text).")
+        both = (operand,) if characters is None else (operand, characters)
+        return self._operation(name, both, at)
+
+    def _substring(self, at: int) -> Node:
+        cursor = self._cursor
+        cursor.advance()
+        text = self.parse()
+        if not cursor.accept_words("FROM"):
+            cursor.expect_symbol(",", hint="Write SUBSTRING(text FROM 1 FOR 3).")
+            return self._operation("SUBSTRING", (text, *self._arguments()), at)
+        parts = [text, self.parse()]
+        if cursor.accept_words("FOR"):
+            parts.append(self.parse())
+        cursor.expect_symbol(")", hint="Write SUBSTRING(text FROM 1 FOR 3).")
+        return self._operation("SUBSTRING", tuple(parts), at)
+
+    def _position(self, at: int) -> Node:
+        cursor = self._cursor
+        cursor.advance()
+        needle = self.parse(_SUM)
+        cursor.expect_words("IN", hint="Write POSITION('x' IN text).")
+        text = self.parse(_SUM)
+        cursor.expect_symbol(")", hint="Write POSITION('x' IN text).")
+        return self._operation("POSITION", (needle, text), at)
+
+    def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> Operation:
+        return Operation(name, arguments, at, self._depth(arguments, at))
+
+    def _depth(self, parts: list[Node] | tuple[Node, ...], at: int) -> int:
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if depth > MAX_DEPTH:
+            raise self._too_deep(at)
+        return depth
+
+    def _too_deep(self, at: int) -> SqlError:
+        return self._cursor.script.error(
+            at,
+            f"the expression is nested more than {MAX_DEPTH} levels deep",
+            hint="Split it or move a part into a computed column.",
+        )
+
+
+_SPECIAL: dict[str, Callable[[ExpressionParser, int], Node]] = {
+    "CASE": ExpressionParser._case,
+    "CAST": ExpressionParser._plain_cast,
+    "TRY_CAST": ExpressionParser._try_cast,
+    "EXTRACT": ExpressionParser._extract,
+    "TRIM": ExpressionParser._trim,
+    "SUBSTRING": ExpressionParser._substring,
+    "SUBSTR": ExpressionParser._substring,
+    "POSITION": ExpressionParser._position,
+}
+_UNITS = {
+    "YEAR": "YEAR",
+    "QUARTER": "QUARTER",
+    "MONTH": "MONTH",
+    "WEEK": "WEEK",
+    "DOW": "DAYOFWEEK",
+    "DOY": "DAYOFYEAR",
+    "DAY": "DAYOFMONTH",
+    "HOUR": "HOUR",
+    "MINUTE": "MINUTE",
+    "SECOND": "SECOND",
+}

@@ -1,0 +1,80 @@
+"""Literals as tokens spell them."""
+
+import datetime as dt
+import re
+
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.interval_literals import at_interval, interval_literal
+from service.sql.grammar.syntax import Literal, LiteralKind
+from service.sql.text.dialect import Kind, Token
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
+_TEMPORAL = {
+    "DATE": (LiteralKind.DATE, _DATE, "2024-01-31"),
+    "TIME": (LiteralKind.TIME, _TIME, "23:59:59"),
+    "TIMESTAMP": (LiteralKind.TIMESTAMP, f"{_DATE} {_TIME}", "2024-01-31 23:59:59"),
+}
+
+
+def plain_literal(cursor: TokenCursor) -> Literal:
+    """Read a number, a string or binary digits."""
+    token = cursor.advance()
+    if token.kind is Kind.NUMBER:
+        return _number(cursor, token)
+    if token.kind is Kind.HEX:
+        if len(token.text) % 2:
+            raise cursor.script.error(
+                token.start,
+                "a binary literal needs an even number of digits",
+                hint="Write x'0A'.",
+            )
+        return Literal(LiteralKind.BYTES, token.text.lower(), token.start)
+    return Literal(LiteralKind.STRING, token.text, token.start)
+
+
+def _number(cursor: TokenCursor, token: Token) -> Literal:
+    follows = cursor.token
+    adjacent = follows.start == token.end and follows.kind in (Kind.WORD, Kind.NUMBER)
+    if adjacent or not re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", token.text, re.ASCII):
+        raise cursor.script.error(token.start, "malformed number", hint="Write 42, 4.2 or 4.2E1.")
+    return Literal(LiteralKind.NUMBER, token.text, token.start)
+
+
+def fraction(cursor: TokenCursor) -> Literal:
+    """`.5`: the tokenizer takes the point for an operator."""
+    point = cursor.advance()
+    digits = cursor.advance()
+    if digits.start != point.end:
+        raise cursor.script.error(
+            point.start, "malformed number", hint="Write 0.5 without a blank."
+        )
+    return _number(cursor, Token(Kind.NUMBER, "." + digits.text, point.start, digits.end))
+
+
+def time_literal(cursor: TokenCursor) -> Literal | None:
+    """Read DATE, TIME or TIMESTAMP and the text after it, or an INTERVAL, if one comes next."""
+    if at_interval(cursor):
+        return interval_literal(cursor)
+    word = cursor.token.text.upper()
+    if word not in _TEMPORAL or cursor.ahead(1).kind is not Kind.STRING:
+        return None
+    kind, pattern, example = _TEMPORAL[word]
+    cursor.advance()
+    token = cursor.advance()
+    if not re.fullmatch(pattern, token.text, re.ASCII) or not _on_calendar(kind, token.text):
+        raise cursor.script.error(
+            token.start, f"malformed {word} literal", hint=f"Write {word} '{example}'."
+        )
+    return Literal(kind, token.text, token.start)
+
+
+def _on_calendar(kind: LiteralKind, text: str) -> bool:
+    try:
+        if kind is LiteralKind.TIME:
+            dt.time.fromisoformat(text[:8])
+        else:
+            dt.datetime.fromisoformat(text[:19])
+    except ValueError:
+        return False
+    return True

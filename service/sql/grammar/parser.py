@@ -1,0 +1,239 @@
+"""Statements: what a script declares, the job that it is, and what it asks."""
+
+from collections.abc import Callable
+
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_parser import ExpressionParser
+from service.sql.grammar.query_parser import QueryParser, refuse_qualified
+from service.sql.grammar.question_parser import QuestionParser
+from service.sql.grammar.syntax import (
+    CreateTable,
+    CreateView,
+    Drop,
+    Insert,
+    JobStatement,
+    Reset,
+    Select,
+    SetOption,
+    ShowSettings,
+    Statement,
+    StatementSet,
+)
+from service.sql.grammar.table_parser import TableParser
+from service.sql.text.dialect import Kind, tokenize
+from service.sql.text.errors import suggestion
+from service.sql.text.script import Script
+
+_OTHER_STATEMENTS: dict[str, str] = {
+    "WITH": "Put INSERT INTO a table in front and write the query without WITH.",
+    "ALTER": "Change the CREATE TABLE statement itself.",
+    "USE": "Remove it: a script has one catalog and one database.",
+    "UPDATE": "A job inserts only; change the table in its own database.",
+    "DELETE": "A job inserts only; change the table in its own database.",
+    "MERGE": "A job inserts only; change the table in its own database.",
+    "ADD": "Code and files cannot be added to a job.",
+    "LOAD": "Code and files cannot be added to a job.",
+    "CALL": "Procedures cannot be called from a script.",
+}
+_OTHER_CREATES: dict[str, str] = {
+    "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
+    "CATALOG": "Remove it: a script has one catalog and one database.",
+    "DATABASE": "Remove it: a script has one catalog and one database.",
+    "MODEL": "Models are not supported.",
+    "OR": "Write CREATE; a script starts with no tables and no views.",
+}
+
+
+def parse(script: Script) -> tuple[Statement, ...]:
+    """The statements of a script.
+
+    Raises:
+        SqlError: it is too large or not in the grammar; the error points at the first bad token.
+    """
+    cursor = TokenCursor(script, tokenize(script))
+    try:
+        return _StatementParser(cursor).statements()
+    except RecursionError as exc:
+        raise script.error(
+            cursor.at,
+            "the expression is nested too deeply",
+            hint="Split it or move a part into a computed column.",
+        ) from exc
+
+
+class _StatementParser:
+    """Reads a script's statements from a cursor."""
+
+    def __init__(self, cursor: TokenCursor) -> None:
+        self._cursor = cursor
+        self._expressions = ExpressionParser(cursor)
+        self._queries = QueryParser(cursor, self._expressions)
+        questions = QuestionParser(cursor, self._job)
+        self._readers: dict[str, Callable[[], Statement]] = {
+            "CREATE": self._create,
+            "DROP": self._drop,
+            "SET": self._set,
+            "RESET": self._reset,
+            "INSERT": self._insert,
+            "SELECT": self._queries.select,
+            "EXECUTE": self._execute,
+            "BEGIN": self._statement_set,
+            "EXPLAIN": questions.explain,
+            "DESCRIBE": questions.describe,
+            "DESC": questions.describe,
+            "SHOW": questions.show,
+            "STOP": questions.stop,
+        }
+
+    def statements(self) -> tuple[Statement, ...]:
+        cursor = self._cursor
+        found: list[Statement] = []
+        while not cursor.at_end():
+            if cursor.accept_symbol(";"):
+                continue
+            found.append(self._statement())
+            if not cursor.at_end() and not cursor.at_symbol(";"):
+                raise cursor.unexpected('";" or the end', hint='Separate statements by ";".')
+        return tuple(found)
+
+    def _statement(self) -> Statement:
+        cursor = self._cursor
+        if cursor.token.kind is Kind.WORD:
+            read = self._readers.get(cursor.token.text.upper())
+            if read is not None:
+                return read()
+        word = cursor.token.text.upper() if cursor.token.kind is Kind.WORD else ""
+        if word in _OTHER_STATEMENTS:
+            raise cursor.script.error(
+                cursor.at, f"{word} statements are not supported", hint=_OTHER_STATEMENTS[word]
+            )
+        otherwise = "Statements start with " + ", ".join(sorted(self._readers)) + "."
+        raise cursor.unexpected("a statement", hint=suggestion(word, self._readers, otherwise))
+
+    def _set(self) -> SetOption | ShowSettings:
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.at_end() or cursor.at_symbol(";"):
+            return ShowSettings(at)
+        return SetOption(cursor.option("Write SET 'key' = 'value'."), at)
+
+    def _reset(self) -> Reset:
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.at_end() or cursor.at_symbol(";"):
+            return Reset(None, at)
+        key = cursor.string("a key in single quotes", hint="Write RESET 'key' or RESET.")
+        return Reset(key.text, key.start)
+
+    def _create(self) -> CreateTable | CreateView:
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.accept_words("TEMPORARY")
+        for word, hint in _OTHER_CREATES.items():
+            if cursor.at_words(word) or cursor.at_words("SYSTEM", word):
+                shown = "OR REPLACE" if word == "OR" else word
+                raise cursor.script.error(at, f"CREATE {shown} is not supported", hint=hint)
+        if cursor.accept_words("VIEW"):
+            return self._view(at)
+        return TableParser(cursor, self._expressions).create(at)
+
+    def _view(self, at: int) -> CreateView:
+        cursor = self._cursor
+        if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = cursor.name("a view name")
+        refuse_qualified(cursor, name)
+        columns = cursor.names("CREATE VIEW name") if cursor.at_symbol("(") else None
+        if cursor.accept_words("COMMENT"):
+            cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+        cursor.expect_words("AS", hint="Write CREATE VIEW name AS SELECT … FROM ….")
+        start = cursor.at
+        select = self._query_without_limit()
+        return CreateView(name, if_not_exists, columns, select, at, start, cursor.end_of_last)
+
+    def _drop(self) -> Drop:
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.accept_words("TEMPORARY")
+        form = "Write DROP TABLE [IF EXISTS] name or DROP VIEW [IF EXISTS] name."
+        what = cursor.token.text.upper()
+        if not cursor.accept_words("TABLE") and not cursor.accept_words("VIEW"):
+            raise cursor.unexpected("TABLE or VIEW", hint=form)
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name(f"a {what.lower()} name", hint=form)
+        refuse_qualified(cursor, name)
+        return Drop(what, name, if_exists, at)
+
+    def _execute(self) -> Insert | StatementSet:
+        if not self._cursor.at_words("EXECUTE", "INSERT"):
+            return self._statement_set()
+        self._cursor.advance()
+        return self._insert()
+
+    def _statement_set(self) -> StatementSet:
+        """EXECUTE STATEMENT SET BEGIN … END, or the older BEGIN STATEMENT SET; … END."""
+        cursor = self._cursor
+        form = "Write EXECUTE STATEMENT SET BEGIN INSERT INTO …; END."
+        at = cursor.at
+        if cursor.accept_words("BEGIN"):
+            cursor.expect_words("STATEMENT", "SET", hint=form)
+            cursor.expect_symbol(";", hint=form)
+        else:
+            cursor.accept_words("EXECUTE")
+            cursor.expect_words("STATEMENT", "SET", "BEGIN", hint=form)
+        inserts: list[Insert] = []
+        while not cursor.accept_words("END"):
+            if not cursor.at_words("INSERT"):
+                raise cursor.unexpected("INSERT INTO or END", hint=form)
+            inserts.append(self._insert())
+            cursor.expect_symbol(";", hint='Put ";" behind each INSERT INTO of the set.')
+        if not inserts:
+            raise cursor.script.error(at, "the statement set has no INSERT INTO", hint=form)
+        return StatementSet(tuple(inserts), at)
+
+    def _job(self) -> JobStatement:
+        """What EXPLAIN explains."""
+        cursor = self._cursor
+        if cursor.at_words("INSERT"):
+            return self._insert()
+        if cursor.at_words("SELECT"):
+            return self._queries.select()
+        if cursor.at_words("EXECUTE") or cursor.at_words("STATEMENT", "SET"):
+            return self._statement_set()
+        raise cursor.unexpected(
+            "INSERT INTO, SELECT or a statement set", hint="Write EXPLAIN INSERT INTO … SELECT …."
+        )
+
+    def _insert(self) -> Insert:
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.at_words("OVERWRITE"):
+            raise cursor.script.error(
+                at, "INSERT OVERWRITE is not supported", hint="Write INSERT INTO table SELECT …."
+            )
+        cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
+        table = cursor.name("a table name")
+        refuse_qualified(cursor, table)
+        if cursor.at_words("PARTITION"):
+            raise cursor.script.error(
+                cursor.at, "PARTITION is not supported", hint="Write INSERT INTO table SELECT …."
+            )
+        options = cursor.hint()
+        columns = cursor.names("INSERT INTO table") if cursor.at_symbol("(") else None
+        if cursor.at_words("VALUES") or cursor.at_words("WITH") or cursor.at_words("TABLE"):
+            raise cursor.script.error(
+                cursor.at,
+                f"INSERT INTO … {cursor.token.text.upper()} is not supported",
+                hint="Write INSERT INTO table SELECT … FROM probe JOIN dimension ….",
+            )
+        return Insert(table, columns, self._query_without_limit(), at, options)
+
+    def _query_without_limit(self) -> Select:
+        query = self._queries.select()
+        if query.limit is not None:
+            raise self._cursor.script.error(
+                query.limit_at,
+                "LIMIT is not supported here",
+                hint="A job runs until it is stopped: use WHERE to keep fewer rows, or run the "
+                "SELECT alone, which is a preview that ends.",
+            )
+        return query

@@ -1,0 +1,402 @@
+"""What the grammar reads: frozen nodes, nothing resolved yet. `at` is an offset into the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from joins.plan.plan import JoinType, WindowKind
+from joins.plan.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier as written, without backticks."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A possibly qualified column."""
+
+    parts: tuple[Name, ...]
+    at: int
+    depth: int = 1
+
+
+class LiteralKind(Enum):
+    """The forms of a literal."""
+
+    NUMBER = auto()
+    STRING = auto()
+    BYTES = auto()
+    BOOLEAN = auto()
+    NULL = auto()
+    DATE = auto()
+    TIME = auto()
+    TIMESTAMP = auto()
+    INTERVAL = auto()
+    INTERVAL_MONTHS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal; the text is as in `joins.plan.expressions.Constant`.
+
+    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    """
+
+    kind: LiteralKind
+    text: str
+    at: int
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A function or operator by its name in upper case; AND, OR and || take two or more."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNode:
+    """A type as written.
+
+    Attributes:
+        length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
+        fixed: CHAR and BINARY pad to their length.
+        parts: of a nested type, in the order of its members.
+    """
+
+    type: SqlType
+    at: int
+    length: int | None = None
+    fixed: bool = False
+    parts: tuple[TypeNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CastNode:
+    """CAST, or TRY_CAST when `safe`."""
+
+    operand: Node
+    type: TypeNode
+    safe: bool
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseNode:
+    """CASE: with an operand, each branch's first half is compared with it."""
+
+    operand: Node | None
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateNode:
+    """`name([DISTINCT] arguments) [FILTER (WHERE condition)]`; COUNT(*) has no argument."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    distinct: bool
+    where: Node | None
+    at: int
+    depth: int
+
+
+Node = Reference | Literal | Operation | CastNode | CaseNode | AggregateNode
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalColumn:
+    """`name TYPE [NOT NULL]`."""
+
+    name: Name
+    type: TypeNode
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """`name TYPE METADATA [FROM 'key'] [VIRTUAL]`; the key is the name when FROM is missing."""
+
+    name: Name
+    type: TypeNode
+    key: str
+    virtual: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """`name AS expression`; the expression stands from `start` to `end` in the script."""
+
+    name: Name
+    expression: Node
+    start: int
+    end: int
+
+
+ColumnNode = PhysicalColumn | MetadataColumn | ComputedColumn
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkNode:
+    """`WATERMARK FOR column AS expression`, which stands from `start` to `end` in the script."""
+
+    column: Name
+    expression: Node
+    at: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class OptionNode:
+    """`'key' = 'value'`; `end` is where the value's literal ends."""
+
+    key: str
+    value: str
+    at: int
+    value_at: int
+    end: int
+
+
+class Feature(Enum):
+    """What of a table CREATE TABLE … LIKE takes over, beyond the physical columns."""
+
+    CONSTRAINTS = auto()
+    GENERATED = auto()
+    METADATA = auto()
+    OPTIONS = auto()
+    WATERMARKS = auto()
+
+
+class Merging(Enum):
+    """How CREATE TABLE … LIKE treats a feature of the other table."""
+
+    INCLUDING = auto()
+    EXCLUDING = auto()
+    OVERWRITING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`LIKE table [(INCLUDING …)]`, complete: each feature with its merging."""
+
+    table: Name
+    merging: dict[Feature, Merging]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE with its connector options."""
+
+    name: Name
+    if_not_exists: bool
+    columns: tuple[ColumnNode, ...]
+    primary_key: tuple[Name, ...]
+    options: tuple[OptionNode, ...]
+    at: int
+    like: Like | None = None
+    watermark: WatermarkNode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """SET 'key' = 'value'."""
+
+    option: OptionNode
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET ['key']: one setting, or all without a key."""
+
+    key: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE or VIEW, which `what` says."""
+
+    what: str
+    name: Name
+    if_exists: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*` or `alias.*`."""
+
+    relation: Name | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An expression of the select list."""
+
+    expression: Node
+    alias: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view in FROM or JOIN under its alias, with its OPTIONS hint."""
+
+    table: Name
+    alias: Name
+    options: tuple[OptionNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalJoin:
+    """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
+
+    Attributes:
+        condition: None if it is in WHERE: after a comma, and behind ON TRUE.
+    """
+
+    relation: Relation
+    join_type: JoinType
+    time: Reference
+    condition: Node | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNode:
+    """TUMBLE, HOP or SESSION over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
+
+    Attributes:
+        time: the column in DESCRIPTOR.
+        intervals: by their names: SIZE, SLIDE, GAP, OFFSET.
+        partition: of PARTITION BY.
+    """
+
+    kind: WindowKind
+    time: Name
+    intervals: dict[str, Node]
+    partition: tuple[Node, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """GROUP BY, with its HAVING."""
+
+    keys: tuple[Node, ...]
+    having: Node | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query over one probe and its dimensions.
+
+    Attributes:
+        window: the window function around the probe, None without.
+        limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
+    """
+
+    items: tuple[SelectItem | Star, ...]
+    probe: Relation
+    joins: tuple[TemporalJoin, ...]
+    where: Node | None
+    at: int
+    limit: int | None = None
+    limit_at: int = 0
+    window: WindowNode | None = None
+    group_by: GroupBy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW; the query stands from `start` to `end` in the script."""
+
+    name: Name
+    if_not_exists: bool
+    columns: tuple[Name, ...] | None
+    select: Select
+    at: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO table [(columns)] query."""
+
+    table: Name
+    columns: tuple[Name, ...] | None
+    select: Select
+    at: int
+    options: tuple[OptionNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSet:
+    """EXECUTE STATEMENT SET BEGIN … END."""
+
+    inserts: tuple[Insert, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of what a job would run."""
+
+    statement: JobStatement
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE of a table or view."""
+
+    name: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW of a list of things, or of the CREATE statement of `name`."""
+
+    what: str
+    at: int
+    name: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSettings:
+    """SET without a key."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """STOP JOB 'id'."""
+
+    job_id: str
+    at: int
+
+
+JobStatement = Insert | Select | StatementSet
+Declaration = CreateTable | CreateView | Drop | SetOption | Reset
+Question = Explain | Describe | Show | ShowSettings
+Statement = Declaration | JobStatement | Question | StopJob

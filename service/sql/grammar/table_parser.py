@@ -1,0 +1,231 @@
+"""CREATE TABLE: columns, key, options, and LIKE another table."""
+
+from dataclasses import dataclass, field
+
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_parser import ExpressionParser
+from service.sql.grammar.query_parser import limit_columns, refuse_qualified
+from service.sql.grammar.syntax import (
+    ColumnNode,
+    ComputedColumn,
+    CreateTable,
+    Feature,
+    Like,
+    Merging,
+    MetadataColumn,
+    Name,
+    OptionNode,
+    PhysicalColumn,
+    TypeNode,
+    WatermarkNode,
+)
+from service.sql.grammar.type_parser import parse_type
+from service.sql.text.dialect import Kind
+
+_FORM = "Write CREATE TABLE name (columns) WITH (options)."
+_OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
+_LIKE_FORM = (
+    "Write LIKE table (INCLUDING ALL OVERWRITING OPTIONS), or {INCLUDING | EXCLUDING} "
+    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | WATERMARKS}."
+)
+_WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
+_FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "DISTRIBUTION")
+_BY_DEFAULT = dict.fromkeys(Feature, Merging.INCLUDING) | {Feature.OPTIONS: Merging.OVERWRITING}
+_CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
+
+
+@dataclass(slots=True)
+class _Schema:
+    """What stands between the parentheses of a CREATE TABLE, as far as it was read."""
+
+    columns: list[ColumnNode] = field(default_factory=list)
+    keys: list[tuple[Name, ...]] = field(default_factory=list)
+    watermark: WatermarkNode | None = None
+
+
+class TableParser:
+    """Reads a CREATE TABLE from a cursor."""
+
+    def __init__(self, cursor: TokenCursor, expressions: ExpressionParser) -> None:
+        self._cursor = cursor
+        self._expressions = expressions
+
+    def create(self, at: int) -> CreateTable:
+        """Read what follows CREATE [TEMPORARY], which stands at `at`.
+
+        Raises:
+            SqlError: it is not the supported form of a table.
+        """
+        cursor = self._cursor
+        cursor.expect_words("TABLE", hint=_FORM)
+        if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = cursor.name("a table name")
+        refuse_qualified(cursor, name)
+        schema = _Schema()
+        self._refuse_query()
+        if not cursor.at_words("LIKE") and not cursor.at_words("WITH"):
+            self._read(schema)
+        self._table_clauses()
+        options: tuple[OptionNode, ...] = ()
+        if not cursor.at_words("LIKE"):
+            cursor.expect_words("WITH", hint=_OPTIONS_FORM)
+            options = cursor.options(_OPTIONS_FORM)
+        self._refuse_query()
+        like = self._like() if cursor.accept_words("LIKE") else None
+        return CreateTable(
+            name=name,
+            if_not_exists=if_not_exists,
+            columns=tuple(schema.columns),
+            primary_key=schema.keys[0] if schema.keys else (),
+            options=options,
+            at=at,
+            like=like,
+            watermark=schema.watermark,
+        )
+
+    def _refuse_query(self) -> None:
+        cursor = self._cursor
+        if cursor.at_words("AS"):
+            raise cursor.script.error(
+                cursor.at,
+                "CREATE TABLE … AS is not supported",
+                hint="List the columns and fill the table by INSERT INTO.",
+            )
+
+    def _like(self) -> Like:
+        cursor = self._cursor
+        table = cursor.name("a table name", hint=_LIKE_FORM)
+        refuse_qualified(cursor, table)
+        given: dict[str, Merging] = {}
+        if cursor.accept_symbol("("):
+            while not cursor.accept_symbol(")"):
+                merging, at = self._merging(), cursor.at
+                feature = self._feature()
+                if merging is Merging.OVERWRITING and feature not in _CAN_BE_OVERWRITTEN:
+                    raise cursor.script.error(
+                        at, f"{feature} cannot be OVERWRITING", hint=_LIKE_FORM
+                    )
+                if feature in given:
+                    raise cursor.script.error(at, f"{feature} is given twice", hint=_LIKE_FORM)
+                given[feature] = merging
+        of_all = given.get("ALL")
+        defaults = _BY_DEFAULT if of_all is None else dict.fromkeys(Feature, of_all)
+        return Like(table, {f: given.get(f.name, defaults[f]) for f in Feature})
+
+    def _merging(self) -> Merging:
+        for merging in Merging:
+            if self._cursor.accept_words(merging.name):
+                return merging
+        raise self._cursor.unexpected("INCLUDING, EXCLUDING or OVERWRITING", hint=_LIKE_FORM)
+
+    def _feature(self) -> str:
+        for word in (*Feature.__members__, "ALL", *_FEATURES_WITHOUT_EFFECT):
+            if self._cursor.accept_words(word):
+                return word
+        raise self._cursor.unexpected("what of the table is meant", hint=_LIKE_FORM)
+
+    def _read(self, schema: _Schema) -> None:
+        cursor = self._cursor
+        cursor.expect_symbol("(", hint="List the columns: CREATE TABLE name (id BIGINT, …).")
+        while True:
+            at = cursor.at
+            if cursor.at_words("WATERMARK", "FOR"):
+                self._watermark(schema)
+            elif not self._constraint(schema.keys):
+                schema.columns.append(self._column(schema.keys))
+            limit_columns(cursor, len(schema.columns), at)
+            if len(schema.keys) > 1:
+                raise cursor.script.error(
+                    at, "a second primary key", hint="Write PRIMARY KEY (a, b) NOT ENFORCED once."
+                )
+            if not cursor.accept_symbol(","):
+                break
+        cursor.expect_symbol(")", hint="Separate columns by commas and close the list.")
+
+    def _watermark(self, schema: _Schema) -> None:
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect_words("WATERMARK", "FOR", hint=_WATERMARK_FORM)
+        if schema.watermark is not None:
+            raise cursor.script.error(
+                at, "a second WATERMARK FOR", hint="A table has one time: keep one of the two."
+            )
+        column = cursor.name("a column name", hint=_WATERMARK_FORM)
+        if cursor.at_symbol("."):
+            raise cursor.script.error(
+                column.at,
+                f'WATERMARK FOR names a field inside "{column.text}"',
+                hint="Name a column of the table; a computed column may take a field out.",
+            )
+        cursor.expect_words("AS", hint=_WATERMARK_FORM)
+        start = cursor.at
+        expression = self._expressions.parse()
+        schema.watermark = WatermarkNode(column, expression, at, start, cursor.end_of_last)
+
+    def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
+        """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
+        cursor = self._cursor
+        if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (Kind.WORD, Kind.QUOTED_NAME):
+            cursor.advance()
+            cursor.name("a constraint name")
+        elif not cursor.at_words("PRIMARY", "KEY"):
+            return False
+        cursor.expect_words("PRIMARY", "KEY", hint="Write PRIMARY KEY (id) NOT ENFORCED.")
+        keys.append(cursor.names("PRIMARY KEY"))
+        self._not_enforced()
+        return True
+
+    def _not_enforced(self) -> None:
+        hint = "Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key."
+        self._cursor.expect_words("NOT", "ENFORCED", hint=hint)
+
+    def _column(self, keys: list[tuple[Name, ...]]) -> ColumnNode:
+        cursor = self._cursor
+        name = cursor.name("a column name")
+        if cursor.accept_words("AS"):
+            start = cursor.at
+            expression = self._expressions.parse()
+            computed = ComputedColumn(name, expression, start, cursor.end_of_last)
+            self._comment()
+            return computed
+        column_type = parse_type(cursor)
+        if cursor.at_words("METADATA"):
+            return self._metadata(name, column_type)
+        nullable = self._nullability()
+        if cursor.accept_words("PRIMARY", "KEY"):
+            self._not_enforced()
+            keys.append((name,))
+            nullable = self._nullability() and nullable
+        self._comment()
+        return PhysicalColumn(name, column_type, nullable)
+
+    def _nullability(self) -> bool:
+        if self._cursor.at_words("NOT", "NULL"):
+            return not self._cursor.accept_words("NOT", "NULL")
+        self._cursor.accept_words("NULL")
+        return True
+
+    def _metadata(self, name: Name, column_type: TypeNode) -> MetadataColumn:
+        cursor = self._cursor
+        cursor.advance()
+        key = name.text
+        if cursor.accept_words("FROM"):
+            key = cursor.string("a metadata key in single quotes", hint="Write FROM 'offset'.").text
+        virtual = cursor.accept_words("VIRTUAL")
+        self._comment()
+        return MetadataColumn(name, column_type, key, virtual)
+
+    def _comment(self) -> None:
+        if self._cursor.accept_words("COMMENT"):
+            self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+
+    def _table_clauses(self) -> None:
+        cursor = self._cursor
+        self._comment()
+        for word in ("PARTITIONED", "DISTRIBUTED", "USING", "LOCATION", "TBLPROPERTIES", "OPTIONS"):
+            if cursor.at_words(word):
+                raise cursor.script.error(
+                    cursor.at,
+                    f"{word} is not supported",
+                    hint="Write CREATE TABLE name (columns) WITH ('connector' = …).",
+                )

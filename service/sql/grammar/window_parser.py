@@ -1,0 +1,174 @@
+"""Window functions in FROM: TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL …))."""
+
+from collections.abc import Callable
+
+from joins.plan.plan import WindowKind
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.syntax import Name, Node, OptionNode, WindowNode
+from service.sql.text.errors import suggestion
+
+GROUP_FORM = (
+    "Write SELECT window_start, window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
+    "INTERVAL '1' MINUTE)) GROUP BY window_start, window_end."
+)
+_FORMS = {
+    WindowKind.TUMBLE: "Write TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTE).",
+    WindowKind.HOP: "Write HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '10' "
+    "MINUTE): first the slide, then the size.",
+    WindowKind.SESSION: "Write SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' "
+    "MINUTE).",
+}
+_PARAMETERS = {
+    WindowKind.TUMBLE: ("DATA", "TIMECOL", "SIZE", "OFFSET"),
+    WindowKind.HOP: ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    WindowKind.SESSION: ("DATA", "TIMECOL", "GAP"),
+}
+
+
+def read_window(
+    cursor: TokenCursor, parse: Callable[[], Node]
+) -> tuple[Name, tuple[OptionNode, ...], WindowNode]:
+    """Read a window function: its table, the table's hint, and the window.
+
+    Raises:
+        SqlError: it is none, or has a form that is not supported.
+    """
+    cursor.expect_words("TABLE", hint=GROUP_FORM)
+    cursor.expect_symbol("(", hint=GROUP_FORM)
+    at = cursor.at
+    kind = _kind(cursor)
+    cursor.expect_symbol("(", hint=_FORMS[kind])
+    window = _Arguments(cursor, parse, kind)
+    window.read()
+    cursor.expect_symbol(")", hint=_FORMS[kind])
+    cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
+    return window.checked(at)
+
+
+def _kind(cursor: TokenCursor) -> WindowKind:
+    word = cursor.token.text.upper()
+    if word == "CUMULATE" and cursor.at_words(word):
+        raise cursor.script.error(
+            cursor.at,
+            "CUMULATE is not supported",
+            hint="Use TUMBLE with the short size and add up downstream, or HOP.",
+        )
+    for kind in WindowKind:
+        if cursor.accept_words(kind.value):
+            return kind
+    raise cursor.unexpected(
+        "TUMBLE, HOP or SESSION",
+        hint=suggestion(word[:40], WindowKind, "Window functions are TUMBLE, HOP and SESSION."),
+    )
+
+
+class _Arguments:
+    """The arguments of a window function, by position or by name."""
+
+    def __init__(self, cursor: TokenCursor, parse: Callable[[], Node], kind: WindowKind) -> None:
+        self._cursor, self._parse, self._kind = cursor, parse, kind
+        self._table: Name | None = None
+        self._options: tuple[OptionNode, ...] = ()
+        self._partition: tuple[Node, ...] = ()
+        self._time: Name | None = None
+        self._intervals: dict[str, Node] = {}
+
+    def read(self) -> None:
+        """Read all arguments up to the closing parenthesis."""
+        given: list[str] = []
+        named = False
+        while True:
+            at = self._cursor.at
+            name = self._named()
+            named = named or name is not None
+            if name is None:
+                name = self._next(given, named=named)
+            if name in given:
+                raise self._error(at, f"argument {name} is given twice")
+            given.append(name)
+            self._read_one(name)
+            if not self._cursor.accept_symbol(","):
+                return
+
+    def checked(self, at: int) -> tuple[Name, tuple[OptionNode, ...], WindowNode]:
+        """What was read, complete."""
+        needed = [name for name in _PARAMETERS[self._kind] if name != "OFFSET"][2:]
+        missing = [name for name in needed if name not in self._intervals]
+        if self._table is None or self._time is None or missing:
+            raise self._error(at, f"{self._kind} has not all of its arguments")
+        window = WindowNode(self._kind, self._time, self._intervals, self._partition, at)
+        return self._table, self._options, window
+
+    def _named(self) -> str | None:
+        """The name in front of `=>`, if there is one."""
+        cursor = self._cursor
+        follows = cursor.ahead(1)
+        if follows.text != "=>":
+            return None
+        name = cursor.token.text.upper()
+        if name not in _PARAMETERS[self._kind]:
+            known = _PARAMETERS[self._kind]
+            otherwise = "Arguments are " + ", ".join(known) + "."
+            raise cursor.unexpected("an argument", hint=suggestion(name[:40], known, otherwise))
+        cursor.advance()
+        cursor.advance()
+        return name
+
+    def _next(self, given: list[str], *, named: bool) -> str:
+        parameters = _PARAMETERS[self._kind]
+        if named or len(given) >= len(parameters):
+            what = "an argument without a name" if named else "too many arguments"
+            raise self._error(self._cursor.at, f"{self._kind} has {what}")
+        return parameters[len(given)]
+
+    def _read_one(self, name: str) -> None:
+        if name == "DATA":
+            self._read_table()
+        elif name == "TIMECOL":
+            self._read_time()
+        else:
+            self._intervals[name] = self._parse()
+
+    def _read_table(self) -> None:
+        cursor = self._cursor
+        cursor.expect_words("TABLE", hint=_FORMS[self._kind])
+        if cursor.at_symbol("("):
+            raise self._error(cursor.at, "a subquery in a window", hint="Make it a VIEW.")
+        self._table = cursor.name("a table name", hint=_FORMS[self._kind])
+        if cursor.at_symbol("."):
+            raise self._error(self._table.at, "a table name has no qualifier here")
+        self._options = cursor.hint()
+        if cursor.at_words("PARTITION", "BY"):
+            if self._kind is not WindowKind.SESSION:
+                raise self._error(
+                    cursor.at,
+                    f"{self._kind} has no PARTITION BY",
+                    hint="Put the columns into GROUP BY.",
+                )
+            self._read_partition()
+
+    def _read_partition(self) -> None:
+        cursor = self._cursor
+        cursor.accept_words("PARTITION", "BY")
+        is_list = cursor.accept_symbol("(")
+        found = [self._parse()]
+        while (is_list or not self._is_argument()) and cursor.accept_symbol(","):
+            found.append(self._parse())
+        if is_list:
+            cursor.expect_symbol(")", hint=_FORMS[self._kind])
+        self._partition = tuple(found)
+
+    def _is_argument(self) -> bool:
+        """Whether what follows the comma is the next argument, and no further column."""
+        after, then = self._cursor.ahead(1), self._cursor.ahead(2)
+        return then.text == "=>" or (after.text.upper() == "DESCRIPTOR" and then.text == "(")
+
+    def _read_time(self) -> None:
+        cursor = self._cursor
+        cursor.expect_words("DESCRIPTOR", hint=_FORMS[self._kind])
+        cursor.expect_symbol("(", hint=_FORMS[self._kind])
+        self._time = cursor.name("a column name", hint=_FORMS[self._kind])
+        cursor.expect_symbol(")", hint="DESCRIPTOR takes one column: the time.")
+
+    def _error(self, at: int, message: str, hint: str = "") -> Exception:
+        return self._cursor.script.error(at, message, hint=hint or _FORMS[self._kind])

@@ -1,0 +1,1 @@
+"""From statements to the frozen plan of a job."""

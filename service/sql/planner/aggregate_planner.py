@@ -1,0 +1,317 @@
+"""GROUP BY over a window: its keys, its aggregates, and expressions made of the two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from joins.plan.expressions import Cast, Column, Constant, Expression
+from joins.plan.plan import WINDOW, Aggregate, AggregateFunction, OutputColumn, WindowKind
+from joins.plan.types import SqlType, TypeName
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.nested_access import refuse_nested
+from service.sql.expressions.scope import MAX_PLAN_NODES, Scope, Typed
+from service.sql.grammar.syntax import AggregateNode, GroupBy, Literal, Node, Operation, Reference
+from service.sql.grammar.type_rules import BIGINT, NUMERIC, STRING, TEMPORAL, type_text
+from service.sql.grammar.window_parser import GROUP_FORM
+from service.sql.planner.join_planner import relations_of
+from service.sql.planner.window_planner import OpenWindow
+from service.sql.text.errors import SqlError
+from service.sql.text.script import Script
+
+_ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
+_TAKES = {
+    AggregateFunction.SUM: (NUMERIC, "a number"),
+    AggregateFunction.AVG: (NUMERIC, "a number"),
+    AggregateFunction.MIN: (_ORDERED, "a number, a text or a time"),
+    AggregateFunction.MAX: (_ORDERED, "a number, a text or a time"),
+    AggregateFunction.LISTAGG: (frozenset((TypeName.STRING,)), "STRING"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """One expression of GROUP BY.
+
+    Attributes:
+        value: over the rows; of a window column over the window.
+        result: what it is over the windows.
+    """
+
+    node: Node
+    value: Typed
+    result: Typed
+
+
+class KeyPlanner(ExpressionPlanner):
+    """Expressions of GROUP BY."""
+
+    def aggregate(self, node: AggregateNode) -> Typed:
+        """Refuse an aggregate of an aggregate.
+
+        Raises:
+            SqlError: always.
+        """
+        raise self._script.error(
+            node.at,
+            f"{node.name} stands inside another aggregate or in GROUP BY",
+            hint="Aggregate the columns of the stream; aggregate results in another job.",
+        )
+
+
+class RowPlanner(KeyPlanner):
+    """Expressions over the rows that are aggregated."""
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of `node`.
+
+        Raises:
+            SqlError: it has an aggregate or a column of the window, or as `ExpressionPlanner`.
+        """
+        typed = super().plan(node)
+        if isinstance(node, Reference) and is_of_window(typed.expression):
+            raise self._script.error(
+                node.at,
+                f'"{node.parts[-1].text}" is of the window, not of its rows',
+                hint="Use the bounds of the window outside of aggregates, in GROUP BY alone.",
+            )
+        return typed
+
+
+class GroupedPlanner(ExpressionPlanner):
+    """Expressions over the windows: the keys of GROUP BY, aggregates, and what is made of them.
+
+    Attributes:
+        aggregates: those met so far, in their order.
+    """
+
+    def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
+        super().__init__(scope)
+        self._rows = RowPlanner(scope)
+        self._keys = keys
+        self._known: dict[Aggregate, Typed] = {}
+        self._size = 0
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Those that were met so far, under their names."""
+        return tuple(replace(found, name=f"a{place}") for place, found in enumerate(self._known))
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of `node`.
+
+        Raises:
+            SqlError: a column is neither a key nor in an aggregate, or as `ExpressionPlanner`.
+        """
+        key = self._key(node)
+        if key is not None:
+            return replace(key.result, at=node.at)
+        if not isinstance(node, Reference):
+            return super().plan(node)
+        typed = super().plan(node)
+        if set(relations_of(typed.expression)) <= {WINDOW}:
+            return typed
+        name = ".".join(part.text for part in node.parts)
+        raise self._script.error(
+            node.at,
+            f'column "{name}" is neither in GROUP BY nor in an aggregate',
+            hint=f"Add it to GROUP BY, or take MAX({name}) or COUNT({name}).",
+        )
+
+    def aggregate(self, node: AggregateNode) -> Typed:
+        """The column of the windows that has the aggregate."""
+        made, argument = self._made_aggregate(node)
+        if made not in self._known:
+            name = f"a{len(self._known)}"
+            is_count = made.type == BIGINT and made.function in _COUNTS
+            overflows = made.type.name is TypeName.DECIMAL
+            nullable = not is_count and (
+                argument is None or argument.nullable or made.where is not None or overflows
+            )
+            self._known[made] = Typed(Column(WINDOW, name, made.type), nullable, node.at)
+            self._size += 1 if argument is None else argument.size
+            self._check_size(node)
+        return replace(self._known[made], at=node.at)
+
+    def _check_size(self, node: AggregateNode) -> None:
+        if self._size > 5 * MAX_PLAN_NODES or len(self._known) > 1_000:
+            raise self._script.error(
+                node.at,
+                "the aggregates are too large once they are written out",
+                hint="Move repeated parts into computed columns of the probe.",
+            )
+
+    def _key(self, node: Node) -> GroupKey | None:
+        alike = [key for key in self._keys if _is_alike(node, key.node)]
+        if not alike:
+            return None
+        try:
+            found = KeyPlanner(self._scope).plan(node).expression
+        except SqlError:
+            return None
+        return next((key for key in alike if key.value.expression == found), None)
+
+    def _made_aggregate(self, node: AggregateNode) -> tuple[Aggregate, Typed | None]:
+        where = None
+        if node.where is not None:
+            where = self._rows.condition(node.where, "the condition of FILTER").expression
+        if not node.arguments:
+            if node.name != "COUNT":
+                raise self._script.error(
+                    node.at, f"{node.name}(*) has no meaning", hint=f"Write {node.name}(column)."
+                )
+            return Aggregate("", AggregateFunction.COUNT_ALL, None, BIGINT, where=where), None
+        function = AggregateFunction(node.name)
+        separator = self._separator(node, function)
+        argument = self._rows.plan(node.arguments[0])
+        is_row = isinstance(argument.expression, Constant) and not argument.is_bare_null
+        if function is AggregateFunction.COUNT and is_row and not node.distinct:
+            return Aggregate("", AggregateFunction.COUNT_ALL, None, BIGINT, where=where), None
+        result = self._result(node, function, argument)
+        made = Aggregate(
+            name="",
+            function=function,
+            argument=argument.expression,
+            type=result,
+            distinct=node.distinct and function not in _EXTREMES,
+            where=where,
+            separator=separator,
+        )
+        return made, argument
+
+    def _separator(self, node: AggregateNode, function: AggregateFunction) -> str:
+        most = 2 if function is AggregateFunction.LISTAGG else 1
+        if len(node.arguments) > most:
+            raise self._script.error(
+                node.at,
+                f"{node.name} takes {most} argument{'s' * (most > 1)}, not {len(node.arguments)}",
+                hint="Count the columns one by one." if most == 1 else "Write LISTAGG(x, ', ').",
+            )
+        if function is AggregateFunction.LISTAGG and node.distinct:
+            raise self._script.error(
+                node.at, "LISTAGG(DISTINCT …) is not supported", hint="Write LISTAGG(x, ', ')."
+            )
+        if len(node.arguments) < 2:
+            return ","
+        separator = self._rows.plan(node.arguments[1])
+        value = separator.expression
+        if isinstance(value, Constant) and value.type == STRING and value.value is not None:
+            return value.value
+        raise self._script.error(
+            separator.at, "the separator of LISTAGG must be a text literal", hint="Write ', '."
+        )
+
+    def _result(self, node: AggregateNode, function: AggregateFunction, argument: Typed) -> SqlType:
+        if function is AggregateFunction.COUNT:
+            refuse_nested(self._script, (argument,), node.name)
+            return BIGINT
+        accepted, wanted = _TAKES[function]
+        if argument.is_bare_null or argument.type.name not in accepted:
+            have = "NULL" if argument.is_bare_null else type_text(argument.type)
+            raise self._script.error(
+                argument.at, f"{node.name} takes {wanted}, not {have}", hint="Cast the argument."
+            )
+        return _result_type(function, argument.type)
+
+
+_COUNTS = (AggregateFunction.COUNT, AggregateFunction.COUNT_ALL)
+_EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
+
+
+def _result_type(function: AggregateFunction, argument: SqlType) -> SqlType:
+    """Source: Flink's LogicalTypeMerging, findSumAggType and findAvgAggType."""
+    if argument.name is not TypeName.DECIMAL or function in _EXTREMES:
+        return argument
+    if function is AggregateFunction.SUM:
+        return SqlType(TypeName.DECIMAL, 38, argument.scale)
+    return SqlType(TypeName.DECIMAL, 38, max(6, argument.scale))
+
+
+def group_keys(
+    script: Script, scope: Scope, window: OpenWindow, group_by: GroupBy
+) -> tuple[GroupKey, ...]:
+    """The keys of GROUP BY, those of the window among them.
+
+    Raises:
+        SqlError: the window's bounds are not among them, or one cannot be a key.
+    """
+    planner = KeyPlanner(scope)
+    keys: list[GroupKey] = []
+    bounds: set[str] = set()
+    for node in group_by.keys:
+        value = _key_value(script, scope, planner, node)
+        bound = window_column(value.expression)
+        if bound is not None:
+            bounds.add(bound)
+            keys.append(GroupKey(node, value, value))
+            continue
+        place = sum(window_column(key.value.expression) is None for key in keys)
+        column = Column(WINDOW, f"k{place}", value.type)
+        keys.append(GroupKey(node, value, Typed(column, value.nullable, node.at)))
+    for name in ("window_start", "window_end"):
+        if name not in bounds:
+            raise script.error(group_by.at, f"GROUP BY has no {name}", hint=GROUP_FORM)
+    found = tuple(keys)
+    _check_partition(script, window, output_keys(found))
+    return found
+
+
+def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:
+    """The keys that are not of the window, as columns of the plan."""
+    return tuple(
+        OutputColumn(key.result.expression.name, key.value.expression, key.value.nullable)
+        for key in keys
+        if window_column(key.value.expression) is None and isinstance(key.result.expression, Column)
+    )
+
+
+def _key_value(script: Script, scope: Scope, planner: ExpressionPlanner, node: Node) -> Typed:
+    if isinstance(node, Literal):
+        raise script.error(
+            node.at,
+            "GROUP BY takes columns and expressions, no places and no constants",
+            hint="Write the expression of the select list itself.",
+        )
+    value = planner.plan(node)
+    if window_column(value.expression) is not None:
+        return value
+    if is_of_window(value.expression):
+        raise script.error(
+            node.at,
+            "GROUP BY has an expression over the bounds of the window",
+            hint="Put window_start and window_end themselves there, the expression into SELECT.",
+        )
+    value = RowPlanner(scope).plan(node)
+    refuse_nested(script, (value,), "GROUP BY")
+    return value
+
+
+def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputColumn]) -> None:
+    """Sessions are those of the keys: PARTITION BY has just them."""
+    if window.kind is not WindowKind.SESSION:
+        return
+    if {typed.expression for typed in window.partition} != {key.expression for key in keys}:
+        raise script.error(
+            window.at,
+            "PARTITION BY of SESSION and GROUP BY have not the same keys",
+            hint="Name in PARTITION BY what stands in GROUP BY beside the bounds of the window.",
+        )
+
+
+def window_column(expression: Expression) -> str | None:
+    """The column of the window that an expression is, a cast of it included."""
+    if isinstance(expression, Cast):
+        expression = expression.operand
+    if isinstance(expression, Column) and expression.relation == WINDOW:
+        return expression.name
+    return None
+
+
+def is_of_window(expression: Expression) -> bool:
+    """Whether an expression reads a column of the window."""
+    return WINDOW in relations_of(expression)
+
+
+def _is_alike(node: Node, key: Node) -> bool:
+    """Whether the two may be one expression; the names in them are not looked at."""
+    if type(node) is not type(key) or node.depth != key.depth:
+        return False
+    return not isinstance(node, Operation) or (isinstance(key, Operation) and node.name == key.name)

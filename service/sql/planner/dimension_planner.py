@@ -1,0 +1,149 @@
+"""Dimensions of a plan: the tables that are joined, and what a join by event time asks of them."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from joins.plan.plan import (
+    ChosenBy,
+    Dimension,
+    DimensionJoin,
+    DimensionSource,
+    Lookup,
+    LookupStrategy,
+    MysqlCdcSource,
+)
+from joins.plan.types import TypeName
+from service.sql.catalog.catalog import Table, check_dimension, relation_of
+from service.sql.catalog.connectors import DeltaTable
+from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.grammar.syntax import Name, TemporalJoin
+from service.sql.text.script import Script
+
+
+class Context(Protocol):
+    """The script, and its settings as they are here."""
+
+    script: Script
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings by their names."""
+        ...
+
+
+def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: bool) -> Dimension:
+    """The dimension that a table is.
+
+    Args:
+        context: the script.
+        table: what is joined.
+        name: where the join names it.
+        is_versioned: the join is by event time, so that a table with WATERMARK keeps versions.
+
+    Raises:
+        SqlError: the table cannot be a dimension.
+    """
+    connector = table.connector
+    if isinstance(connector, DeltaTable):
+        _check_delta(context.script, table, connector)
+        source: DimensionSource = connector.source
+    elif isinstance(connector, MysqlCdcSource):
+        source = connector
+    else:
+        raise context.script.error(
+            name.at,
+            f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
+            hint="Join a mysql-cdc or a delta table.",
+        )
+    lookup = _lookup(table, context.settings)
+    if not is_versioned or table.watermark is None:
+        return Dimension(table.name, source, table.fields, table.primary_key, lookup)
+    if lookup.strategy is not LookupStrategy.INDEX:
+        raise context.script.error(
+            name.at,
+            f'table "{table.name}" has versions, which lookup.strategy {lookup.strategy} does not '
+            "keep",
+            hint="Write 'lookup.strategy' = 'index' in its options.",
+        )
+    relation = relation_of(context.script, table, table.name, "")
+    watermark = table.watermark.spec(context.script, relation, context.settings)
+    return Dimension(table.name, source, table.fields, table.primary_key, lookup, watermark)
+
+
+def check_versioned(script: Script, node: TemporalJoin, table: Table, join: DimensionJoin) -> None:
+    """See that a join by event time finds the versions of one row, if the table has versions.
+
+    Raises:
+        SqlError: ON has no equality for a column of the primary key.
+    """
+    if table.watermark is None:
+        return
+    compared = {key.dimension_column for key in join.keys}
+    for column in table.primary_key:
+        if column not in compared:
+            at = node.relation.table.at if node.condition is None else node.condition.at
+            raise script.error(
+                at,
+                f'a join by event time needs column "{column}" of the primary key of table '
+                f'"{table.name}"',
+                hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
+                "that of one row.",
+            )
+
+
+def check_not_written(script: Script, table: Table, written: Table, at: int) -> None:
+    """See that a job does not join the table that it writes, which stands at `at`.
+
+    Raises:
+        SqlError: it does.
+    """
+    one, other = written.connector, table.connector
+    if not isinstance(one, DeltaTable) or not isinstance(other, DeltaTable):
+        return
+    if same_path(one.sink.path, other.sink.path):
+        raise script.error(
+            at,
+            f'table "{table.name}" is joined, and written by the same job',
+            hint="Write to another path; another job may then join that table.",
+        )
+
+
+def check_no_effect(script: Script, table: Table, options: tuple[str, ...], what: str) -> None:
+    """See that `what` the table is here takes all of its options.
+
+    Raises:
+        SqlError: one of `options`, which have no effect here, is given.
+    """
+    if options:
+        raise script.error(
+            table.at,
+            f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
+            hint="Remove the option.",
+        )
+
+
+def same_path(one: str, other: str) -> bool:
+    """Whether two paths of tables are written differently only."""
+    first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))
+    return first == second
+
+
+def _lookup(table: Table, settings: Mapping[str, str]) -> Lookup:
+    if table.lookup_strategy is not None:
+        return Lookup(table.lookup_strategy, ChosenBy.OPTION)
+    strategy = settings.get(LOOKUP_STRATEGY)
+    return Lookup() if strategy is None else Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
+
+
+def _check_delta(script: Script, table: Table, connector: DeltaTable) -> None:
+    check_dimension(script, table)
+    check_no_effect(script, table, connector.sink_options, "a dimension")
+    for column in table.fields:
+        if column.type.name is TypeName.TIME:
+            raise script.error(
+                table.at,
+                f'column "{column.name}" of delta table "{table.name}" is TIME, which Delta '
+                "does not have",
+                hint="Declare it as the table has it; a TIME that this service wrote is BIGINT "
+                "there, microseconds since midnight.",
+            )

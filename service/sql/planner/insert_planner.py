@@ -1,0 +1,340 @@
+"""The jobs of a script: INSERTs with their sinks, or a bare SELECT, which is a preview."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from joins.plan.expressions import Constant, Expression
+from joins.plan.plan import (
+    BlackholeSink,
+    DeltaSink,
+    JoinPlan,
+    KafkaSink,
+    LookupStrategy,
+    OutputColumn,
+    PrintSink,
+    ProbeSource,
+    Sink,
+    Windowing,
+)
+from service.sql.catalog.catalog import Table
+from service.sql.catalog.connectors import DeltaTable, KafkaTable
+from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
+from service.sql.grammar.query_parser import MAX_COLUMNS
+from service.sql.grammar.syntax import (
+    CreateView,
+    Insert,
+    JobStatement,
+    MetadataColumn,
+    Select,
+    StatementSet,
+)
+from service.sql.planner.dimension_planner import check_no_effect, same_path
+from service.sql.planner.probe_planner import PREVIEW_RECORDS, Extent, plan_probe, with_watermark
+from service.sql.planner.query_planner import QueryPlanner
+from service.sql.planner.session import Session
+from service.sql.planner.set_planner import check_count, one_job
+from service.sql.planner.update_sinks import taking_updates
+from service.sql.text.errors import suggestion
+
+ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
+PREVIEW = "preview"
+PREVIEW_ROWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """A job of a script.
+
+    Attributes:
+        tables: that the job uses, with their hints.
+        warnings: what the author of the script should know, in full sentences.
+    """
+
+    plan: JoinPlan
+    tables: tuple[Table, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where the rows of a query go."""
+
+    table: str
+    sink: Sink
+    output: tuple[OutputColumn, ...]
+
+
+class JobPlanner:
+    """Plans one job over what a session has declared."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._script = session.script
+        self._warnings: list[str] = []
+
+    def plan(self, statement: JobStatement, name: str | None = None) -> PlannedJob:
+        """The plan of a statement; `name` wins over SET 'pipeline.name'.
+
+        Raises:
+            SqlError: a name is unknown, a type does not fit or a form is not supported.
+        """
+        if isinstance(statement, Select):
+            return self._preview(statement, name)
+        if isinstance(statement, StatementSet):
+            return self._set(statement, name)
+        return self._insert(statement, name)
+
+    def _set(self, node: StatementSet, name: str | None) -> PlannedJob:
+        if len(node.inserts) == 1:
+            return self._insert(node.inserts[0], name)
+        check_count(self._script, node)
+        jobs = [JobPlanner(self._session).plan(insert, name) for insert in node.inserts]
+        plans = [job.plan for job in jobs]
+        plan = one_job(self._script, list(zip(node.inserts, plans, strict=True)))
+        tables = tuple(table for job in jobs for table in job.tables)
+        warnings = dict.fromkeys(text for job in jobs for text in job.warnings)
+        return PlannedJob(plan, tables, tuple(warnings))
+
+    def _insert(self, insert: Insert, name: str | None) -> PlannedJob:
+        table = self._written(insert)
+        query = QueryPlanner(self._session, of_job=True, written=table, written_at=insert.table.at)
+        columns = query.query(insert.select)
+        sink = self._sink(insert, table)
+        output = self._output(insert, table, [_value(column) for column in columns])
+        window = query.windows.planned()
+        if window is not None and window.lateness_ms:
+            sink = taking_updates(self._script, table, sink, output, window)
+        target = _Target(table.name, sink, output)
+        query.tables.append(table)
+        batch = self._session.settings.get(RUNTIME_MODE) == BATCH
+        extent = Extent.BATCH if batch else Extent.STREAMING
+        return self._job(query, insert.select, target, extent, name)
+
+    def _preview(self, select: Select, name: str | None) -> PlannedJob:
+        """The plan of a bare SELECT: it prints some rows and ends by itself."""
+        query = QueryPlanner(self._session, of_job=True)
+        columns = query.query(select)
+        rows = select.limit or PREVIEW_ROWS
+        output = _preview_output(columns)
+        self._check_size(select, [_value(column) for column in columns])
+        target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
+        self._warnings.append(
+            f"This is a preview: it joins {PREVIEW_RECORDS:,} records of each partition at the "
+            f"most, prints {rows:,} rows at the most to the job's log, and ends."
+        )
+        return self._job(query, select, target, Extent.PREVIEW, name)
+
+    def _job(
+        self,
+        query: QueryPlanner,
+        select: Select,
+        target: _Target,
+        extent: Extent,
+        name: str | None,
+    ) -> PlannedJob:
+        assert query.base is not None
+        probe, warnings = plan_probe(self._script, query.base, extent)
+        window = query.windows.planned()
+        if _waits(query, window):
+            probe = with_watermark(self._session, probe, query.base, extent)
+            self._check_late_records(query, probe, target.sink)
+        if not query.joins and window is None:
+            raise self._script.error(
+                select.probe.table.at,
+                "the query joins no dimension",
+                hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k, "
+                "or a window.",
+            )
+        self._check_times(query, window)
+        settings = self._session.settings
+        plan = JoinPlan(
+            name=name or settings.get(PIPELINE_NAME) or target.table,
+            sql=self._session.secrets.redacted(self._script),
+            probe=probe,
+            dimensions=tuple(query.dimensions.values()),
+            joins=tuple(query.joins),
+            where=self._where(query.filters),
+            output=target.output,
+            sink_table=target.table,
+            sink=target.sink,
+            settings=tuple(sorted(settings.items())),
+            window=window,
+        )
+        return PlannedJob(plan, tuple(query.tables), (*warnings, *self._warnings))
+
+    def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
+        """See that joins, window and settings go together."""
+        assert query.base is not None
+        by_event_time = any(join.time is not None for join in query.joins)
+        if window is not None and window.time is None and by_event_time:
+            raise self._script.error(
+                query.base.at,
+                "a window of processing time over a join by event time",
+                hint="Name the rowtime in DESCRIPTOR, or join by PROCTIME().",
+            )
+        if window is None and ALLOW_LATENESS in self._session.settings:
+            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
+        if window is None and not by_event_time:
+            return
+        for dimension in query.dimensions.values():
+            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
+                raise self._script.error(
+                    query.base.at,
+                    f'table "{dimension.name}" has lookup.strategy shuffle, which jobs with '
+                    "windows or event time do not have",
+                    hint="Use 'lookup.strategy' = 'index', or broadcast for a small table.",
+                )
+
+    def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
+        """See that the late records have a table of their own."""
+        assert query.base is not None
+        path, watermark = probe.late_records_path, query.base.table.watermark
+        if path is None or watermark is None:
+            return
+        taken = [d.source.path for d in query.dimensions.values() if d.source.kind == "delta"]
+        if isinstance(sink, DeltaSink):
+            taken.append(sink.path)
+        if any(same_path(path, other) for other in taken):
+            raise self._script.error(
+                watermark.node.at,
+                f'option "late-records.path" of table "{probe.table}" is the path of another '
+                "table of the job",
+                hint="Give the late records a path of their own.",
+            )
+
+    def _where(self, filters: Sequence[Typed]) -> Expression | None:
+        if not filters:
+            return None
+        planner = ExpressionPlanner(Scope(self._script, ()))
+        return planner.conjunction("AND", filters, filters[0].at).expression
+
+    def _written(self, insert: Insert) -> Table:
+        found = self._session.find(insert.table)
+        if isinstance(found, CreateView):
+            raise self._script.error(
+                insert.table.at,
+                f'"{insert.table.text}" is a view, which cannot be written',
+                hint="Write to a table of delta, kafka, print or blackhole.",
+            )
+        return self._session.hinted(found, insert.options)
+
+    def _sink(self, insert: Insert, table: Table) -> Sink:
+        connector = table.connector
+        if isinstance(connector, KafkaTable):
+            for column in table.columns:
+                if isinstance(column, MetadataColumn) and not column.virtual:
+                    raise self._script.error(
+                        column.name.at,
+                        f'metadata column "{column.name.text}" cannot be written',
+                        hint="Add VIRTUAL, which leaves it out of the sink.",
+                    )
+            return connector.sink
+        if isinstance(connector, DeltaTable):
+            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._check_row_metadata(table, connector.sink)
+            return connector.sink
+        if isinstance(connector, KafkaSink | PrintSink | BlackholeSink):
+            return connector
+        raise self._script.error(
+            insert.table.at,
+            f'table "{table.name}" is {table.connector_name}, which cannot be written',
+            hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
+        )
+
+    def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
+        if not sink.row_metadata:
+            return
+        for column in table.columns:
+            if column.name.text in ROW_METADATA:
+                raise self._script.error(
+                    column.name.at,
+                    f'column name "{column.name.text}" is taken by the row metadata',
+                    hint="Rename the column or write 'row-metadata' = 'false'.",
+                )
+
+    def _output(self, insert: Insert, sink: Table, values: list[Typed]) -> tuple[OutputColumn, ...]:
+        planner = ExpressionPlanner(Scope(self._script, ()))
+        targets = self._targets(insert, sink)
+        if len(values) != len(targets) or len(values) > MAX_COLUMNS:
+            columns = "1 column" if len(values) == 1 else f"{len(values)} columns"
+            raise self._script.error(
+                insert.select.at,
+                f'the query has {columns}, "{sink.name}" takes {len(targets)}: '
+                + ", ".join(targets[:20]),
+                hint="Columns are matched by position; add, remove or name them.",
+            )
+        by_name = dict(zip(targets, values, strict=True))
+        output: list[OutputColumn] = []
+        written: list[Typed] = []
+        for field in sink.fields:
+            value = by_name.get(field.name)
+            if value is None:
+                value = Typed(Constant(None, field.type), nullable=True, at=insert.table.at)
+            what = f'the value of column "{field.name}" of "{sink.name}"'
+            typed = planner.implicit_cast(value, field.type, what)
+            if typed.nullable and not field.nullable:
+                self._warn_not_null(insert, sink, field.name, given=field.name in by_name)
+            output.append(OutputColumn(field.name, typed.expression, field.nullable))
+            written.append(typed)
+        self._check_size(insert.select, written)
+        return tuple(output)
+
+    def _warn_not_null(self, insert: Insert, sink: Table, column: str, *, given: bool) -> None:
+        if not given:
+            raise self._script.error(
+                insert.table.at,
+                f'column "{column}" of "{sink.name}" is NOT NULL and gets no value',
+                hint="Name it in the column list and select a value for it.",
+            )
+        self._warnings.append(
+            f'Column "{column}" of "{sink.name}" is NOT NULL: '
+            f"a {'record' if insert.select.group_by is None else 'result'} that gives it NULL goes "
+            "to the dead letters."
+        )
+
+    def _targets(self, insert: Insert, sink: Table) -> list[str]:
+        known = [field.name for field in sink.fields]
+        if insert.columns is None:
+            return known
+        names = [name.text for name in insert.columns]
+        for name in insert.columns:
+            if name.text not in known or names.count(name.text) > 1:
+                raise self._script.error(
+                    name.at,
+                    f'column "{name.text}" is not in "{sink.name}" or comes twice',
+                    hint=suggestion(name.text, known, "Columns are " + ", ".join(known) + "."),
+                )
+        return names
+
+    def _check_size(self, select: Select, values: Sequence[Typed]) -> None:
+        if sum(value.size for value in values) > 5 * MAX_PLAN_NODES or len(values) > MAX_COLUMNS:
+            raise self._script.error(
+                select.at,
+                "the select list is too large once it is written out",
+                hint="Move repeated parts into computed columns of the probe.",
+            )
+
+
+def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
+    """Whether something of the job waits for the watermark of the stream."""
+    by_event_time = any(join.time is not None for join in query.joins)
+    return by_event_time or (window is not None and window.time is not None)
+
+
+def _value(column: ScopeColumn) -> Typed:
+    assert column.value is not None
+    return column.value
+
+
+def _preview_output(columns: Sequence[ScopeColumn]) -> tuple[OutputColumn, ...]:
+    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    names: dict[str, Typed] = {}
+    for at, column in enumerate(columns):
+        plain = column.name or f"EXPR${at}"
+        name, number = plain, 0
+        while name in names:
+            name, number = f"{plain}{number}", number + 1
+        names[name] = _value(column)
+    return tuple(OutputColumn(name, value.expression) for name, value in names.items())

@@ -1,0 +1,240 @@
+"""Temporal joins: the time attribute, the key pairs of ON and what is beyond them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from joins.plan.expressions import Column, Expression, columns_of
+from joins.plan.plan import DimensionJoin, KeyPair
+from joins.plan.types import SqlType, TypeName
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.nested_access import refuse_nested
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.grammar.syntax import (
+    AggregateNode,
+    CaseNode,
+    CastNode,
+    Node,
+    Operation,
+    Reference,
+    TemporalJoin,
+)
+from service.sql.grammar.type_rules import (
+    APPROXIMATE,
+    INSTANTS,
+    INTEGERS,
+    STRING,
+    TEMPORAL,
+    is_explicit,
+    is_implicit,
+    is_lossless,
+    type_text,
+)
+from service.sql.text.errors import SqlError
+
+_NULL_SAFE = "IS NOT DISTINCT FROM"
+_KEY_OPERATORS = ("=", _NULL_SAFE)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlanner:
+    """Plans one join: `scope` has all relations up to and with the dimension, which is its last."""
+
+    scope: Scope
+    dimension: ScopeRelation
+    dimension_name: str
+
+    def plan(
+        self, node: TemporalJoin, conditions: Sequence[Node], filters: Sequence[Typed]
+    ) -> DimensionJoin:
+        """The join's keys and further condition.
+
+        Args:
+            node: the join.
+            conditions: what must hold for a match: the conjuncts of ON or of WHERE.
+            filters: conditions that the dimension's rows must meet to be there at all.
+
+        Raises:
+            SqlError: no equality can be a key.
+        """
+        planner = ExpressionPlanner(self.scope)
+        keys: list[KeyPair] = []
+        rest: list[Typed] = []
+        for part in conditions:
+            key = self._key(planner, part)
+            if key is not None:
+                keys.append(key)
+            else:
+                rest.append(planner.condition(part, "an ON condition"))
+        if not keys:
+            raise self._no_key(node)
+        rest += filters
+        condition = planner.conjunction("AND", rest, node.at).expression if rest else None
+        return DimensionJoin(
+            alias=self.dimension.source,
+            dimension=self.dimension_name,
+            join_type=node.join_type,
+            keys=tuple(keys),
+            condition=condition,
+        )
+
+    def _no_key(self, node: TemporalJoin) -> SqlError:
+        column = self.dimension.columns[0].name
+        clause = "WHERE" if node.condition is None else "ON"
+        return self.scope.script.error(
+            node.at if node.condition is None else node.condition.at,
+            f'{clause} has no equality between "{self.dimension.alias}" and the tables before it',
+            hint=f"Add one such as {self.scope.relations[0].alias}.key = "
+            f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
+        )
+
+    def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+        if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+            return None
+        for own, other in (node.arguments, node.arguments[::-1]):
+            column = self._own_column(own)
+            if column is None:
+                continue
+            probe = planner.plan(other)
+            used = set(relations_of(probe.expression))
+            if used and self.dimension.source not in used:
+                return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
+        return None
+
+    def _own_column(self, node: Node) -> ScopeColumn | None:
+        if not isinstance(node, Reference):
+            return None
+        relation, column, fields = self.scope.located(node)
+        return table_column(column) if relation is self.dimension and not fields else None
+
+    def _pair(
+        self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn, *, null_safe: bool
+    ) -> KeyPair:
+        source, target = probe.type, column.type
+        refuse_nested(self.scope.script, (probe,), f'key "{self.dimension.alias}.{column.name}"')
+        if is_lossless(source, target) or (
+            target.name in APPROXIMATE and is_implicit(source, target)
+        ):
+            return KeyPair(planner.cast(probe, target).expression, column.name, null_safe)
+        tried = self._tried(planner, probe, column).expression
+        return KeyPair(tried, column.name, null_safe, probe.expression if null_safe else None)
+
+    def _tried(self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn) -> Typed:
+        """The probe's side in the dimension column's type; what can never be equal is NULL."""
+        source, target = probe.type, column.type
+        if source == STRING and target.name in TEMPORAL:
+            return planner.cast(probe, target, safe=True)
+        if _is_exact(source) and _is_exact(target):
+            narrowed = planner.cast(probe, target, safe=True)
+            keeps_digits = target.scale >= source.scale
+            return narrowed if keeps_digits else _if_unchanged(planner, probe, narrowed)
+        if source.name is target.name or {source.name, target.name} == APPROXIMATE:
+            return _if_unchanged(planner, probe, planner.cast(probe, target, safe=True))
+        have, want = type_text(source), type_text(target)
+        hint = f"Write CAST(… AS {want}) around the other side."
+        if not is_explicit(source, target):
+            hint = f"There is no cast from {have} to {want}; compare columns of one type."
+        raise self.scope.script.error(
+            probe.at,
+            f'key "{self.dimension.alias}.{column.name}" is {want}, compared with {have}',
+            hint=hint,
+        )
+
+
+def system_time(scope: Scope, node: TemporalJoin) -> Column | None:
+    """The probe's rowtime column that a join names; None where it names the processing time.
+
+    Args:
+        scope: the relations before the dimension.
+        node: the join.
+
+    Raises:
+        SqlError: it names neither.
+    """
+    relation, column = scope.resolve(node.time)
+    probe = scope.relations[0]
+    if relation is probe and column.time is TimeAttribute.PROCESSING:
+        return None
+    if relation is probe and column.time is TimeAttribute.EVENT:
+        time = scope.typed(relation, column, node.time.at).expression
+        assert isinstance(time, Column), "a time attribute is a column of the first table"
+        return time
+    name = column.name if column.type.name in INSTANTS and relation is probe else "ts"
+    raise scope.script.error(
+        node.time.at,
+        f'"{column.name}" is {type_text(column.type)}, not the probe\'s PROCTIME() column nor its '
+        "rowtime",
+        hint=f"Declare in the probe WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND, or "
+        f"proctime AS PROCTIME() for the newest rows, and write {probe.alias}.column.",
+    )
+
+
+def is_key(scope: Scope, node: Node) -> bool:
+    """Whether a condition compares a column of the last relation with those before it."""
+    if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+        return False
+    *before, dimension = scope.relations
+    for own, other in (node.arguments, node.arguments[::-1]):
+        if isinstance(own, Reference) and _owner(scope, own) is dimension:
+            owners = [_owner(scope, reference) for reference in _references(other)]
+            return bool(owners) and all(any(o is r for r in before) for o in owners)
+    return False
+
+
+def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
+    """The one relation that a reference can mean, if there is one."""
+    first, *more = reference.parts
+    found = [r for r in scope.relations if more and r.alias == first.text]
+    if not found:
+        found = [r for r in scope.relations if r.column(first.text) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _references(node: Node) -> Iterator[Reference]:
+    pending: list[Node | None] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Reference):
+            yield current
+        elif isinstance(current, Operation):
+            pending.extend(current.arguments)
+        elif isinstance(current, CastNode):
+            pending.append(current.operand)
+        elif isinstance(current, AggregateNode):
+            pending += [*current.arguments, current.where]
+        elif isinstance(current, CaseNode):
+            pending += [current.operand, current.otherwise]
+            pending.extend(part for branch in current.branches for part in branch)
+
+
+def _if_unchanged(planner: ExpressionPlanner, probe: Typed, narrowed: Typed) -> Typed:
+    """`narrowed` where it still equals `probe`, else NULL: no value matches by being cut."""
+    same = planner.comparison("=", probe, planner.cast(narrowed, probe.type), probe.at)
+    return planner.searched([same], [narrowed], probe.at)
+
+
+def _is_exact(sql_type: SqlType) -> bool:
+    return sql_type.name in INTEGERS or sql_type.name is TypeName.DECIMAL
+
+
+def table_column(column: ScopeColumn) -> ScopeColumn | None:
+    """The table's own column that `column` is, also behind a view; None for an expression."""
+    if column.value is None:
+        return column
+    own = column.value.expression
+    return replace(column, name=own.name, value=None) if isinstance(own, Column) else None
+
+
+def conjuncts(node: Node) -> Iterator[Node]:
+    """The conditions that AND joins, from left to right."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Operation) and current.name == "AND":
+            pending.extend(reversed(current.arguments))
+        else:
+            yield current
+
+
+def relations_of(expression: Expression) -> Iterator[str]:
+    """The aliases of all columns in an expression."""
+    return (column.relation for column in columns_of(expression))

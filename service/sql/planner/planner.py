@@ -1,0 +1,129 @@
+"""From a script to the frozen plan of its one job."""
+
+from dataclasses import dataclass
+
+from joins.plan.plan import JoinPlan
+from service.sql.catalog.inline_secrets import InlineSecret
+from service.sql.grammar.parser import parse
+from service.sql.grammar.syntax import (
+    Explain,
+    JobStatement,
+    Question,
+    Statement,
+    StopJob,
+)
+from service.sql.planner.insert_planner import JobPlanner
+from service.sql.planner.session import Session
+from service.sql.text.errors import SqlError
+from service.sql.text.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScript:
+    """A plan that can be stored, what it needs and what its author should know.
+
+    Attributes:
+        plan: holds references in place of inline secrets.
+        inline_secrets: to be stored under their names before the job starts.
+        warnings: full sentences.
+    """
+
+    plan: JoinPlan
+    inline_secrets: tuple[InlineSecret, ...]
+    warnings: tuple[str, ...]
+
+
+def plan(script: str, *, name: str | None = None) -> JoinPlan:
+    """Plan a script; inline secrets stay in the plan's options, but not in its `sql`.
+
+    Args:
+        script: Flink SQL: CREATE TABLE and SET statements and one INSERT INTO.
+        name: of the job; wins over SET 'pipeline.name'.
+
+    Raises:
+        SqlError: the script cannot be planned; the error points at the place.
+    """
+    return _guarded(script, name, keep_secrets=True).plan
+
+
+def plan_script(script: str, *, name: str | None = None) -> PlannedScript:
+    """Plan a script for the job store: inline secrets become references.
+
+    Raises:
+        SqlError: as `plan`.
+    """
+    return _guarded(script, name, keep_secrets=False)
+
+
+def _guarded(text: str, name: str | None, *, keep_secrets: bool) -> PlannedScript:
+    try:
+        return _plan(Session(Script(text), keep_secrets=keep_secrets), name)
+    except RecursionError as exc:
+        raise SqlError(
+            "the script is nested too deeply", hint="Split the expression or flatten it."
+        ) from exc
+
+
+def _plan(session: Session, name: str | None) -> PlannedScript:
+    statement, ignored = _job_statement(session, parse(session.script))
+    job = JobPlanner(session).plan(statement, name)
+    secrets = {secret.name: secret for table in job.tables for secret in table.inline_secrets}
+    told = (
+        f'The inline secret of table option "{secret.node.key}" is kept as {secret.reference}; '
+        "write such a reference yourself."
+        for secret in secrets.values()
+    )
+    return PlannedScript(job.plan, tuple(secrets.values()), (*told, *job.warnings, *ignored))
+
+
+def _job_statement(
+    session: Session, statements: tuple[Statement, ...]
+) -> tuple[JobStatement, tuple[str, ...]]:
+    """Carry out what comes before the one statement that is the job; what is ignored is told."""
+    script = session.script
+    found: JobStatement | None = None
+    ignored: list[str] = []
+    for statement in statements:
+        if found is not None:
+            raise script.error(
+                statement.at,
+                "a statement after the INSERT INTO",
+                hint="Put it in front; several INSERTs go into EXECUTE STATEMENT SET BEGIN … END.",
+            )
+        if isinstance(statement, JobStatement):
+            found = statement
+        elif isinstance(statement, StopJob):
+            raise script.error(
+                statement.at,
+                "STOP JOB is no part of a job",
+                hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
+            )
+        elif isinstance(statement, Question):
+            if isinstance(statement, Explain):
+                JobPlanner(session).plan(statement.statement)
+            line, _ = script.line_and_column(statement.at)
+            ignored.append(
+                f"Line {line} asks something, which is no part of the job: "
+                "POST /v1/statements answers it."
+            )
+        else:
+            session.apply(statement)
+    if found is None:
+        raise _no_job(script, statements)
+    return found, tuple(ignored)
+
+
+def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:
+    if not statements:
+        return script.error(
+            0,
+            "the script is empty",
+            hint="Write a CREATE TABLE for each table and an INSERT INTO that joins them; "
+            "README.md has a whole script.",
+        )
+    return script.error(
+        max(len(script.text.rstrip()) - 1, 0),
+        "the script has no INSERT INTO",
+        hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
+        "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements.",
+    )

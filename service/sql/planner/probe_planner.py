@@ -1,0 +1,105 @@
+"""The probe of a job: the first table of its query as a stream, with its end if it has one."""
+
+from dataclasses import replace
+from enum import Enum, auto
+
+from joins.kernels.probe.generate import row_limit
+from joins.plan.plan import (
+    BoundedMode,
+    ComputedField,
+    DatagenSource,
+    KafkaSource,
+    ProbeSource,
+    StartupMode,
+)
+from service.sql.catalog.catalog import Table, computed_columns, relation_of
+from service.sql.catalog.connectors import KafkaTable
+from service.sql.planner.query_planner import Base
+from service.sql.planner.session import Session
+from service.sql.text.script import Script
+
+PREVIEW_RECORDS = 10_000
+
+
+class Extent(Enum):
+    """How much of the stream a job reads."""
+
+    STREAMING = auto()
+    BATCH = auto()
+    PREVIEW = auto()
+
+
+def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource, tuple[str, ...]]:
+    """The probe, and what the author of the script should know of it.
+
+    Raises:
+        SqlError: the stream does not end although the job must.
+    """
+    table, warnings = base.table, []
+    source: KafkaSource | DatagenSource
+    if isinstance(table.connector, KafkaTable):
+        source = _kafka(table.connector, extent)
+        if not table.connector.has_startup_mode and extent is not Extent.PREVIEW:
+            warnings.append(_told_start(table, source))
+    else:
+        assert isinstance(table.connector, DatagenSource), "the query planner has refused others"
+        source = _datagen(script, base, table.connector, extent)
+    computed = computed_columns(script, table, base.alias)
+    probe = ProbeSource(
+        alias=base.alias,
+        table=table.name,
+        source=source,
+        fields=table.fields,
+        metadata_fields=table.metadata_fields,
+        computed_fields=tuple(
+            ComputedField(name, typed.expression) for name, typed in computed.items()
+        ),
+    )
+    return probe, tuple(warnings)
+
+
+def with_watermark(session: Session, probe: ProbeSource, base: Base, extent: Extent) -> ProbeSource:
+    """`probe` with the watermark of its table, which the job waits for.
+
+    Its late records go to a table of the user's, but not those of a preview. In a job that must end
+    the stream has an end, so it does not switch to processing time.
+    """
+    watermark = base.table.watermark
+    assert watermark is not None, "a column is a rowtime by its WATERMARK FOR"
+    relation = relation_of(session.script, base.table, base.alias, base.alias)
+    spec = watermark.spec(session.script, relation, session.settings)
+    return replace(
+        probe,
+        watermark=spec if extent is Extent.STREAMING else replace(spec, after_backlog=False),
+        late_records_path=None if extent is Extent.PREVIEW else watermark.late_records_path,
+    )
+
+
+def _kafka(found: KafkaTable, extent: Extent) -> KafkaSource:
+    """The stream; a job that must end does so where its topic ends at submission, if not before."""
+    source = found.source
+    if extent is not Extent.STREAMING and source.bounded_mode is BoundedMode.UNBOUNDED:
+        source = replace(source, bounded_mode=BoundedMode.LATEST)
+    if extent is Extent.PREVIEW:
+        start = source.startup_mode if found.has_startup_mode else StartupMode.EARLIEST
+        source = replace(source, startup_mode=start, bounded_records=PREVIEW_RECORDS)
+    return source
+
+
+def _told_start(table: Table, source: KafkaSource) -> str:
+    lost = source.bounded_mode is BoundedMode.LATEST
+    told = "starts at its end" + (", so that there is nothing to join" if lost else "")
+    return f'Table "{table.name}" has no scan.startup.mode: it {told}.'
+
+
+def _datagen(script: Script, base: Base, found: DatagenSource, extent: Extent) -> DatagenSource:
+    if extent is Extent.PREVIEW:
+        rows = min(PREVIEW_RECORDS, found.number_of_rows or PREVIEW_RECORDS)
+        return replace(found, number_of_rows=rows)
+    if extent is Extent.BATCH and row_limit(found) is None:
+        raise script.error(
+            base.at,
+            f'table "{base.table.name}" never ends, but the job runs in batch mode',
+            hint="Add 'number-of-rows' or a sequence, or remove SET 'execution.runtime-mode'.",
+        )
+    return found

@@ -1,0 +1,92 @@
+"""Sinks of results that change: which ones can take updates, and by which key."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from joins.plan.expressions import Cast, Column, Expression, columns_of
+from joins.plan.plan import WINDOW, DeltaSink, KafkaFormat, KafkaSink, OutputColumn, Sink, Windowing
+from service.sql.catalog.catalog import Table
+from service.sql.catalog.settings import ALLOW_LATENESS
+from service.sql.grammar.type_rules import INSTANTS, is_lossless
+from service.sql.planner.window_planner import WINDOW_COLUMNS
+from service.sql.text.script import Script
+
+
+def taking_updates(
+    script: Script, table: Table, sink: Sink, output: Sequence[OutputColumn], window: Windowing
+) -> Sink:
+    """The sink of a window that is emitted again when late records come.
+
+    A Delta table is merged by its primary key, `upsert-kafka` writes it as the record's key. The
+    key has to tell the results apart: it has all keys of GROUP BY and a bound of the window.
+
+    Raises:
+        SqlError: the sink cannot replace a row, or its key does not say which one.
+    """
+    if isinstance(sink, DeltaSink) or (isinstance(sink, KafkaSink) and sink.upsert):
+        if not table.primary_key:
+            raise script.error(
+                table.at,
+                f'table "{table.name}" has no primary key, but {ALLOW_LATENESS} gives updates',
+                hint="Add PRIMARY KEY (window_start, …) NOT ENFORCED with the keys of GROUP BY.",
+            )
+        _check_key(script, table, output, window)
+        if isinstance(sink, DeltaSink):
+            return replace(sink, merge_key=table.primary_key)
+        return sink
+    if isinstance(sink, KafkaSink) and sink.format is KafkaFormat.JSON:
+        raise script.error(
+            table.at,
+            f'table "{table.name}" is kafka with format json, but {ALLOW_LATENESS} gives updates',
+            hint="Write 'connector' = 'upsert-kafka' and a PRIMARY KEY, or 'format' = "
+            "'debezium-json'.",
+        )
+    return sink
+
+
+def _check_key(
+    script: Script, table: Table, output: Sequence[OutputColumn], window: Windowing
+) -> None:
+    by_name = {column.name: column.expression for column in output}
+    named = [_identified(by_name[name]) for name in table.primary_key]
+    missing = [key.name for key in window.keys if key.name not in named]
+    if not any(name in named for name in WINDOW_COLUMNS):
+        missing.append("window_start")
+    if missing:
+        first = missing[0]
+        what = next((f"key {n} of GROUP BY" for n, k in _numbered(window) if k == first), first)
+        raise script.error(
+            table.at,
+            f'the primary key of table "{table.name}" does not tell the updates apart: it lacks '
+            f"{what}",
+            hint="It has to have all keys of GROUP BY and a bound of the window, as they are: "
+            "PRIMARY KEY (window_start, …) NOT ENFORCED.",
+        )
+    aggregates = {item.name for item in window.aggregates}
+    for name in table.primary_key:
+        if any(column.name in aggregates for column in columns_of(by_name[name])):
+            raise script.error(
+                table.at,
+                f'column "{name}" of the primary key of table "{table.name}" is an aggregate, '
+                "which changes",
+                hint="Leave it out of the PRIMARY KEY.",
+            )
+
+
+def _numbered(window: Windowing) -> list[tuple[int, str]]:
+    return [(number, key.name) for number, key in enumerate(window.keys, 1)]
+
+
+def _identified(expression: Expression) -> str | None:
+    """The column of the windows that an expression tells apart, None if it may make two equal."""
+    while isinstance(expression, Cast):
+        source, target = expression.operand.type, expression.type
+        same_instant = {source.name, target.name} <= INSTANTS
+        if not is_lossless(source, target) and not (
+            same_instant and source.precision <= target.precision
+        ):
+            return None
+        expression = expression.operand
+    if isinstance(expression, Column) and expression.relation == WINDOW:
+        return expression.name
+    return None

@@ -1,0 +1,168 @@
+"""Window functions of a plan: their sizes, their time and the columns that they add to a table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from joins.plan.expressions import Column
+from joins.plan.plan import WINDOW, WindowKind
+from joins.plan.types import SqlType, TypeName
+from service.sql.catalog.option_values import duration_ms
+from service.sql.catalog.settings import ALLOW_LATENESS
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.time_arithmetic import interval_of
+from service.sql.grammar.syntax import LiteralKind, Node, Reference, WindowNode
+from service.sql.grammar.type_rules import PROCTIME, type_text
+from service.sql.text.script import Script
+
+MAX_WINDOWS_OF_A_ROW = 1_000
+_MAX_SIZE_MS = 36_525 * 86_400_000
+_BOUND = SqlType(TypeName.TIMESTAMP, 3)
+WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window function whose rows are not aggregated yet.
+
+    Attributes:
+        size_ms: of a session its gap.
+        time: the rowtime column, None for processing time.
+        time_type: of the window columns in the plan.
+        partition: of PARTITION BY.
+        at: where it is in the script.
+    """
+
+    kind: WindowKind
+    size_ms: int
+    slide_ms: int | None
+    offset_ms: int
+    time: Column | None
+    time_type: SqlType
+    partition: tuple[Typed, ...]
+    at: int
+
+
+def open_window(script: Script, node: WindowNode, relation: ScopeRelation) -> OpenWindow:
+    """The window function over `relation`.
+
+    Raises:
+        SqlError: its time is none of the stream's, or its sizes do not fit each other.
+    """
+    time, time_type = _time(script, node, relation)
+    planner = ExpressionPlanner(Scope(script, (relation,)))
+    sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
+    window = OpenWindow(
+        kind=node.kind,
+        size_ms=sizes.get("SIZE", sizes.get("GAP", 0)),
+        slide_ms=sizes.get("SLIDE"),
+        offset_ms=sizes.get("OFFSET", 0),
+        time=time,
+        time_type=time_type,
+        partition=tuple(planner.plan(part) for part in node.partition),
+        at=node.at,
+    )
+    _check_sizes(script, window)
+    return window
+
+
+def with_window_columns(
+    script: Script, relation: ScopeRelation, window: OpenWindow
+) -> ScopeRelation:
+    """`relation` and the bounds of each row's window.
+
+    Raises:
+        SqlError: a column has the name of a bound.
+    """
+    planner = ExpressionPlanner(Scope(script, (relation,)))
+    added: list[ScopeColumn] = []
+    for name in WINDOW_COLUMNS:
+        if relation.column(name) is not None:
+            raise script.error(
+                window.at,
+                f'"{relation.table}" has a column "{name}", which the window adds',
+                hint="Rename the column in a VIEW of the table.",
+            )
+        value = Typed(Column(WINDOW, name, window.time_type), nullable=False, at=window.at)
+        if name != "window_time":
+            value = planner.cast(value, _BOUND)
+        added.append(ScopeColumn(name, value.type, nullable=False, value=value))
+    return replace(relation, columns=(*relation.columns, *added))
+
+
+def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:
+    """How long the window takes late rows.
+
+    Raises:
+        SqlError: it is one of processing time, which has no late rows.
+    """
+    lateness = duration_ms(settings.get(ALLOW_LATENESS, "0 ms")) or 0
+    if lateness and window.time is None:
+        raise script.error(
+            window.at,
+            f"{ALLOW_LATENESS} has no effect on a window of processing time, where nothing is late",
+            hint=f"Write RESET '{ALLOW_LATENESS}', or name a rowtime in DESCRIPTOR.",
+        )
+    return lateness
+
+
+def _time(
+    script: Script, node: WindowNode, relation: ScopeRelation
+) -> tuple[Column | None, SqlType]:
+    scope = Scope(script, (relation,))
+    _, column = scope.resolve(Reference((node.time,), node.time.at))
+    if column.time is TimeAttribute.PROCESSING:
+        return None, PROCTIME
+    if column.time is not TimeAttribute.EVENT:
+        raise script.error(
+            node.time.at,
+            f'"{column.name}" is {type_text(column.type)}, not the rowtime of the stream nor its '
+            "PROCTIME() column",
+            hint=f"Declare WATERMARK FOR {column.name} AS {column.name} - INTERVAL '5' SECOND in "
+            "its CREATE TABLE; a VIEW keeps the time where it selects the bare column.",
+        )
+    time = scope.typed(relation, column, node.time.at).expression
+    assert isinstance(time, Column), "a time attribute is a column of the first table"
+    return time, SqlType(column.type.name, 3)
+
+
+def _milliseconds(script: Script, name: str, node: Node) -> int:
+    interval = interval_of(node)
+    if interval is None:
+        raise script.error(
+            node.at, f"{name} is no INTERVAL", hint="Write INTERVAL '10' MINUTE; it is constant."
+        )
+    if interval.kind is LiteralKind.INTERVAL_MONTHS:
+        raise script.error(
+            node.at,
+            f"{name} is in months or years, which differ in length",
+            hint="Give days, hours, minutes or seconds.",
+        )
+    if interval.size <= 0 and name != "OFFSET":
+        raise script.error(node.at, f"{name} is not above zero", hint="Write INTERVAL '10' MINUTE.")
+    if abs(interval.size) > _MAX_SIZE_MS:
+        raise script.error(node.at, f"{name} is longer than 100 years", hint="Use a shorter one.")
+    return interval.size
+
+
+def _check_sizes(script: Script, window: OpenWindow) -> None:
+    slide_ms = window.slide_ms or window.size_ms
+    if window.size_ms % slide_ms:
+        raise script.error(
+            window.at,
+            f"the size of HOP, {window.size_ms} ms, is no multiple of its slide, {slide_ms} ms",
+            hint="HOP takes the slide first, then the size.",
+        )
+    if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
+        raise script.error(
+            window.at,
+            f"each row is in {window.size_ms // slide_ms:,} windows of HOP, more than "
+            f"{MAX_WINDOWS_OF_A_ROW:,}",
+            hint="Use a longer slide.",
+        )
+    if abs(window.offset_ms) >= slide_ms and window.kind is not WindowKind.SESSION:
+        raise script.error(
+            window.at,
+            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {slide_ms} ms",
+            hint="Give the rest of its division by the size, of HOP by the slide.",
+        )

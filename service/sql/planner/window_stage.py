@@ -1,0 +1,153 @@
+"""What a query does with windows: opens them over its rows, filters, and aggregates them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from joins.plan.plan import Windowing, WindowKind
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.grammar.syntax import GroupBy, Select, Star, WindowNode
+from service.sql.grammar.window_parser import GROUP_FORM
+from service.sql.planner.aggregate_planner import (
+    GroupedPlanner,
+    group_keys,
+    is_of_window,
+    output_keys,
+)
+from service.sql.planner.window_planner import (
+    OpenWindow,
+    lateness_ms,
+    open_window,
+    with_window_columns,
+)
+from service.sql.text.script import Script
+
+Selected = Callable[[ExpressionPlanner], list[ScopeColumn]]
+
+
+@dataclass(slots=True)
+class WindowStage:
+    """The window of a query and of the views below it.
+
+    Attributes:
+        window: a window function whose rows are not aggregated yet.
+        windowing: the aggregated window, without what `having` has.
+        having: all conditions over the windows.
+    """
+
+    script: Script
+    settings: Mapping[str, str]
+    window: OpenWindow | None = None
+    windowing: Windowing | None = None
+    having: list[Typed] = field(default_factory=list)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a window, aggregated or not."""
+        return self.window is not None or self.windowing is not None
+
+    def open(self, node: WindowNode, relation: ScopeRelation) -> ScopeRelation:
+        """`relation` with the window's columns.
+
+        Raises:
+            SqlError: there is a window already, or this one is not usable.
+        """
+        if self.is_used:
+            raise self.script.error(
+                node.at,
+                "a window over a window",
+                hint="Use one window; a second job may read the results of the first.",
+            )
+        self.window = open_window(self.script, node, relation)
+        return with_window_columns(self.script, relation, self.window)
+
+    def refuse_join(self, at: int) -> None:
+        """See that nothing is joined behind a window.
+
+        Raises:
+            SqlError: a join stands there.
+        """
+        if self.is_used:
+            raise self.script.error(
+                at,
+                "a join behind a window",
+                hint="Join first, in a VIEW, and put the window over that view.",
+            )
+
+    def takes(self, condition: Typed) -> bool:
+        """Take a WHERE that is of the windows; False for one of the rows.
+
+        Raises:
+            SqlError: it can be neither.
+        """
+        if self.windowing is not None:
+            self.having.append(condition)
+            return True
+        if self.window is None:
+            return False
+        if self.window.kind is WindowKind.SESSION:
+            raise self.script.error(
+                condition.at,
+                "WHERE behind SESSION, whose windows are of all rows",
+                hint="Put the condition into a VIEW and write SESSION(TABLE view, …), or use "
+                "FILTER (WHERE …).",
+            )
+        if is_of_window(condition.expression):
+            raise self.script.error(
+                condition.at,
+                "WHERE has a column of the window",
+                hint="Put the condition into HAVING.",
+            )
+        return False
+
+    def group(
+        self, scope: Scope, select: Select, group_by: GroupBy, selected: Selected
+    ) -> list[ScopeColumn]:
+        """Aggregate the window; `selected` plans the select list.
+
+        Raises:
+            SqlError: there is no window to aggregate, or the query does not aggregate it.
+        """
+        window = self.window
+        if window is None:
+            what = "of the results of a window" if self.windowing else "without a window"
+            raise self.script.error(group_by.at, f"GROUP BY {what}", hint=GROUP_FORM)
+        for item in select.items:
+            if isinstance(item, Star):
+                raise self.script.error(
+                    item.at, "* beside GROUP BY", hint="Name the keys and the aggregates."
+                )
+        keys = group_keys(self.script, scope, window, group_by)
+        planner = GroupedPlanner(scope, keys)
+        columns = [replace(column, time=None) for column in selected(planner)]
+        if group_by.having is not None:
+            self.having.append(planner.condition(group_by.having, "the HAVING condition"))
+        self.window = None
+        self.windowing = Windowing(
+            kind=window.kind,
+            size_ms=window.size_ms,
+            time=window.time,
+            time_type=window.time_type,
+            keys=output_keys(keys),
+            aggregates=planner.aggregates,
+            slide_ms=window.slide_ms,
+            offset_ms=window.offset_ms,
+            lateness_ms=lateness_ms(self.script, window, self.settings),
+        )
+        return columns
+
+    def planned(self) -> Windowing | None:
+        """The window as the plan has it, None without one.
+
+        Raises:
+            SqlError: its rows are not aggregated.
+        """
+        if self.window is not None:
+            raise self.script.error(
+                self.window.at, "a window that is not aggregated", hint=GROUP_FORM
+            )
+        if self.windowing is None or not self.having:
+            return self.windowing
+        planner = ExpressionPlanner(Scope(self.script, ()))
+        having = planner.conjunction("AND", self.having, self.having[0].at)
+        return replace(self.windowing, having=having.expression)

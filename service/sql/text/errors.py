@@ -1,0 +1,36 @@
+"""Errors of user SQL: where in the script, what was expected, and the nearest form that works.
+
+| error | fault |
+|---|---|
+| `SqlError` | a script cannot be planned: syntax, names, types, options or an unsupported form |
+"""
+
+from joins.plan.names import nearest, suggestion
+from service.errors import ServiceError
+
+__all__ = ["SqlError", "nearest", "printable", "suggestion"]
+
+
+class SqlError(ServiceError):
+    """A script cannot be planned.
+
+    Attributes:
+        line: 1-based line of the script.
+        column: 1-based column in characters.
+        excerpt: the line of the script and a caret below it; secrets are masked.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str, line: int = 1, column: int = 1, excerpt: str = ""
+    ) -> None:
+        super().__init__(
+            f"line {line}, column {column}: {printable(message)}", hint=printable(hint)
+        )
+        self.line = line
+        self.column = column
+        self.excerpt = excerpt
+
+
+def printable(text: str) -> str:
+    """`text` with every control character replaced, so that it can be shown on a terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

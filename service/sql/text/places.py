@@ -1,0 +1,68 @@
+"""Where in a script something is that was found wrong outside: a topic, a database, a column."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from joins.plan.errors import SinkError, SourceError
+from service.sql.text.dialect import Kind, Token, tokenize
+from service.sql.text.errors import SqlError
+from service.sql.text.script import Script
+
+
+@contextmanager
+def told_where(sql: str, table: str) -> Iterator[None]:
+    """Give an error about what `table` names its line and column, as errors of the script have.
+
+    Args:
+        sql: the script.
+        table: its name in CREATE TABLE.
+
+    Raises:
+        JoinError: what is raised within, of the same class, with `line`, `column` and `excerpt`.
+    """
+    try:
+        yield
+    except (SourceError, SinkError) as error:
+        script = Script(sql)
+        at = _place(script, table, error.message)
+        if at is not None:
+            line, column = script.line_and_column(at)
+            error.message = f"line {line}, column {column}: {error.message}"
+            error.args = (error.message,)
+            vars(error).update(line=line, column=column, excerpt=script.excerpt(at))
+        raise
+
+
+def _place(script: Script, table: str, message: str) -> int | None:
+    """The place of what `message` quotes in the declaration of `table`, else of the declaration."""
+    try:
+        tokens = _declaration(tokenize(script), table)
+    except SqlError:
+        return None
+    if not tokens:
+        return None
+    values = [token for token in tokens if token.kind is Kind.STRING]
+    names = [token for token in tokens[1:] if token.kind in (Kind.WORD, Kind.QUOTED_NAME)]
+    places = [
+        (place, token)
+        for token in (*values, *names)
+        if (place := _quoted(token, message)) is not None
+    ]
+    return min(places, key=lambda found: found[0], default=(0, tokens[0]))[1].start
+
+
+def _declaration(tokens: Sequence[Token], table: str) -> Sequence[Token]:
+    """From the name of the table to the end of its last CREATE TABLE; empty without one."""
+    texts = [token.text.upper() for token in tokens]
+    for at in range(len(tokens) - 1, 0, -1):
+        before = texts[max(0, at - 6) : at]
+        if tokens[at].text == table and before[-1] in ("TABLE", "EXISTS") and "CREATE" in before:
+            end = texts.index(";", at) if ";" in texts[at:] else len(tokens)
+            return tokens[at:end]
+    return ()
+
+
+def _quoted(token: Token, message: str) -> int | None:
+    """Where the message names it: alone, as a table of a database, or as the end of a path."""
+    ends = (message.find(f'{start}{token.text}"') for start in ('"', ".", "/") if token.text)
+    return min((at for at in ends if at >= 0), default=None)

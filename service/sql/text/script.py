@@ -1,0 +1,40 @@
+"""The text of a script: positions, excerpts and errors that point into it."""
+
+from dataclasses import dataclass
+
+from service.sql.text.errors import SqlError, printable
+from service.sql.text.masking import masked, without_fragments
+
+_EXCERPT_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """User SQL as submitted. A position is an offset into `text`."""
+
+    text: str
+
+    def line_and_column(self, at: int) -> tuple[int, int]:
+        """The 1-based line and column of the character at `at`."""
+        start = self.text.rfind("\n", 0, at) + 1
+        return self.text.count("\n", 0, at) + 1, at - start + 1
+
+    def error(self, at: int, message: str, *, hint: str) -> SqlError:
+        """An error that points at the character at `at`."""
+        line, column = self.line_and_column(at)
+        told = without_fragments(message, self.text)
+        return SqlError(told, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
+
+    def shown(self, start: int, end: int) -> str:
+        """The text from `start` to `end`, with the values of credential options starred out."""
+        return masked(self.text)[start:end]
+
+    def excerpt(self, at: int) -> str:
+        """The line of the character at `at`, credentials starred out, and a caret below it."""
+        _, column = self.line_and_column(at)
+        start = at - column + 1
+        end = self.text.find("\n", at)
+        line = masked(self.text)[start : len(self.text) if end < 0 else end]
+        first = max(0, column - 1 - _EXCERPT_WIDTH // 2)
+        shown = printable(line[first : first + _EXCERPT_WIDTH])
+        return f"{shown}\n{' ' * (column - 1 - first)}^"

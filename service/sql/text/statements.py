@@ -1,0 +1,88 @@
+"""The statements of a script as pieces of its text: where each is, and what it is for.
+
+Only words and semicolons are looked at, so that a script can be cut before it is understood.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from service.sql.text.dialect import Kind, Token, tokenize
+from service.sql.text.script import Script
+
+_ASKS = ("EXPLAIN", "DESCRIBE", "DESC", "SHOW", "STOP")
+_RUNS = ("INSERT", "EXECUTE", "BEGIN")
+_OPENS, _CLOSES = ("BEGIN", "CASE"), "END"
+
+
+class Use(Enum):
+    """What a statement is for."""
+
+    DECLARES = auto()
+    ASKS = auto()
+    RUNS = auto()
+    PREVIEWS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One statement of a script.
+
+    Attributes:
+        word: its first one, in capitals.
+        start: offset of its first character.
+        end: offset behind its last one, the semicolon not counted.
+        closed_at: of the semicolon that follows; None at the end of an open script.
+    """
+
+    use: Use
+    word: str
+    start: int
+    end: int
+    closed_at: int | None
+
+
+def pieces(text: str) -> tuple[Piece, ...]:
+    """The statements of `text`; those within a statement set are not told apart.
+
+    Raises:
+        SqlError: the text is too large, or has something that is no token, such as half a string.
+    """
+    return tuple(_piece(tokens, closed_at) for tokens, closed_at in _groups(text))
+
+
+def only(text: str, kept: Collection[Piece]) -> str:
+    """`text` with blanks in place of all statements but `kept`: every line stays where it was."""
+    chars = [char if char == "\n" else " " for char in text]
+    for piece in kept:
+        stop = piece.end if piece.closed_at is None else piece.closed_at + 1
+        chars[piece.start : stop] = text[piece.start : stop]
+    return "".join(chars).rstrip()
+
+
+def _groups(text: str) -> Iterator[tuple[list[Token], int | None]]:
+    found: list[Token] = []
+    depth = 0
+    for token in tokenize(Script(text)):
+        if token.kind is Kind.WORD:
+            word = token.text.upper()
+            depth += (word in _OPENS) - (word == _CLOSES and depth > 0)
+        closes = token.kind is Kind.SYMBOL and token.text == ";" and depth == 0
+        if not closes and token.kind is not Kind.END:
+            found.append(token)
+        elif found:
+            yield found, token.start if closes else None
+            found = []
+
+
+def _piece(tokens: Sequence[Token], closed_at: int | None) -> Piece:
+    word = tokens[0].text.upper() if tokens[0].kind is Kind.WORD else ""
+    return Piece(_use(word, len(tokens)), word, tokens[0].start, tokens[-1].end, closed_at)
+
+
+def _use(word: str, tokens: int) -> Use:
+    if word == "SELECT":
+        return Use.PREVIEWS
+    if word in _RUNS:
+        return Use.RUNS
+    return Use.ASKS if word in _ASKS or (word == "SET" and tokens == 1) else Use.DECLARES

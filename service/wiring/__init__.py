@@ -1,0 +1,1 @@
+"""Plans meet adapters: the only place that names both."""

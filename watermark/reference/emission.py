@@ -1,0 +1,322 @@
+"""Emission: who calls a generator and when, and what of its answers goes downstream.
+
+Records go out before the watermarks that they cause. The combined watermark of a source is that of
+its splits (partitions, shards), each with a generator of its own, so that a slow split is not made
+late by a fast one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Protocol
+
+from watermark.checks import checked, require_not_negative, require_time, unchecked
+from watermark.errors import reading_state
+from watermark.model import END_OF_TIME, Watermark, WatermarkStatus
+from watermark.reference.generators import WatermarkGenerator, WatermarkStrategy
+from watermark.reference.operator import SINGLE_INPUT, Operator
+from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
+from watermark.reference.records import Element, Record, Value, elements_of, stored_elements
+from watermark.reference.timers import Timer
+
+AUTO_WATERMARK_INTERVAL_MS = 200
+"""Default of `pipeline.auto-watermark-interval`; 0 turns periodic emission off."""
+
+ONE_SPLIT = ("main",)
+
+
+class Emission(Enum):
+    """Who calls `on_periodic_emit`."""
+
+    DELEGATED = "delegated"
+    ONCE = "once"
+    PERIODIC = "periodic"
+
+
+class SourceReader(Protocol):
+    """The reader of a source, as far as watermarks go."""
+
+    def delegate_watermark_periodic_emit(self, on_watermark_emit: Callable[[int], None]) -> bool:
+        """Whether the reader calls `on_watermark_emit(now_ms)` itself; False is the usual answer.
+
+        A source with phases answers True and calls it when it wants to be heard, for instance when
+        its snapshot is complete.
+        """
+
+
+class UndelegatedReader:
+    """The default: the source's periodic emission stays with the source operator."""
+
+    def delegate_watermark_periodic_emit(self, on_watermark_emit: Callable[[int], None]) -> bool:
+        """Declines."""
+        return False
+
+
+@checked
+class SourceOperator:
+    """A source: gives records their time and emits the watermarks of its splits.
+
+    - A reader that takes the responsibility calls the generators itself; nobody else does.
+    - Otherwise, without progressive watermarks, they are called once, before the first record.
+    - Otherwise they are called every `interval_ms` of the clock that is passed.
+
+    Source: FLIP-326, "SourceOperator".
+
+    Attributes:
+        emission: which of the three it is.
+        last_generated: by split, the newest watermark that its generator emitted.
+    """
+
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        *,
+        reader: SourceReader | None = None,
+        emit_progressive_watermarks: bool = True,
+        interval_ms: int = AUTO_WATERMARK_INTERVAL_MS,
+        splits: Sequence[str] = ONE_SPLIT,
+    ) -> None:
+        require_not_negative("auto watermark emission", "interval", interval_ms)
+        self._strategy = strategy
+        self._interval_ms = interval_ms
+        self._multiplexer = WatermarkMultiplexer()
+        self._generators: dict[str, WatermarkGenerator] = {}
+        self._pending: list[Element] = []
+        self._next_ms: int | None = None
+        self._seen_record = False
+        self._ended = False
+        for split in splits:
+            self.add_split(split)
+        self.emission = Emission.PERIODIC if emit_progressive_watermarks else Emission.ONCE
+        delegate = (reader or UndelegatedReader()).delegate_watermark_periodic_emit
+        if delegate(self._emit_now):
+            self.emission = Emission.DELEGATED
+
+    @property
+    def last_generated(self) -> dict[str, Watermark]:
+        """What each split's generator emitted last; for people who look for the slow one."""
+        return {each: self._multiplexer.output(each).last for each in self._multiplexer.splits}
+
+    @property
+    def last_output(self) -> Watermark:
+        """The newest watermark that went downstream."""
+        return self._multiplexer.last
+
+    def add_split(self, split: str) -> None:
+        """A partition or shard was assigned.
+
+        Raises:
+            InvalidParameterError: it is assigned already.
+        """
+        self._multiplexer.register(split)
+        self._generators[split] = self._strategy.create_generator()
+
+    def finish_split(self, split: str) -> None:
+        """A partition was taken away, or a shard has ended.
+
+        Raises:
+            UnknownChannelError: it was not assigned.
+        """
+        self._multiplexer.unregister(split)
+        del self._generators[split]
+
+    @unchecked
+    def process_record(
+        self, value: Value, native_ms: int | None = None, *, now_ms: int, split: str = ONE_SPLIT[0]
+    ) -> Sequence[Element]:
+        """Take a record of a split with the timestamp that its system gave it, if any.
+
+        That is, for Kafka, CreateTime or LogAppendTime, as the topic has it; for Kinesis, the
+        approximate time of arrival.
+
+        Returns:
+            The record with its event time, then the watermark that it causes.
+        """
+        require_time("source", "now_ms", now_ms)
+        output = self._multiplexer.output(split)
+        if not self._seen_record:
+            self._seen_record = True
+            if self.emission is Emission.ONCE:
+                self._emit_now(now_ms)
+        timestamp_ms = self._strategy.timestamp_of(value, native_ms)
+        self._generators[split].on_event(value, timestamp_ms, output, now_ms=now_ms)
+        progress = self._multiplexer.flush_split(split, now_ms=now_ms)
+        # The end of idleness is said before the record that ends it, a watermark after its record.
+        ahead = 1 if progress and progress[0] is WatermarkStatus.ACTIVE else 0
+        self._pending += (*progress[:ahead], Record(value, timestamp_ms), *progress[ahead:])
+        return self.drain()
+
+    def advance_clock(self, now_ms: int) -> Sequence[Element]:
+        """Pass the clock; with periodic emission, the generators are called when it is time."""
+        if self.emission is Emission.PERIODIC and self._interval_ms:
+            if self._next_ms is None:
+                self._next_ms = now_ms + self._interval_ms
+            elif now_ms >= self._next_ms:
+                self._next_ms = now_ms + self._interval_ms
+                self._emit_now(now_ms)
+        return self.drain()
+
+    def end_of_input(self, *, now_ms: int) -> Sequence[Element]:
+        """The input is bounded and has ended: the end of time, after which nothing is said.
+
+        A source in processing time says nothing: it has no false watermark to give.
+        """
+        self._ended = True
+        if not self._multiplexer.last.use_processing_time:
+            for split in self._multiplexer.splits:
+                output = self._multiplexer.output(split)
+                if not output.last.use_processing_time:
+                    output.mark_active()
+                    output.emit_watermark(END_OF_TIME, now_ms=now_ms)
+            self._pending.extend(self._multiplexer.flush(now_ms=now_ms))
+        return self.drain()
+
+    def drain(self) -> Sequence[Element]:
+        """What a delegated reader has caused to be emitted, and not yet been given out."""
+        pending, self._pending = self._pending, []
+        return pending
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values; that of the reader is the reader's."""
+        return {
+            "outputs": self._multiplexer.snapshot(),
+            "generators": [(split, each.snapshot()) for split, each in self._generators.items()],
+            "pending": stored_elements(self._pending),
+            "next_ms": self._next_ms,
+            "seen_record": self._seen_record,
+            "ended": self._ended,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken, with the splits of then.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source"):
+            self._multiplexer.restore(state["outputs"])
+            self._generators = {}
+            for split, stored in state["generators"]:
+                self._generators[split] = self._strategy.create_generator()
+                self._generators[split].restore(stored)
+            self._pending = elements_of(state["pending"])
+            self._next_ms, self._ended = state["next_ms"], state["ended"]
+            self._seen_record = state["seen_record"]
+
+    def _emit_now(self, now_ms: int) -> None:
+        require_time("source", "now_ms", now_ms)
+        if self._ended:
+            return
+        for split, generator in self._generators.items():
+            generator.on_periodic_emit(self._multiplexer.output(split), now_ms=now_ms)
+        self._pending.extend(self._multiplexer.flush(now_ms=now_ms))
+
+
+@checked
+class SourceContext:
+    """For sources that stamp records and say watermarks themselves.
+
+    >>> context = SourceContext()
+    >>> context.collect_with_timestamp("row", 5)
+    >>> context.emit_watermark(Watermark(5), now_ms=0)
+    >>> context.mark_as_temporarily_idle()
+    >>> [type(each).__name__ for each in context.drain()]
+    ['Record', 'Watermark', 'WatermarkStatus']
+    """
+
+    def __init__(self) -> None:
+        self._output = MonotonicOutput()
+        self._out: list[Element] = []
+
+    def collect_with_timestamp(self, value: Value, timestamp_ms: int) -> None:
+        """Emit a record; this ends idleness."""
+        self._output.mark_active()
+        self._out.extend(self._output.drain())
+        self._out.append(Record(value, timestamp_ms))
+
+    def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
+        """Emit a watermark.
+
+        Raises:
+            WatermarkRegressionError, FutureWatermarkError: see `MonotonicOutput`.
+        """
+        self._output.emit_watermark(watermark, now_ms=now_ms)
+        self._out.extend(self._output.drain())
+
+    def mark_as_temporarily_idle(self) -> None:
+        """Say that nothing comes for now; the next record or watermark ends it."""
+        self._output.mark_idle()
+        self._out.extend(self._output.drain())
+
+    def drain(self) -> Sequence[Element]:
+        """What was emitted since the last call, in order."""
+        out, self._out = self._out, []
+        return out
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return {"output": self._output.snapshot(), "out": stored_elements(self._out)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source context"):
+            self._output.restore(state["output"])
+            self._out = elements_of(state["out"])
+
+
+@checked
+class TimestampsAndWatermarksOperator(Operator):
+    """Assigns times and watermarks in the middle of a stream.
+
+    Earlier timestamps are overwritten, and watermarks from upstream end here, but for the end of
+    time. Behind a shuffle, records of different partitions are mixed: a generator there may
+    advance too eagerly and make the records of a slow partition late. Assign at the source if you
+    can.
+    """
+
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        *,
+        interval_ms: int = AUTO_WATERMARK_INTERVAL_MS,
+        uid: str = "timestamps",
+    ) -> None:
+        super().__init__(uid=uid)
+        self._source = SourceOperator(strategy, interval_ms=interval_ms)
+
+    def process_watermark(
+        self, watermark: Watermark, *, now_ms: int, source: str = SINGLE_INPUT
+    ) -> Sequence[Element]:
+        """Only the end of time passes."""
+        if watermark != END_OF_TIME:
+            return ()
+        return self._source.end_of_input(now_ms=now_ms)
+
+    def process_status(
+        self, status: WatermarkStatus, *, now_ms: int, source: str = SINGLE_INPUT
+    ) -> Sequence[Element]:
+        """Nothing passes: the generator knows."""
+        return ()
+
+    def advance_clock(self, now_ms: int) -> Sequence[Element]:
+        """Periodic emission."""
+        self.timers.now_ms = max(self.timers.now_ms, now_ms)
+        return self._source.advance_clock(now_ms)
+
+    def _on_record(self, record: Record, source: str) -> None:
+        now_ms = self.timers.now_ms
+        self._out.extend(
+            self._source.process_record(record.value, record.timestamp_ms, now_ms=now_ms)
+        )
+
+    def _on_timer(self, timer: Timer) -> None:
+        """It sets none."""
+
+    def _own_state(self) -> dict[str, object]:
+        return {"source": self._source.snapshot()}
+
+    def _restore_own(self, own: Mapping[str, Any]) -> None:
+        self._source.restore(own["source"])

@@ -1,0 +1,375 @@
+"""Generators: the watermarks of a stream, from its records or from the clock.
+
+A generator is told of each record and, if somebody calls it so, periodically; it answers through
+an output. Punctuated generators speak for records only, periodic ones only when they are asked,
+and a periodic one that looks at nothing but records stands still when the stream does:
+`WithIdleness` and `BoundedWait` are for streams that rest.
+
+>>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(5_000).with_idleness(60_000)
+>>> strategy.timestamp_of("row", 17)
+17
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from watermark.checks import checked, refused, require_not_negative, require_positive, unchecked
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, clamp
+from watermark.reference.records import Value
+
+_METHODS = ("on_event", "on_periodic_emit", "snapshot", "restore")
+TimestampAssigner = Callable[[Value, int], int]
+"""From a value and its record timestamp (`MIN_TIMESTAMP` if it has none) to its event time."""
+
+
+class WatermarkOutput(Protocol):
+    """Where a generator speaks."""
+
+    def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
+        """Say how far event time is; also ends idleness."""
+
+    def mark_idle(self) -> None:
+        """Say that nothing is to be expected for now."""
+
+    def mark_active(self) -> None:
+        """Say that records come again."""
+
+
+class WatermarkGenerator(Protocol):
+    """Makes watermarks. One instance serves one split of one parallel instance.
+
+    What it remembers belongs to the state of its operator. Of what remembers nothing, this is the
+    base class: its `snapshot` is empty.
+    """
+
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """A record has gone by."""
+
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Somebody wants to know now."""
+
+    def snapshot(self) -> dict[str, object]:
+        """What it remembers, as plain values."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken; a damaged state may raise what Python raises."""
+
+
+@checked
+class BoundedOutOfOrderness:
+    """Records are at the most so late: the greatest time so far, less the bound, less 1 ms.
+
+    The millisecond is there because a watermark t says that no record *at* t is still to come, and
+    one more record with the greatest time would not surprise. Before any record: `MIN_TIMESTAMP`.
+
+    Raises:
+        InvalidParameterError: the bound is negative.
+    """
+
+    def __init__(self, bound_ms: int) -> None:
+        require_not_negative("out-of-orderness", "bound", bound_ms)
+        self.delay_ms = bound_ms + 1
+        self._max_ms = MIN_TIMESTAMP
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """Remember the greatest time."""
+        if timestamp_ms > self._max_ms:
+            self._max_ms = timestamp_ms
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Emit; the underflow before the first record is clamped away."""
+        output.emit_watermark(Watermark(clamp(self._max_ms - self.delay_ms)), now_ms=now_ms)
+
+    def snapshot(self) -> dict[str, object]:
+        """The greatest time."""
+        return {"max_ms": self._max_ms}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with it."""
+        self._max_ms = state["max_ms"]
+
+
+class AscendingTimestamps(BoundedOutOfOrderness):
+    """Times never decrease: the greatest so far, less 1 ms. Also called monotonous."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+@checked
+class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
+    """The older rule of that name: greatest time so far less the bound, no millisecond.
+
+    With it, a record of the greatest time that comes again is late. For programs that expect its
+    numbers.
+    """
+
+    def __init__(self, bound_ms: int) -> None:
+        super().__init__(bound_ms)
+        self.delay_ms = bound_ms
+
+
+@checked
+class PunctuatedWatermarks(WatermarkGenerator):
+    """Asks a function for each record; it answers with a watermark or None."""
+
+    def __init__(self, watermark_of: Callable[[Value, int], Watermark | None]) -> None:
+        self._watermark_of = watermark_of
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """Emit if the record carries a watermark."""
+        watermark = self._watermark_of(value, timestamp_ms)
+        if watermark is not None:
+            output.emit_watermark(watermark, now_ms=now_ms)
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Nothing: a stream without records stands still."""
+
+
+@checked
+class DelayedProcessingTime(WatermarkGenerator):
+    """The clock less a delay; for event times that are close to the clock.
+
+    Raises:
+        InvalidParameterError: the delay is negative.
+    """
+
+    def __init__(self, delay_ms: int) -> None:
+        require_not_negative("delayed processing time", "delay", delay_ms)
+        self.delay_ms = delay_ms
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """Nothing: records do not matter."""
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Emit the delayed clock."""
+        output.emit_watermark(Watermark(clamp(now_ms - self.delay_ms)), now_ms=now_ms)
+
+
+@checked
+class BoundedWait:
+    """Bounded out-of-orderness that waits for a quiet stream only so long, then follows the clock.
+
+    Only for event times that are related to the clock; which records are late then depends on when
+    they arrive, so results are not deterministic.
+
+    Raises:
+        InvalidParameterError: bound negative, or wait not positive.
+    """
+
+    def __init__(self, bound_ms: int, max_wait_ms: int) -> None:
+        self._records = BoundedOutOfOrderness(bound_ms)
+        require_positive("bounded wait", "wait", max_wait_ms)
+        self.max_wait_ms = max_wait_ms
+        self._heard_at_ms: int | None = None
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """Remember the greatest time, and when it was heard."""
+        self._heard_at_ms = now_ms
+        self._records.on_event(value, timestamp_ms, output, now_ms=now_ms)
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Emit what the records say or, after the wait, the clock less wait and bound."""
+        if self._heard_at_ms is None:
+            self._heard_at_ms = now_ms
+        self._records.on_periodic_emit(output, now_ms=now_ms)
+        if now_ms - self._heard_at_ms > self.max_wait_ms:
+            behind_ms = self.max_wait_ms + self._records.delay_ms
+            output.emit_watermark(Watermark(clamp(now_ms - behind_ms)), now_ms=now_ms)
+
+    def snapshot(self) -> dict[str, object]:
+        """The greatest time, and when a record was heard last."""
+        return {"records": self._records.snapshot(), "heard_at_ms": self._heard_at_ms}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with both."""
+        self._records.restore(state["records"])
+        self._heard_at_ms = state["heard_at_ms"]
+
+
+class NoWatermarks(WatermarkGenerator):
+    """For streams without event time: whoever asks is told to follow the clock.
+
+    Operators that work in processing time ignore watermarks, so nothing changes for them.
+    """
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """Nothing."""
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Emit `(MIN_TIMESTAMP, true)`."""
+        output.emit_watermark(PROCESSING_TIME, now_ms=now_ms)
+
+
+@checked
+class WithIdleness:
+    """Another generator, and idleness once it has been quiet for longer than a timeout.
+
+    The count-down starts at the first check that finds the stream quiet, not at the last record: a
+    check that notices records does not start it.
+
+    Raises:
+        InvalidParameterError: the timeout is not positive.
+    """
+
+    def __init__(self, generator: WatermarkGenerator, timeout_ms: int) -> None:
+        require_positive("idleness", "timeout", timeout_ms)
+        self._generator = generator
+        self._timeout_ms = timeout_ms
+        self._heard = False
+        self._quiet_since_ms: int | None = None
+        self._idle = False
+
+    @unchecked
+    def on_event(
+        self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
+    ) -> None:
+        """A record ends idleness."""
+        self._heard = True
+        if self._idle:
+            self._idle = False
+            output.mark_active()
+        self._generator.on_event(value, timestamp_ms, output, now_ms=now_ms)
+
+    @unchecked
+    def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
+        """Say idle once, or let the generator speak."""
+        if not self._is_quiet_for_long(now_ms):
+            self._generator.on_periodic_emit(output, now_ms=now_ms)
+        elif not self._idle:
+            self._idle = True
+            output.mark_idle()
+
+    def snapshot(self) -> dict[str, object]:
+        """Its own count-down, and what the generator remembers."""
+        return {
+            "generator": self._generator.snapshot(),
+            "heard": self._heard,
+            "quiet_since_ms": self._quiet_since_ms,
+            "idle": self._idle,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with both."""
+        self._generator.restore(state["generator"])
+        self._heard, self._idle = state["heard"], state["idle"]
+        self._quiet_since_ms = state["quiet_since_ms"]
+
+    def _is_quiet_for_long(self, now_ms: int) -> bool:
+        if self._heard:
+            self._heard = False
+            self._quiet_since_ms = None
+            return False
+        if self._quiet_since_ms is None:
+            self._quiet_since_ms = now_ms
+            return False
+        return now_ms - self._quiet_since_ms > self._timeout_ms
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class WatermarkStrategy:
+    """What is given with a source: how records get their time, and streams their watermarks.
+
+    Attributes:
+        new_generator: makes a generator for each split of each parallel instance; they share
+            nothing.
+        timestamp_assigner: None keeps the timestamp that the source gave.
+        idle_timeout_ms: None for no idleness.
+    """
+
+    new_generator: Callable[[], WatermarkGenerator]
+    timestamp_assigner: TimestampAssigner | None = None
+    idle_timeout_ms: int | None = None
+
+    @classmethod
+    def for_monotonous_timestamps(cls) -> "WatermarkStrategy":
+        """See `AscendingTimestamps`."""
+        return cls(AscendingTimestamps)
+
+    @classmethod
+    def for_bounded_out_of_orderness(cls, bound_ms: int) -> "WatermarkStrategy":
+        """See `BoundedOutOfOrderness`.
+
+        Raises:
+            InvalidParameterError: the bound is negative.
+        """
+        require_not_negative("out-of-orderness", "bound", bound_ms)
+        return cls(lambda: BoundedOutOfOrderness(bound_ms))
+
+    @classmethod
+    def for_generator(cls, new_generator: Callable[[], WatermarkGenerator]) -> "WatermarkStrategy":
+        """A generator of one's own."""
+        return cls(new_generator)
+
+    @classmethod
+    def no_watermarks(cls) -> "WatermarkStrategy":
+        """See `NoWatermarks`."""
+        return cls(NoWatermarks)
+
+    def with_timestamp_assigner(self, assigner: TimestampAssigner) -> "WatermarkStrategy":
+        """Take event time from the value; an assigner may give back the timestamp it got."""
+        return replace(self, timestamp_assigner=assigner)
+
+    def with_idleness(self, timeout_ms: int) -> "WatermarkStrategy":
+        """See `WithIdleness`.
+
+        Raises:
+            InvalidParameterError: the timeout is not positive.
+        """
+        require_positive("idleness", "timeout", timeout_ms)
+        return replace(self, idle_timeout_ms=timeout_ms)
+
+    def create_generator(self) -> WatermarkGenerator:
+        """A generator of its own for one split.
+
+        Raises:
+            InvalidParameterError: what makes them has made something else.
+        """
+        generator = self.new_generator()
+        if not all(hasattr(generator, name) for name in _METHODS):
+            raise refused("watermark strategy", "generator", generator, "WatermarkGenerator")
+        if self.idle_timeout_ms is None:
+            return generator
+        return WithIdleness(generator, self.idle_timeout_ms)
+
+    @unchecked
+    def timestamp_of(self, value: Value, native_ms: int | None) -> int:
+        """Event time of a record: from the assigner, else the source's, else `MIN_TIMESTAMP`.
+
+        Raises:
+            InvalidParameterError: the source or the assigner gave something that is no int.
+        """
+        timestamp_ms = MIN_TIMESTAMP if native_ms is None else native_ms
+        if type(timestamp_ms) is not int:
+            raise refused("source", "timestamp", timestamp_ms, "int or None")
+        if self.timestamp_assigner is None:
+            return timestamp_ms
+        timestamp_ms = self.timestamp_assigner(value, timestamp_ms)
+        if type(timestamp_ms) is not int:
+            raise refused("timestamp assigner's record", "timestamp", timestamp_ms, "int")
+        return timestamp_ms

@@ -1,0 +1,216 @@
+"""Outputs: what a source may say, and how its splits become one voice."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from watermark.checks import checked, refused, require_time, unchecked
+from watermark.combined import CombinedWatermarkStatus
+from watermark.errors import (
+    FutureWatermarkError,
+    UnknownChannelError,
+    WatermarkRegressionError,
+    reading_state,
+)
+from watermark.model import (
+    MIN_TIMESTAMP,
+    START_OF_TIME,
+    Progress,
+    Watermark,
+    WatermarkStatus,
+)
+from watermark.reference.records import elements_of, stored_elements
+
+
+@checked
+class MonotonicOutput:
+    """Lets through only what moves forward; a source speaks through one (`WatermarkToDataOutput`).
+
+    A false watermark that is not above the last one goes no further, which is no error: generators
+    may repeat themselves. It ends idleness all the same. The flag always goes downstream.
+
+    Attributes:
+        last: the newest watermark sent.
+        status: the newest status sent.
+
+    Source: FLIP-326, "WatermarkToDataOutput".
+    """
+
+    def __init__(self) -> None:
+        self.last = START_OF_TIME
+        self.status = WatermarkStatus.ACTIVE
+        self._highest_ms = MIN_TIMESTAMP
+        self._clock_ms = MIN_TIMESTAMP
+        self._out: list[Progress] = []
+
+    @unchecked
+    def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
+        """Say active, and send `watermark` if it moves forward.
+
+        Raises:
+            InvalidParameterError: it is no watermark.
+            WatermarkRegressionError: a false watermark after a true one.
+            FutureWatermarkError: a true one whose time, or an earlier one's, is after `now_ms`.
+        """
+        if not isinstance(watermark, Watermark):
+            raise refused("source output", "watermark", watermark, "Watermark")
+        if type(now_ms) is not int:
+            raise refused("source output", "now_ms", now_ms, "int")
+        if watermark.use_processing_time:
+            self._check_clock(watermark, now_ms)
+        elif self.last.use_processing_time:
+            raise WatermarkRegressionError(
+                f"source output left processing time at {watermark.timestamp_ms} ms",
+                hint="Send only watermarks in processing time after the first of them.",
+            )
+        self.mark_active()
+        if watermark.use_processing_time or watermark.timestamp_ms > self.last.timestamp_ms:
+            self._highest_ms = max(self._highest_ms, watermark.timestamp_ms)
+            self.last = watermark
+            self._out.append(watermark)
+
+    def mark_idle(self) -> None:
+        """Say idle, once."""
+        self._say(WatermarkStatus.IDLE)
+
+    def mark_active(self) -> None:
+        """Say active, once."""
+        self._say(WatermarkStatus.ACTIVE)
+
+    def drain(self) -> Sequence[Progress]:
+        """What was sent since the last call, in order."""
+        if not self._out:
+            return ()
+        out, self._out = self._out, []
+        return out
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        return {
+            "last": (self.last.timestamp_ms, self.last.use_processing_time),
+            "idle": self.status is WatermarkStatus.IDLE,
+            "highest_ms": self._highest_ms,
+            "clock_ms": self._clock_ms,
+            "out": stored_elements(self._out),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("source output"):
+            self.last = Watermark(*state["last"])
+            self.status = WatermarkStatus.IDLE if state["idle"] else WatermarkStatus.ACTIVE
+            self._highest_ms, self._clock_ms = state["highest_ms"], state["clock_ms"]
+            self._out = elements_of(state["out"])
+
+    def _say(self, status: WatermarkStatus) -> None:
+        if self.status is not status:
+            self.status = status
+            self._out.append(status)
+
+    def _check_clock(self, watermark: Watermark, now_ms: int) -> None:
+        self._clock_ms = max(self._clock_ms, now_ms)
+        promised_ms = max(watermark.timestamp_ms, self._highest_ms)
+        if promised_ms > self._clock_ms:
+            raise FutureWatermarkError(
+                f"source output claims processing time with {promised_ms} ms promised, which is "
+                f"after now ({self._clock_ms} ms)",
+                hint="Compare the clocks of source and runner, and check the unit: milliseconds.",
+            )
+
+
+@checked
+class WatermarkMultiplexer:
+    """One output from the outputs of many splits, which come, go and idle.
+
+    The result is the minimum over the active splits. Removing a split moves nothing at once;
+    without splits the source is idle, and never at the end of time.
+    """
+
+    def __init__(self) -> None:
+        self._combined = CombinedWatermarkStatus(())
+        self._outputs: dict[str, MonotonicOutput] = {}
+
+    @property
+    def last(self) -> Watermark:
+        """The newest combined watermark."""
+        return self._combined.watermark
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The registered splits."""
+        return tuple(self._outputs)
+
+    def register(self, split: str) -> None:
+        """Add a split; it holds the watermark until it has caught up.
+
+        Raises:
+            InvalidParameterError: the split is registered.
+        """
+        self._combined.add_input(split)
+        self._outputs[split] = MonotonicOutput()
+
+    def unregister(self, split: str) -> None:
+        """Remove a split.
+
+        Raises:
+            UnknownChannelError: it is not registered.
+        """
+        self._combined.remove_input(split)
+        del self._outputs[split]
+
+    @unchecked
+    def output(self, split: str) -> MonotonicOutput:
+        """Where the generator of a split speaks.
+
+        Raises:
+            UnknownChannelError: the split is not registered.
+            InvalidParameterError: it is no name.
+        """
+        if type(split) is not str:
+            raise refused("source output", "split", split, "str")
+        output = self._outputs.get(split)
+        if output is None:
+            raise UnknownChannelError(
+                f'split "{split}" is not registered',
+                hint="Add the split before its first record.",
+            )
+        return output
+
+    def flush(self, *, now_ms: int) -> Sequence[Progress]:
+        """Combine what all splits have said since the last call: one answer for all of them."""
+        for split, output in self._outputs.items():
+            for progress in output.drain():
+                self._combined.stage(split, progress, now_ms=now_ms)
+        return self._combined.emit()
+
+    @unchecked
+    def flush_split(self, split: str, *, now_ms: int) -> Sequence[Progress]:
+        """Combine what one split has said."""
+        require_time("source output", "now_ms", now_ms)
+        drained = self.output(split).drain()
+        if not drained and self._combined.status is WatermarkStatus.ACTIVE:
+            return ()
+        for progress in drained:
+            self._combined.stage(split, progress, now_ms=now_ms)
+        return self._combined.emit()
+
+    def snapshot(self) -> dict[str, object]:
+        """The state as plain values."""
+        outputs = [(split, output.snapshot()) for split, output in self._outputs.items()]
+        return {"combined": self._combined.snapshot(), "outputs": outputs}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `snapshot` was taken, with the splits of then.
+
+        Raises:
+            StateFormatError: `state` is no such snapshot.
+        """
+        with reading_state("outputs of splits"):
+            self._combined.restore(state["combined"])
+            self._outputs = {}
+            for split, stored in state["outputs"]:
+                self._outputs[split] = MonotonicOutput()
+                self._outputs[split].restore(stored)

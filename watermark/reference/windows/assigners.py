@@ -1,0 +1,189 @@
+"""Assigners: which windows a record belongs to.
+
+Windows are aligned to the Unix epoch (plus an offset), never to the first record, and exist only
+when a record is in them.
+
+>>> TumblingWindows(300).assign(None, 1_505, 0)
+(TimeWindow(start_ms=1500, end_ms=1800),)
+>>> TumblingWindows(300, offset_ms=100).assign(None, -1, 0)
+(TimeWindow(start_ms=-200, end_ms=100),)
+>>> SlidingWindows(10, 5).assign(None, 12, 0)
+(TimeWindow(start_ms=10, end_ms=20), TimeWindow(start_ms=5, end_ms=15))
+>>> SessionWindows(30).assign(None, 12, 0)
+(TimeWindow(start_ms=12, end_ms=42),)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from watermark.checks import checked, require_positive, unchecked
+from watermark.errors import InvalidParameterError
+from watermark.reference.records import Value
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows.triggers import (
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
+from watermark.reference.windows.window import GLOBAL_WINDOW, TimeWindow
+
+Windows = tuple[TimeWindow, ...]
+
+
+class WindowAssigner(ABC):
+    """Assigns windows by event time, or by the clock.
+
+    Attributes:
+        time: which of both.
+        merges: windows that touch become one.
+        is_event_time: windows end by event time, hence records can be late.
+    """
+
+    time: TimeDomain = TimeDomain.EVENT
+    merges: bool = False
+
+    @property
+    def is_event_time(self) -> bool:
+        """Windows end by event time."""
+        return self.time is TimeDomain.EVENT
+
+    @abstractmethod
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """The windows of a record."""
+
+    def default_trigger(self) -> Trigger:
+        """Fires when the window has ended."""
+        return EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger()
+
+
+@checked
+class TumblingWindows(WindowAssigner):
+    """Windows of one size, side by side.
+
+    Raises:
+        InvalidParameterError: size not positive, or offset not smaller than the size.
+    """
+
+    def __init__(
+        self, size_ms: int, offset_ms: int = 0, *, time: TimeDomain = TimeDomain.EVENT
+    ) -> None:
+        require_positive("tumbling window", "size", size_ms)
+        _require_offset("tumbling window", offset_ms, size_ms)
+        self.size_ms = size_ms
+        self.offset_ms = offset_ms
+        self.time = time
+        self._event = time is TimeDomain.EVENT
+        self._newest: Windows = (TimeWindow(0, 0),)
+
+    @unchecked
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """One window."""
+        instant_ms = timestamp_ms if self._event else now_ms
+        newest = self._newest
+        start_ms, end_ms = newest[0]
+        if start_ms <= instant_ms < end_ms:
+            return newest
+        start_ms = window_start(instant_ms, self.offset_ms, self.size_ms)
+        self._newest = (TimeWindow(start_ms, start_ms + self.size_ms),)
+        return self._newest
+
+
+@checked
+class SlidingWindows(WindowAssigner):
+    """Windows of one size that start every slide; a slide above the size leaves holes.
+
+    Raises:
+        InvalidParameterError: size or slide not positive, or offset not smaller than the slide.
+    """
+
+    def __init__(
+        self,
+        size_ms: int,
+        slide_ms: int,
+        offset_ms: int = 0,
+        *,
+        time: TimeDomain = TimeDomain.EVENT,
+    ) -> None:
+        require_positive("sliding window", "size", size_ms)
+        require_positive("sliding window", "slide", slide_ms)
+        _require_offset("sliding window", offset_ms, slide_ms)
+        self.size_ms = size_ms
+        self.slide_ms = slide_ms
+        self.offset_ms = offset_ms
+        self.time = time
+
+    @unchecked
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """About size / slide windows, the latest first."""
+        instant_ms = timestamp_ms if self.is_event_time else now_ms
+        latest_ms = window_start(instant_ms, self.offset_ms, self.slide_ms)
+        return tuple(
+            TimeWindow(start_ms, start_ms + self.size_ms)
+            for start_ms in range(latest_ms, instant_ms - self.size_ms, -self.slide_ms)
+        )
+
+
+@checked
+class SessionWindows(WindowAssigner):
+    """Windows that grow while records come within a gap of each other.
+
+    The gap is a number, or a function that gives it for a record's value.
+
+    Raises:
+        InvalidParameterError: the gap is not positive, here or for a record.
+    """
+
+    merges = True
+
+    def __init__(
+        self, gap_ms: int | Callable[[Value], int], *, time: TimeDomain = TimeDomain.EVENT
+    ) -> None:
+        if isinstance(gap_ms, int):
+            require_positive("session window", "gap", gap_ms)
+        self.gap_ms = gap_ms
+        self.time = time
+
+    @unchecked
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """The session that this record alone would have."""
+        instant_ms = timestamp_ms if self.is_event_time else now_ms
+        gap_ms = self.gap_ms
+        if not isinstance(gap_ms, int):
+            gap_ms = gap_ms(value)
+            require_positive("session window", "gap", gap_ms)
+        return (TimeWindow(instant_ms, instant_ms + gap_ms),)
+
+
+class GlobalWindows(WindowAssigner):
+    """One window for all of time; a trigger decides when it fires, by default never.
+
+    It is never late and never ends by itself.
+    """
+
+    time = TimeDomain.PROCESSING
+
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """The one window."""
+        return (GLOBAL_WINDOW,)
+
+    def default_trigger(self) -> Trigger:
+        """Never fires."""
+        return NeverTrigger()
+
+
+def window_start(instant_ms: int, offset_ms: int, size_ms: int) -> int:
+    """Start of the window that contains the instant; also right before 1970.
+
+    >>> window_start(-1, 0, 100), window_start(0, 0, 100), window_start(7, 5, 100)
+    (-100, 0, 5)
+    """
+    return instant_ms - (instant_ms - offset_ms) % size_ms
+
+
+def _require_offset(what: str, offset_ms: int, below_ms: int) -> None:
+    if abs(offset_ms) >= below_ms:
+        raise InvalidParameterError(
+            f"{what} has an offset of {offset_ms} ms, expected less than {below_ms} ms",
+            hint="Give an offset smaller than the window's size (sliding: than its slide).",
+        )

@@ -1,0 +1,203 @@
+"""What a window holds and what it gives: reduce, aggregate and process functions."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from watermark.reference.records import OutputTag, Record, Value
+from watermark.reference.windows.evictors import Evictor
+from watermark.reference.windows.window import TimeWindow
+
+Accumulator: TypeAlias = Any
+Contents: TypeAlias = Any
+"""What a window holds: whatever its `WindowContents` makes."""
+
+ReduceFunction = Callable[[Value, Value], Value]
+
+
+class AggregateFunction(Protocol):
+    """Folds records into accumulators, which are values: `add` and `merge` give the new one."""
+
+    def create(self) -> Accumulator:
+        """The accumulator of no records."""
+
+    def add(self, value: Value, accumulator: Accumulator) -> Accumulator:
+        """With one record more."""
+
+    def result(self, accumulator: Accumulator) -> Value:
+        """What is emitted."""
+
+    def merge(self, first: Accumulator, second: Accumulator) -> Accumulator:
+        """Of the records of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContext:
+    """What a process function sees besides the records.
+
+    Attributes:
+        output: emits a value to a side output, with the window's timestamp.
+    """
+
+    key: Hashable
+    window: TimeWindow
+    current_watermark_ms: int
+    now_ms: int
+    output: Callable[[OutputTag, Value], None]
+
+
+ProcessWindowFunction = Callable[[WindowContext, list[Value]], Iterable[Value]]
+"""From the context and the window's values (one value after reduce or aggregate) to results."""
+
+
+EMPTY: Contents = object()
+"""Said by `WindowContents.fire` when nothing is left."""
+
+
+class WindowContents(Protocol):
+    """How the records of a window are kept."""
+
+    def first(self, record: Record) -> Contents:
+        """The contents of one record."""
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """The contents with one record more."""
+
+    def merge(self, first: Contents, second: Contents) -> Contents:
+        """The contents of both."""
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The results, and the contents from now on."""
+
+
+def pass_through(context: WindowContext, values: list[Value]) -> Iterable[Value]:
+    """Emits what is in the window, unchanged."""
+    return values
+
+
+class ReducedContents:
+    """One value, the records reduced so far."""
+
+    def __init__(
+        self, reduce: ReduceFunction, process: ProcessWindowFunction = pass_through
+    ) -> None:
+        self._reduce = reduce
+        self._process = process
+
+    def first(self, record: Record) -> Contents:
+        """The value itself."""
+        return record.value
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """Reduce."""
+        return self._reduce(contents, record.value)
+
+    def merge(self, first: Contents, second: Contents) -> Contents:
+        """Reduce both."""
+        return self._reduce(first, second)
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The reduced value."""
+        return self._process(context, [contents]), contents
+
+
+class AggregatedContents:
+    """An accumulator."""
+
+    def __init__(
+        self, function: AggregateFunction, process: ProcessWindowFunction = pass_through
+    ) -> None:
+        self._function = function
+        self._process = process
+
+    def first(self, record: Record) -> Contents:
+        """A new accumulator with the record."""
+        return self._function.add(record.value, self._function.create())
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """Add to the accumulator."""
+        return self._function.add(record.value, contents)
+
+    def merge(self, first: Contents, second: Contents) -> Contents:
+        """Merge the accumulators."""
+        return self._function.merge(first, second)
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The result of the accumulator."""
+        return self._process(context, [self._function.result(contents)]), contents
+
+
+class ListedContents:
+    """All values, for process functions that want each of them."""
+
+    def __init__(self, process: ProcessWindowFunction) -> None:
+        self._process = process
+
+    def first(self, record: Record) -> Contents:
+        """A list, which is the window's own."""
+        return [record.value]
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """Append."""
+        contents.append(record.value)
+        return contents
+
+    def merge(self, first: Contents, second: Contents) -> Contents:
+        """Both, in order."""
+        return [*first, *second]
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The function's results."""
+        return self._process(context, list(contents)), contents
+
+
+class EvictedContents(ListedContents):
+    """All values with their times, for an evictor."""
+
+    def __init__(self, process: ProcessWindowFunction, evictor: Evictor) -> None:
+        super().__init__(process)
+        self._evictor = evictor
+
+    def first(self, record: Record) -> Contents:
+        """A list of (value, time)."""
+        return [(record.value, record.timestamp_ms)]
+
+    def add(self, contents: Contents, record: Record) -> Contents:
+        """Append."""
+        contents.append((record.value, record.timestamp_ms))
+        return contents
+
+    def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
+        """The function's results for what the evictor leaves, and what it leaves after that."""
+        left = self._evictor.before([Record(*each) for each in contents])
+        results = list(self._process(context, [each.value for each in left]))
+        kept = [(each.value, each.timestamp_ms) for each in self._evictor.after(left)]
+        return results, kept or EMPTY
+
+
+def reducing(reduce: ReduceFunction, process: ProcessWindowFunction) -> ProcessWindowFunction:
+    """A process function over listed records that reduces them first; for evictors."""
+
+    def run(context: WindowContext, values: list[Value]) -> Iterable[Value]:
+        if not values:
+            return ()
+        reduced = values[0]
+        for value in values[1:]:
+            reduced = reduce(reduced, value)
+        return process(context, [reduced])
+
+    return run
+
+
+def aggregating(
+    function: AggregateFunction, process: ProcessWindowFunction
+) -> ProcessWindowFunction:
+    """A process function over listed records that aggregates them first; for evictors."""
+
+    def run(context: WindowContext, values: list[Value]) -> Iterable[Value]:
+        accumulator = function.create()
+        for value in values:
+            accumulator = function.add(value, accumulator)
+        return process(context, [function.result(accumulator)])
+
+    return run

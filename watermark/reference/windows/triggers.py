@@ -1,0 +1,363 @@
+"""Triggers: when a window gives a result, and when its contents are cleared."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from watermark.checks import refused, require_positive
+from watermark.model import MAX_TIMESTAMP
+from watermark.reference.records import Value
+from watermark.reference.timers import TimeDomain
+from watermark.reference.windows.window import TimeWindow
+
+
+class TriggerResult(Enum):
+    """What happens to the window now. Firing and purging are separate."""
+
+    CONTINUE = (False, False)
+    FIRE = (True, False)
+    PURGE = (False, True)
+    FIRE_AND_PURGE = (True, True)
+
+    @property
+    def fires(self) -> bool:
+        """A result is emitted."""
+        return self.value[0]
+
+    @property
+    def purges(self) -> bool:
+        """The contents are cleared; the window itself stays until it is cleaned up."""
+        return self.value[1]
+
+
+class TriggerContext(Protocol):
+    """What a trigger sees of its window, and one number of its own for each window.
+
+    Attributes:
+        state: the number, None at first.
+    """
+
+    state: int | None
+
+    @property
+    def current_watermark_ms(self) -> int:
+        """The operator's event time."""
+
+    @property
+    def now_ms(self) -> int:
+        """The clock value last passed."""
+
+    def register(self, domain: TimeDomain, timestamp_ms: int) -> None:
+        """Call the trigger at that time."""
+
+    def delete(self, domain: TimeDomain, timestamp_ms: int) -> None:
+        """Take a timer back."""
+
+    def merge_states(self, combine: Callable[[list[int]], int]) -> None:
+        """Set `state` from what the merged windows had, if any had a number."""
+
+
+class Trigger(ABC):
+    """Decides for one window at a time; it remembers in the context, so one serves all windows.
+
+    Attributes:
+        can_merge: it can be used with session windows.
+    """
+
+    can_merge: bool = True
+
+    @abstractmethod
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """A record with this value and event time was added."""
+
+    def on_event_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """An event timer of the window is due, not necessarily one of this trigger."""
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """A processing timer of the window is due, not necessarily one of this trigger."""
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """`window` is the result of a merge; the merged windows are cleared after this."""
+        return
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """The window is gone; take back timers."""
+        return
+
+
+class EventTimeTrigger(Trigger):
+    """Fires when the watermark passes the window's end, then at once for each late record."""
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire at once if the watermark is there."""
+        end_ms = window.max_timestamp_ms
+        if end_ms <= context.current_watermark_ms:
+            return TriggerResult.FIRE
+        context.register(TimeDomain.EVENT, end_ms)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire at the end, not at the clean-up."""
+        return TriggerResult.FIRE if time_ms == window.max_timestamp_ms else TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Wait for the new end, unless it has passed: then the merging record fires."""
+        if window.max_timestamp_ms > context.current_watermark_ms:
+            context.register(TimeDomain.EVENT, window.max_timestamp_ms)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Take the timer back."""
+        context.delete(TimeDomain.EVENT, window.max_timestamp_ms)
+
+
+class ProcessingTimeTrigger(Trigger):
+    """Fires when the clock passes the window's end."""
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Wait for the end."""
+        context.register(TimeDomain.PROCESSING, window.max_timestamp_ms)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire."""
+        return TriggerResult.FIRE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Wait for the new end."""
+        if window.max_timestamp_ms > context.now_ms:
+            context.register(TimeDomain.PROCESSING, window.max_timestamp_ms)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Take the timer back."""
+        context.delete(TimeDomain.PROCESSING, window.max_timestamp_ms)
+
+
+class CountTrigger(Trigger):
+    """Fires at every `count` records, by count and never by time.
+
+    At a merge the counts add up, so the record that bridges two sessions can fire above the limit.
+
+    Raises:
+        InvalidParameterError: the count is not positive.
+    """
+
+    def __init__(self, count: int) -> None:
+        require_positive("count trigger", "count", count, unit="")
+        self.count = count
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Count."""
+        count = (context.state or 0) + 1
+        if count < self.count:
+            context.state = count
+            return TriggerResult.CONTINUE
+        context.state = None
+        return TriggerResult.FIRE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Add the counts up."""
+        context.merge_states(sum)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Forget the count."""
+        context.state = None
+
+
+class ContinuousEventTimeTrigger(Trigger):
+    """Fires early, at every `interval_ms` of event time, and at the window's end.
+
+    Raises:
+        InvalidParameterError: the interval is not positive.
+    """
+
+    def __init__(self, interval_ms: int) -> None:
+        require_positive("continuous trigger", "interval", interval_ms)
+        self.interval_ms = interval_ms
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Plan the next early result."""
+        if window.max_timestamp_ms <= context.current_watermark_ms:
+            return TriggerResult.FIRE
+        context.register(TimeDomain.EVENT, window.max_timestamp_ms)
+        if context.state is None:
+            self._plan(timestamp_ms - timestamp_ms % self.interval_ms, window, context)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire at the end and at the planned time."""
+        if time_ms == context.state:
+            self._plan(time_ms, window, context)
+            return TriggerResult.FIRE
+        return TriggerResult.FIRE if time_ms == window.max_timestamp_ms else TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """The earliest plan holds."""
+        context.merge_states(min)
+        if context.state is not None:
+            self._register(context.state, window, context)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Take the timers back."""
+        context.delete(TimeDomain.EVENT, window.max_timestamp_ms)
+        if context.state is not None:
+            context.delete(TimeDomain.EVENT, context.state)
+            context.state = None
+
+    def _plan(self, from_ms: int, window: TimeWindow, context: TriggerContext) -> None:
+        context.state = from_ms + self.interval_ms
+        self._register(context.state, window, context)
+
+    def _register(self, planned_ms: int, window: TimeWindow, context: TriggerContext) -> None:
+        """A plan beyond the window's end waits for a merge that moves the end."""
+        if planned_ms <= window.max_timestamp_ms:
+            context.register(TimeDomain.EVENT, planned_ms)
+
+
+class ContinuousProcessingTimeTrigger(Trigger):
+    """Fires at every `interval_ms` of the clock after the first record, and at the window's end.
+
+    Raises:
+        InvalidParameterError: the interval is not positive.
+    """
+
+    def __init__(self, interval_ms: int) -> None:
+        require_positive("continuous trigger", "interval", interval_ms)
+        self.interval_ms = interval_ms
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Plan the next result."""
+        if context.state is None:
+            self._plan(context.now_ms - context.now_ms % self.interval_ms, window, context)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire at the planned time, or at the end if that comes first."""
+        if context.state is None or time_ms != _until_end(context.state, window):
+            return TriggerResult.CONTINUE
+        self._plan(time_ms, window, context)
+        return TriggerResult.FIRE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """The earliest plan holds."""
+        context.merge_states(min)
+        if context.state is not None:
+            context.register(TimeDomain.PROCESSING, _until_end(context.state, window))
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Take the timer back."""
+        if context.state is not None:
+            context.delete(TimeDomain.PROCESSING, _until_end(context.state, window))
+            context.state = None
+
+    def _plan(self, from_ms: int, window: TimeWindow, context: TriggerContext) -> None:
+        if from_ms == window.max_timestamp_ms:
+            context.state = None
+            return
+        context.state = from_ms + self.interval_ms
+        context.register(TimeDomain.PROCESSING, _until_end(context.state, window))
+
+
+class PurgingTrigger(Trigger):
+    """Fires as another trigger does, and clears the contents each time."""
+
+    def __init__(self, inner: Trigger) -> None:
+        if not isinstance(inner, Trigger):
+            raise refused("PurgingTrigger", "inner", inner, "Trigger")
+        self.inner = inner
+        self.can_merge = inner.can_merge
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """As the inner trigger."""
+        return _purged(self.inner.on_element(value, timestamp_ms, window, context))
+
+    def on_event_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """As the inner trigger."""
+        return _purged(self.inner.on_event_time(time_ms, window, context))
+
+    def on_processing_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """As the inner trigger."""
+        return _purged(self.inner.on_processing_time(time_ms, window, context))
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """As the inner trigger."""
+        self.inner.on_merge(window, context)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """As the inner trigger."""
+        self.inner.clear(window, context)
+
+
+class NeverTrigger(Trigger):
+    """Never fires."""
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Continue."""
+        return TriggerResult.CONTINUE
+
+
+class EndOfStreamTrigger(Trigger):
+    """Fires once, when the input has ended; for global windows."""
+
+    def on_element(
+        self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Wait for the end of time."""
+        context.register(TimeDomain.EVENT, MAX_TIMESTAMP)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time_ms: int, window: TimeWindow, context: TriggerContext
+    ) -> TriggerResult:
+        """Fire at the end of time."""
+        return TriggerResult.FIRE if time_ms == MAX_TIMESTAMP else TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Wait for the end of time."""
+        context.register(TimeDomain.EVENT, MAX_TIMESTAMP)
+
+    def clear(self, window: TimeWindow, context: TriggerContext) -> None:
+        """Take the timer back."""
+        context.delete(TimeDomain.EVENT, MAX_TIMESTAMP)
+
+
+def _purged(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
+
+
+def _until_end(planned_ms: int, window: TimeWindow) -> int:
+    return min(planned_ms, window.max_timestamp_ms)
