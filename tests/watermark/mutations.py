@@ -34,13 +34,13 @@ class Mutation:
 
 MUTATIONS = {
     "equality_is_not_late": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "self.cleanup_ms(window) <= self.timers.current_watermark_ms",
         "self.cleanup_ms(window) < self.timers.current_watermark_ms",
         "test_windows.py",
     ),
     "lateness_is_not_clamped": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "min(window.end_ms - 1 + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)",
         "window.end_ms - 1 + self.spec.allowed_lateness_ms",
         "test_windows.py",
@@ -76,13 +76,13 @@ MUTATIONS = {
         "test_valve.py",
     ),
     "purge_is_forgotten": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "        if result.purges:\n            self._windows.pop(slot, None)\n",
         "",
         "test_triggers.py",
     ),
     "lateness_of_the_unmerged_session": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "        for each in merged:\n            window = window.cover(each)\n"
         "        if self.is_window_late(window):\n            return False\n",
         "        if self.is_window_late(window):\n            return False\n"
@@ -90,74 +90,74 @@ MUTATIONS = {
         "test_sessions.py",
     ),
     "touching_sessions_stay_apart": Mutation(
-        "windows/window.py",
+        "reference/windows/window.py",
         "self.start_ms <= other.end_ms and self.end_ms >= other.start_ms",
         "self.start_ms < other.end_ms and self.end_ms > other.start_ms",
         "test_sessions.py",
     ),
     "counts_are_lost_at_a_merge": Mutation(
-        "windows/triggers.py",
+        "reference/windows/triggers.py",
         "context.merge_states(sum)",
         "context.merge_states(max)",
         "test_sessions.py",
     ),
     "end_is_inside_the_window": Mutation(
-        "windows/window.py",
+        "reference/windows/window.py",
         "return clamp(self.end_ms - 1)",
         "return clamp(self.end_ms)",
         "test_windows.py",
     ),
     "remainder_of_negative_times": Mutation(
-        "windows/assigners.py",
+        "reference/windows/assigners.py",
         "instant_ms - (instant_ms - offset_ms) % size_ms",
         "instant_ms - abs(instant_ms - offset_ms) % size_ms",
         "test_windows.py",
     ),
     "side_output_of_records_that_are_not_late": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "if skipped and self.is_record_late(timestamp_ms):",
         "if skipped:",
         "test_windows.py",
     ),
     "state_is_kept_after_the_lateness": Mutation(
-        "windows/operator.py",
+        "reference/windows/operator.py",
         "if slot[1] != GLOBAL_WINDOW:",
         "if False:",
         "test_windows.py",
     ),
     "watermark_overtakes_its_results": Mutation(
-        "operator.py",
+        "reference/operator.py",
         "            if isinstance(each, Watermark):\n",
         "            self._out.append(each) if isinstance(each, Watermark) else None\n"
         "            if isinstance(each, Watermark):\n",
         "test_windows.py",
     ),
     "timers_do_not_follow_the_clock": Mutation(
-        "timers.py",
+        "reference/timers.py",
         "if self.watermark.use_processing_time and self.now_ms > self.current_watermark_ms:",
         "if False:",
         "test_timers.py",
     ),
     "timers_at_the_watermark_wait": Mutation(
-        "timers.py",
+        "reference/timers.py",
         "while heap and heap[0] <= now_ms:",
         "while heap and heap[0] < now_ms:",
         "test_timers.py",
     ),
     "bounded_out_of_orderness_without_its_millisecond": Mutation(
-        "generators.py",
+        "reference/generators.py",
         "self.delay_ms = bound_ms + 1",
         "self.delay_ms = bound_ms",
         "test_generators.py",
     ),
     "idle_at_the_timeout_already": Mutation(
-        "generators.py",
+        "reference/generators.py",
         "now_ms - self._quiet_since_ms > self._timeout_ms",
         "now_ms - self._quiet_since_ms >= self._timeout_ms",
         "test_generators.py",
     ),
     "event_time_after_processing_time": Mutation(
-        "outputs.py",
+        "reference/outputs.py",
         "elif self.last.use_processing_time:",
         "elif False:",
         "test_emission.py",
@@ -169,7 +169,7 @@ MUTATIONS = {
         "test_valve.py",
     ),
     "restored_without_timers": Mutation(
-        "timers.py",
+        "reference/timers.py",
         "                    queue.add(timestamp_ms, (key, namespace_of(namespace)))\n",
         "                    pass\n",
         "test_timers.py",

@@ -134,8 +134,8 @@ def imported(module):
     return {path for path in found if path.exists()}
 
 
-ONE_WAY = SOURCES / "kernels" / "arrow_cast.py"
-TEXT_ONLY = SOURCES / "kernels" / "casts.py"
+ONE_WAY = SOURCES / "kernels" / "expressions" / "arrow_cast.py"
+TEXT_ONLY = SOURCES / "kernels" / "expressions" / "casts.py"
 
 
 def test_nothing_else_casts_to_floating_point():
@@ -145,7 +145,7 @@ def test_nothing_else_casts_to_floating_point():
             assert found == [], f"{path}: use joins.kernels.expressions.arrow_cast"
 
 
-@pytest.mark.parametrize("module", ["evaluate", "windows/accumulators"])
+@pytest.mark.parametrize("module", ["expressions/evaluate", "windows/accumulators"])
 def test_what_computes_values_has_no_cast_whose_target_may_be_floating_point(module):
     for path in sorted(imported(SOURCES / "kernels" / f"{module}.py") - {ONE_WAY, TEXT_ONLY}):
         found = [line for line, name in casts_in(path) if name is None]

@@ -363,7 +363,7 @@ def test_composite_primary_keys_and_sliced_probes(tmp_path):
 
 def test_equal_hashes_are_not_equal_keys(tmp_path, monkeypatch):
     same = lambda columns: np.zeros(len(columns[0]), dtype=np.uint64)  # noqa: E731
-    for module in ("hash_table", "changes", "index", "dimension_index"):
+    for module in ("index.hash_table", "changelog.changes", "index.index", "index.dimension_index"):
         monkeypatch.setattr(f"joins.kernels.{module}.hash_rows", same)
     build(tmp_path, 0, BY_ID, [batch(people(9))])
     advance(

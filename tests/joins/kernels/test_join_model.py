@@ -431,7 +431,12 @@ def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
 def test_a_batch_is_the_same_when_all_hashes_are_equal(random, tmp_path_factory):
     same = lambda columns: np.zeros(len(columns[0]), dtype=np.uint64)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("hash_table", "changes", "index", "dimension_index"):
+        for module in (
+            "index.hash_table",
+            "changelog.changes",
+            "index.index",
+            "index.dimension_index",
+        ):
             patch.setattr(f"joins.kernels.{module}.hash_rows", same)
         patch.setattr("joins.kernels.index.index._MERGE_FACTOR", 0)
         check(tmp_path_factory.mktemp("join"), a_world(random))

@@ -153,7 +153,8 @@ def _opens(plane):
         return answer.status_code == 200
 
 
-def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path):
+def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monkeypatch, processes):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as plane:
         tokens = plane.services.store.tokens
         token, text = tokens.create(NewToken("reads", Scope.VIEWER))

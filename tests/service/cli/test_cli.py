@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from typer.exceptions import TyperException
 
 from joins.adapters.delta.log import create_table
-from service.cli.main import main as cli
+from service.cli import main as cli
 from service.client import Client
 from service.errors import UnreachableError
 from service.security.credentials import Credentials
@@ -292,7 +292,7 @@ def test_what_a_command_needs_is_named_with_its_meaning_when_it_is_missing(words
 def test_to_learn_that_nobody_answers_little_is_loaded(processes):
     """What the typed client, the settings and the servers need takes most of a second."""
     code = (
-        "import atexit, sys; from service import cli\n"
+        "import atexit, sys; from service.cli import main as cli\n"
         "atexit.register(lambda: print(*{each.partition('.')[0] for each in sys.modules}))\n"
         "sys.argv = ['sluice', 'jobs', 'ls', '--server', 'http://127.0.0.1:1']; cli.main()"
     )

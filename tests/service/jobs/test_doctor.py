@@ -16,9 +16,10 @@ from joins.durable.letter_replays import ChosenLetter, LetterReplay
 from joins.plan.errors import SourceError
 from joins.plan.plan import DeltaSink
 from service.config import Settings
+from service.jobs.doctor import check
 from service.jobs.doctor import machine as doctor_machine
 from service.jobs.doctor.checkpoint import check_checkpoint
-from service.jobs.doctor.doctor import check, examine
+from service.jobs.doctor.doctor import examine
 from service.jobs.doctor.machine import check_disk, check_machine
 from service.jobs.doctor.patient import Patient
 from service.jobs.doctor.runner import check_runner

@@ -94,7 +94,7 @@ def plane(processes, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
+def chromium(tmp_path_factory, processes):
     with open_browser(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 

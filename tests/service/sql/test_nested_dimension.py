@@ -17,9 +17,10 @@ from joins.durable.checkpoint import Checkpoint
 from joins.kernels.changelog.changes import Progress, read_changes
 from joins.kernels.changelog.compaction import CompactionTask, compact
 from joins.kernels.changelog.envelope import changelog_schema, decode
+from joins.kernels.index import segment
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.exchange import ShuffledRole, fold, match, read_changelog
-from joins.kernels.index.index import build, segment
+from joins.kernels.index.index import build
 from joins.kernels.index.packets import PACKETS, body, packet
 from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
 from joins.lookback.history import HistoryPlaces
