@@ -23,7 +23,7 @@ from joins.plan.types import SqlType, TypeName
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.joins.mysql.test_binlog import purged_to
+from tests.joins.adapters.mysql.test_binlog import purged_to
 from tests.support.copies import Copy, copy_of
 from tests.support.rig import descendants
 from tests.support.sql import new_schema, run_sql

@@ -6,7 +6,7 @@ import pytest
 
 from joins.lookback.explain_event import EventJourneys
 from joins.plan.plan import WindowKind
-from tests.joins.test_event_task import COUNTS, PLAN, click
+from tests.joins.worker.test_event_task import COUNTS, PLAN, click
 from tests.support.past_event_job import PastEventJob
 from watermark import MIN_TIMESTAMP
 

@@ -20,7 +20,7 @@ from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.disk import largest_file
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(primary_key=("id",), join_key=("id",), fields=FIELDS, partitions=1)
 BY_NAME = IndexSpec(primary_key=("id",), join_key=("name",), fields=FIELDS, partitions=1)
@@ -145,7 +145,7 @@ FULL_DISK = """
 import pathlib, shutil, structlog, sys
 from joins.adapters.delta.log import DeltaLog
 from joins.plan.errors import IndexDiskFullError
-from tests.joins.test_index_keeper import BY_ID, BY_NAME, IndexKeeper, names
+from tests.joins.dimension.test_index_keeper import BY_ID, BY_NAME, IndexKeeper, names
 
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 place, version = pathlib.Path(sys.argv[2]), int(sys.argv[3])

@@ -13,7 +13,7 @@ from joins.kernels.index.lock import Patience, exclusive
 from joins.plan.errors import IndexLockedError
 from tests.support.disk import largest_file
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 HOLDER = """
 import sys, time
 from pathlib import Path

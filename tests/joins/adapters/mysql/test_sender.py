@@ -10,7 +10,7 @@ from joins.adapters.kafka.changelog_producer import has_gap
 from joins.adapters.mysql.sender import ChangelogSender, due_at_s
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
-from tests.joins.mysql.test_binlog import captured_table
+from tests.joins.adapters.mysql.test_binlog import captured_table
 from tests.support.topics import end_offsets
 from tests.support.wait import wait_until
 

@@ -7,7 +7,7 @@ import pytest
 from joins.batch.event_state import EventState
 from joins.lookback.event_replay import state_differences
 from joins.plan.errors import PinnedVersionExpiredError
-from tests.joins.test_event_task import COUNTS, PLAN, click, on_event
+from tests.joins.worker.test_event_task import COUNTS, PLAN, click, on_event
 from tests.support.past_event_job import PastEventJob
 
 ARRIVED = [

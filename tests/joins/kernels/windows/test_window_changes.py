@@ -15,7 +15,7 @@ from joins.kernels.windows import project
 from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import WINDOW, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
-from tests.joins.kernels.test_windows import play, steps
+from tests.joins.kernels.windows.test_windows import play, steps
 from tests.support.windows import BIGINT, STRING, TIMESTAMP_3, window_spec
 
 BOOLEAN = SqlType(TypeName.BOOLEAN)

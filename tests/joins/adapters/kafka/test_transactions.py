@@ -197,7 +197,7 @@ def test_any_range_of_interleaved_histories_has_its_committed_records(reader, hi
 # Nobody reads a topic in another way
 # --------------------------------------------------------------------------------------------------
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 _NEEDS = {"KafkaConsumer", "list_partition_offsets"}
 _NO_READER = "class_warm_up.py"  # reads nothing: nobody listens there
 

@@ -25,7 +25,7 @@ from tests.support.changelog import SCHEMA, Changelog, record, stage
 from tests.support.probe import PIN, clicks, probe_task
 from tests.support.wait import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROWS = 200_000
 
 
