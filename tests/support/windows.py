@@ -195,7 +195,7 @@ class OperatorWindows:
     def row(self, key, value, time):
         before = self._sessions(key)
         caused = self.harness.row((key, value, self.offset), time)
-        for gone in [each for each in before if each not in self._sessions(key)]:
+        for gone in sorted(each for each in before if each not in self._sessions(key)):
             old = self.outstanding.pop((key, *gone), None)
             if old is not None:
                 self.changed.append(("-D", *old, self.watermark_ms))

@@ -104,7 +104,7 @@ class Play:
         rows = [row for each in merged for row in each.rows]
         session = Session(start_ms, end_ms, [*rows, part.row], fired=False)
         same = [each for each in merged if each.fired and _bounds(each) == _bounds(session)]
-        for each in merged:
+        for each in sorted(merged, key=_bounds):
             if each.fired and each not in same:
                 self._emit(DELETE, each, part.row, part.watermark_ms)
         if session.due_ms <= part.watermark_ms:
