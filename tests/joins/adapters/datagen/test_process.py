@@ -44,7 +44,7 @@ def options(kafka):
 
 def start(options, source, **given):
     process = subprocess.Popen(
-        [sys.executable, "-m", "joins.adapters.datagen.process"],
+        [sys.executable, "-m", "joins.adapters.datagen"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
