@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from joins.plan.errors import SourceError
 from service.api.server import ControlPlane
-from service.cli.main import main as cli
+from service.cli import main as cli
 from service.client import Client
 from service.jobs.store.layout import JobLayout
 from service.security.secret_store import SecretStore

@@ -16,9 +16,9 @@ import pytest
 import structlog
 from rich.console import Console
 
+from service.cli import main as cli
 from service.cli import options as cli_options
 from service.cli.exits import ExitCode, exit_code
-from service.cli.main import main as cli
 from service.cli.options import complete_job
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli.wait import Look
