@@ -15,7 +15,7 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
-from tests.support.sql import new_schema
+from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = pytest.mark.timeout(500)
@@ -60,6 +60,15 @@ def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
         assert sorted(status["probe"]["next_offsets"]) == ["0", "1", "2"]
 
 
+def append_a_version(job: RunningJob, mariadb: MariaDb, schema: str) -> None:
+    """The changelog has two files at least, so that compacting it makes new ones."""
+    before = job.status()["dimensions"][0]["index_version"]
+    run_sql(mariadb, "UPDATE user_info SET name = 'another' WHERE user_id = 20", schema=schema)
+    job.wait_for(
+        lambda s: s["dimensions"][0]["index_version"] > before, "a version behind the opening"
+    )
+
+
 def lose_the_versions_so_far(job: RunningJob) -> None:
     """Somebody compacts and vacuums a changelog; the newest version has all of its rows."""
     table = DeltaTable(job.directory / "tables" / "user_info" / "changelog")
@@ -83,6 +92,7 @@ def test_a_batch_whose_version_is_gone_waits_until_it_is_pinned_anew_and_has_its
     ):
         produce(servers, topic, [click(1, 0)])
         job.wait_output(path, 1)
+        append_a_version(job, mariadb, schema)
         produce(servers, topic, [click(2, 1)])
         met = job.directory / "checkpoint" / "failpoints" / "C6=kill#1"
         job.wait_for(lambda _: met.exists(), "batch 1 has failed")
