@@ -1,0 +1,62 @@
+"""What an upgrade meets: names that older versions start processes by, and names in their files."""
+
+import json
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from joins.durable.probe_lives import Life
+from joins.durable.stalls import Fault
+from joins.stream.guards import TopicGuard
+from service.jobs.store.requests import CHOICES
+
+STARTED_BY = {
+    "joins.worker_daemon": "joins.worker.daemon",
+    "joins.first_fold": "joins.dimension.first_fold",
+    "joins.adapters.mysql_binlog": "joins.adapters.mysql.binlog",
+    "joins.adapters.delta_feed": "joins.adapters.delta.feed",
+    "joins.adapters.datagen": "joins.adapters.datagen.process",
+    "service.jobs.runner": "service.jobs.runner",
+    "service.jobs.inspect": "service.jobs.inspect.program",
+    "service.cli": "service.cli.main",
+}
+ACKNOWLEDGED_AS = {
+    "topic-missing",
+    "topic-identity-changed",
+    "partitions-missing",
+    "offsets-went-back",
+    "records-lost",
+    "logs-disagree",
+    "pinned-version-expired",
+}
+
+
+@pytest.mark.parametrize(("name", "place"), STARTED_BY.items(), ids=STARTED_BY)
+def test_a_runner_that_lives_through_an_upgrade_finds_what_it_starts(name, place):
+    spec = find_spec(name)
+    assert spec is not None
+    entry = f"{name}.__main__" if spec.submodule_search_locations else name
+    assert import_module(entry).main is import_module(place).main
+
+
+@pytest.mark.parametrize("name", ["topic-identity-changed", "offsets-went-back", "records-lost"])
+def test_a_fault_of_the_stream_that_an_older_version_has_kept_still_waits(tmp_path, name):
+    kept = {
+        "format_version": 1,
+        "life": "probe",
+        "high_mark": {"0": 5},
+        "low_mark": {},
+        "faults": [{"type": name, "message": "what happened", "hint": "What to do."}],
+        "at_ms": 1,
+    }
+    file = tmp_path / "guards.json"
+    file.write_text(json.dumps(kept))
+    fault = TopicGuard(file, "clicks", Life("probe", 0, "id", {0: 0})).fault()
+    assert fault is not None
+    told = Fault.of(fault)
+    assert (told.type, told.message, told.hint) == (name, "what happened", "What to do.")
+
+
+def test_faults_are_acknowledged_under_the_names_that_scripts_of_operators_have():
+    assert set(CHOICES) == ACKNOWLEDGED_AS
