@@ -132,13 +132,20 @@ class ProbeControl:
         return explain_spark(self._parts.kafka.topic, str(error))
 
     def check_batch(self, pin: Pin) -> None:
-        """After a batch has read: was it the right topic? On the batch's thread.
+        """After a batch has read: was it the right topic, and is the next batch's still there?
+
+        On the batch's thread. What is gone behind it keeps the next one from being committed.
 
         Raises:
             GuardError: nothing of the batch may be committed.
         """
+        fault = self._guard.fault()
+        if fault is not None:
+            raise fault
         topic, life = self._parts.kafka.topic, self.lives.current
-        check_batch(self._batch_cluster, topic, life, pin.end_offsets)
+        lost = check_batch(self._batch_cluster, topic, life, pin.end_offsets)
+        if lost is not None:
+            self._guard.report(lost)
 
     # Starting
     # ----------------------------------------------------------------------------------------

@@ -215,15 +215,7 @@ class TopicGuard:
         return None
 
     def _lost(self, view: TopicView, reach: Reach) -> GuardError | None:
-        for partition, begin in sorted(view.begin_offsets.items()):
-            wanted = reach.reading.get(partition, 0)
-            if begin > wanted:
-                return RecordsLostError(
-                    f'topic "{self._topic}" partition {partition} begins at offset {begin}, '
-                    f"but is joined up to {wanted} only: at most {begin - wanted} records are gone",
-                    hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
-                )
-        return None
+        return records_lost(self._topic, view.begin_offsets, reach.reading)
 
     def _mark(self, view: TopicView) -> None:
         for partition, end in view.high_watermarks.items():
@@ -286,6 +278,21 @@ def identity_changed(
     )
 
 
+def records_lost(
+    topic: str, begin: Mapping[int, int], joined: Mapping[int, int]
+) -> RecordsLostError | None:
+    """The topic begins behind what is `joined`, or will be by the batch that runs; None if not."""
+    for partition, offset in sorted(begin.items()):
+        wanted = joined.get(partition, 0)
+        if offset > wanted:
+            return RecordsLostError(
+                f'topic "{topic}" partition {partition} begins at offset {offset}, '
+                f"but is joined up to {wanted} only: at most {offset - wanted} records are gone",
+                hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
+            )
+    return None
+
+
 def partitions_missing(topic: str, partitions: list[int]) -> PartitionsMissingError:
     """Partitions that were there are not there."""
     return PartitionsMissingError(
@@ -324,8 +331,14 @@ def first_offsets(
     return start
 
 
-def check_batch(cluster: KafkaCluster, topic: str, life: Life, end: Mapping[int, int]) -> None:
+def check_batch(
+    cluster: KafkaCluster, topic: str, life: Life, end: Mapping[int, int]
+) -> RecordsLostError | None:
     """See, after a batch has read, that what it read was the life's topic.
+
+    Returns:
+        That records behind the batch are gone. It has all of its own, and the next one may still
+        find some in its consumer's buffer; None if nothing is gone.
 
     Raises:
         GuardError: it was not, or may not have been.
@@ -339,6 +352,8 @@ def check_batch(cluster: KafkaCluster, topic: str, life: Life, end: Mapping[int,
     missing = sorted(set(end) - set(found.partitions))
     if missing:
         raise partitions_missing(topic, missing)
+    begin = cluster.beginning_offsets(topic)
+    return records_lost(topic, {p: begin[p] for p in begin.keys() & end.keys()}, end)
 
 
 def explain_spark(topic: str, text: str) -> RecordsLostError | None:

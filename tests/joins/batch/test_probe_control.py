@@ -25,6 +25,7 @@ from joins.plan.errors import (
     LogsDisagreeError,
     NothingToAcknowledgeError,
     PinnedVersionExpiredError,
+    RecordsLostError,
     RequestError,
 )
 from joins.plan.plan import KafkaOptions
@@ -324,6 +325,24 @@ def test_removed_unread_records_are_acknowledged_with_their_gap(job):
     assert later.progress.start_offsets() == {0: 33}
     assert later.progress.next_offsets == {0: 33}
     assert job.look(later) is None
+
+
+def test_a_batch_that_was_read_before_a_trim_is_the_last_one(job):
+    """The next ones may find records in their consumer's buffer that are gone from the topic."""
+    control = job.control()
+    job.plan(0)
+    job.commit(job.pin(0, control))
+    control.open()
+    job.plan(1)
+    read = job.pin(1, control)
+    job.trim(33)
+    control.check_batch(read)
+    assert not control.may_run()
+    job.commit(read)
+    job.plan(2)
+    buffered = job.pin(2, control)
+    with pytest.raises(RecordsLostError, match="begins at offset 33, but is joined up to 20 only"):
+        control.check_batch(buffered)
 
 
 @pytest.mark.parametrize("records", [3, 100, 250], ids=["smaller", "same", "larger"])

@@ -219,7 +219,12 @@ def test_looks_at_a_real_topic_and_at_its_successor(kafka: KafkaBroker):
         first = look_at(cluster, topic)
         assert (dict(first.begin_offsets), dict(first.end_offsets)) == ({0: 0, 1: 0}, {0: 0, 1: 2})
         life = Life("probe", 0, str(first.topic_id), {0: 0, 1: 0})
-        check_batch(cluster, topic, life, {0: 0, 1: 2})
+        assert check_batch(cluster, topic, life, {0: 0, 1: 2}) is None
+        cluster.delete_records_before(topic, {1: 2})
+        assert check_batch(cluster, topic, life, {0: 0, 1: 2}) is None
+        lost = check_batch(cluster, topic, life, {0: 0, 1: 1})
+        assert lost is not None
+        assert "begins at offset 2, but is joined up to 1 only" in lost.message
         with pytest.raises(PartitionsMissingError):
             check_batch(cluster, topic, life, {0: 0, 7: 2})
         delete_topics(servers, topic)
