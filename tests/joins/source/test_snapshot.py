@@ -260,6 +260,7 @@ COPIED_AGAIN: dict[str, tuple[str, ...]] = {
         "ALTER TABLE t MODIFY v VARCHAR(2)",
     ),
     "spaces_at_the_end_cut_in_a_strict_session": (
+        "ALTER TABLE t MODIFY v LONGTEXT",
         "UPDATE t SET v = CONCAT(LEFT(v, 2), '   ')",
         "ALTER TABLE t MODIFY v VARCHAR(2)",
     ),
