@@ -33,7 +33,7 @@ from service.api.routes import (
 from service.api.routes.event_stream import EventHub
 from service.api.routes.jobs import Services
 from service.api.routes.metrics import RequestCounters, RequestMetrics
-from service.api.schemas.jobs import Problem
+from service.schemas.jobs import Problem
 
 _ROUTERS = (
     planning.router,  # its addresses would else be taken for ids of jobs

@@ -73,7 +73,7 @@ def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:
 
 
 def _valid(sql: str) -> dict[str, Any]:
-    from service.api.schemas.views import submission_warning  # slow to load, and few commands plan
+    from service.api.views import submission_warning  # slow to load, and few commands plan
     from service.jobs.submit.submission import check_script
     from service.sql.planner.planner import plan_script
 

@@ -14,11 +14,11 @@ import structlog
 
 from joins.durable.checkpoint import write_atomically
 from service.client import Sluice
-from service.client.models import Transition
 from service.client.refusals import NotFoundError
 from service.client.transport import is_passing
 from service.errors import ControlPlaneError, ExportError
 from service.export.runs import RunCounter, Step
+from service.schemas.progress import Transition
 
 _SHORTEST_S = 1.0
 _LONGEST_S = 30.0

@@ -20,11 +20,11 @@ from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from service.api.schemas.jobs import JobDetail
-from service.api.schemas.progress import EventView
 from service.errors import BusyError, JobNotFoundError
 from service.jobs.store.job import JobEvent
 from service.jobs.store.store import JobStore
+from service.schemas.jobs import JobDetail
+from service.schemas.progress import Transition
 from watermark.errors import SluiceError
 
 MOST_STREAMS = 128
@@ -37,9 +37,9 @@ _PAGE = 500
 _log = structlog.get_logger(__name__)
 
 
-def event_view(event: JobEvent) -> EventView:
+def event_view(event: JobEvent) -> Transition:
     """The event as the API shows it."""
-    return EventView(
+    return Transition(
         sequence=event.sequence,
         job_id=event.job_id,
         at_ms=event.at_ms,

@@ -17,8 +17,8 @@ from service.api.routes.event_stream import (
     event_view,
 )
 from service.api.routes.jobs import Injected, JobId
-from service.api.schemas.progress import EventPage
 from service.jobs.store.job import JobEvent
+from service.schemas.progress import EventPage
 
 _LARGEST = 2**63 - 1
 _STREAM = {"schema": {"type": "string"}}

@@ -18,16 +18,16 @@ from joins.plan.types import SqlType, TypeName
 from service.api.app import create_app
 from service.api.http.negotiation import accepts
 from service.api.http.problems import problem
-from service.api.schemas.job_metrics import (
+from service.api.job_metrics import (
     CHANNEL_METRICS,
     EVENT_TIME_METRICS,
     JOB_METRICS,
     TABLE_METRICS,
     job_metrics,
 )
-from service.api.schemas.jobs import EventTimeView, JobDetail
 from service.jobs.store.job import JobState
 from service.jobs.submit.submission import Request, Submissions
+from service.schemas.jobs import EventTimeView, JobDetail
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, script

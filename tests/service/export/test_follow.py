@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from service.client import Client, Sluice
-from service.client.models import Transition
 from service.errors import ExportError
 from service.export.follow import Cursor, Follower
 from service.export.runs import RunCounter
+from service.schemas.progress import Transition
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
