@@ -71,7 +71,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     )
     app.state.services = services
     app.state.requests = RequestCounters()
-    app.state.look_at_store = health.Look(services.store.check)
+    app.state.look_at_store = health.SharedProbe(services.store.check)
     app.state.events = EventHub(services.store, closing=closing)
     for router in _ROUTERS:
         app.include_router(router)

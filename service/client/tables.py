@@ -87,7 +87,7 @@ class Rows(_Pages[DimensionRow]):
         return tuple(parsed(AbsentKey, a) for page in pages for a in page["absent"])
 
 
-class Changes(_Pages[RowChange]):
+class RowChanges(_Pages[RowChange]):
     """What differs between two versions; as Arrow it has `_change_type`, as Delta's feed."""
 
     def __iter__(self) -> Iterator[RowChange]:
@@ -132,10 +132,10 @@ class RemoteDimension:
             query["key"] = [_key_text(key) for key in keys]
         return Rows(self._transport, self._path, query)
 
-    def between(self, first: int, last: int | None = None) -> Changes:
+    def between(self, first: int, last: int | None = None) -> RowChanges:
         """What changed from version `first` to `last`, by default to the newest."""
         query = {"from": first, "to": last}
-        return Changes(self._transport, f"{self._path}/changes", query)
+        return RowChanges(self._transport, f"{self._path}/changes", query)
 
 
 class Batches:

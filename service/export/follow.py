@@ -41,7 +41,7 @@ class Exporter(Protocol):
         ...
 
 
-class Cursor:
+class FollowPosition:
     """How far transitions have been told.
 
     Args:
@@ -90,7 +90,7 @@ class Follower:
         cursor: where it stands.
     """
 
-    def __init__(self, client: Sluice, exporter: Exporter, cursor: Cursor) -> None:
+    def __init__(self, client: Sluice, exporter: Exporter, cursor: FollowPosition) -> None:
         self._client = client
         self._exporter = exporter
         self._cursor = cursor

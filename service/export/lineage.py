@@ -187,7 +187,7 @@ def _outputs(plan: JoinPlan) -> list[OutputDataset]:
     ]
 
 
-def _schema(table: datasets.Table) -> facets.schema_dataset.SchemaDatasetFacet:
+def _schema(table: datasets.Dataset) -> facets.schema_dataset.SchemaDatasetFacet:
     fields = [
         facets.schema_dataset.SchemaDatasetFacetFields(name=name, type=kind)
         for name, kind in table.columns

@@ -21,7 +21,7 @@ _PATIENCE_S = 5.0
 router = APIRouter(tags=["health"])
 
 
-class Look:
+class SharedProbe:
     """Asks on a thread of its own; whoever comes meanwhile shares the answer."""
 
     def __init__(self, ask: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from service.api.routes.jobs import Services
 from service.errors import AnsweredError, RunnerAbsentError
 from service.jobs.store.job import JobState
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
 from service.schemas.inspection import RefusalView, RequestView
 
 LATER: dict[str, Any] = {
@@ -65,7 +65,7 @@ def request_view(box: RequestBox, request_id: str) -> RequestView | None:
     return RequestView(id=request_id, status="done", result=dict(answer.result or {}))
 
 
-def _result(answer: Answer) -> dict[str, Any]:
+def _result(answer: RequestAnswer) -> dict[str, Any]:
     if answer.error is not None:
         error = answer.error
         raise AnsweredError(error.message, hint=error.hint, kind=error.type)

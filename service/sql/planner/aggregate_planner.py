@@ -8,8 +8,15 @@ from joins.plan.plan import WINDOW, Aggregate, AggregateFunction, OutputColumn, 
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
-from service.sql.expressions.scope import MAX_PLAN_NODES, Scope, Typed
-from service.sql.grammar.syntax import AggregateNode, GroupBy, Literal, Node, Operation, Reference
+from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
+from service.sql.grammar.syntax import (
+    AggregateNode,
+    FunctionCall,
+    GroupBy,
+    Literal,
+    Node,
+    Reference,
+)
 from service.sql.grammar.type_rules import BIGINT, NUMERIC, STRING, TEMPORAL, type_text
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.join_planner import relations_of
@@ -83,7 +90,7 @@ class GroupedPlanner(ExpressionPlanner):
         aggregates: those met so far, in their order.
     """
 
-    def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
+    def __init__(self, scope: NameScope, keys: Sequence[GroupKey]) -> None:
         super().__init__(scope)
         self._rows = RowPlanner(scope)
         self._keys = keys
@@ -226,7 +233,7 @@ def _result_type(function: AggregateFunction, argument: SqlType) -> SqlType:
 
 
 def group_keys(
-    script: Script, scope: Scope, window: OpenWindow, group_by: GroupBy
+    script: Script, scope: NameScope, window: OpenWindow, group_by: GroupBy
 ) -> tuple[GroupKey, ...]:
     """The keys of GROUP BY, those of the window among them.
 
@@ -263,7 +270,7 @@ def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:
     )
 
 
-def _key_value(script: Script, scope: Scope, planner: ExpressionPlanner, node: Node) -> Typed:
+def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, node: Node) -> Typed:
     if isinstance(node, Literal):
         raise script.error(
             node.at,
@@ -314,4 +321,6 @@ def _is_alike(node: Node, key: Node) -> bool:
     """Whether the two may be one expression; the names in them are not looked at."""
     if type(node) is not type(key) or node.depth != key.depth:
         return False
-    return not isinstance(node, Operation) or (isinstance(key, Operation) and node.name == key.name)
+    return not isinstance(node, FunctionCall) or (
+        isinstance(key, FunctionCall) and node.name == key.name
+    )
