@@ -39,7 +39,7 @@ POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13", "
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 
-class FailpointError(JoinError):
+class FailpointError(JoinError, fault="failpoint"):
     """A planted fault, asked for by SLUICE_FAILPOINTS."""
 
 

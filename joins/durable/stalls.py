@@ -17,7 +17,7 @@ class Fault:
     """An error as it is shown.
 
     Attributes:
-        type: stable name, kebab case of the error's class without `Error`.
+        type: stable name of the error's class.
         choices: what an operator's acknowledgement may choose; empty if none is needed.
     """
 
@@ -30,13 +30,7 @@ class Fault:
     def of(error: SluiceError) -> "Fault":
         """The fault that `error` describes."""
         choices = tuple(getattr(error, "choices", ()))
-        return Fault(type_name(type(error)), error.message, error.hint, choices)
-
-
-def type_name(error: type[SluiceError]) -> str:
-    """The stable name of a class of errors."""
-    name = error.__name__.removesuffix("Error")
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+        return Fault(error.fault, error.message, error.hint, choices)
 
 
 class Stalls:

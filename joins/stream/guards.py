@@ -18,7 +18,6 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 from joins.durable.probe_lives import Gap, Life
-from joins.durable.stalls import type_name
 from joins.plan.errors import (
     GuardError,
     LogsDisagreeError,
@@ -48,7 +47,7 @@ _ORDER: tuple[type[SluiceError], ...] = (
 )
 _CLEARS_ITSELF = (TopicMissingError, PartitionsMissingError)
 _DURABLE = {
-    type_name(error): error
+    error.fault: error
     for error in (TopicIdentityChangedError, OffsetsWentBackError, RecordsLostError)
 }
 _ACKNOWLEDGE = "Acknowledge it to go on with what is there"
