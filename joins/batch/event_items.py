@@ -38,7 +38,7 @@ class StagePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _WorkItem:
     rows: int
     value: Mapping[str, Any]
 
@@ -91,7 +91,9 @@ def act_stage(
         ]
         rows = sum(each["rows"] for each in here) + sum(f.rows for f in old.get(partition, ()))
         paths = [each["path"] for each in here]
-        parts.append(_Part(rows, {"partition": partition, "arrivals": paths, "waiting": waiting}))
+        parts.append(
+            _WorkItem(rows, {"partition": partition, "arrivals": paths, "waiting": waiting})
+        )
     told = {"stage": "act", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
     return StagePlan(_items(told, parts), tuple(sorted(dead | merged)))
@@ -124,7 +126,7 @@ def window_stage(
         state = [_described(file, rewrite=file.path in merged) for file in mine]
         rows = sum(file.rows for file in mine) + sum(e.get("rows", 0) for e in new.get(bucket, ()))
         parts.append(
-            _Part(rows, {"bucket": bucket, "state": state, "partials": new.get(bucket, [])})
+            _WorkItem(rows, {"bucket": bucket, "state": state, "partials": new.get(bucket, [])})
         )
     told = {"stage": "windows", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
@@ -153,7 +155,7 @@ def _by_bucket(files: Iterable[StateFile]) -> dict[int, list[StateFile]]:
     return found
 
 
-def _items(told: Mapping[str, Any], parts: Sequence[_Part]) -> tuple[str, ...]:
+def _items(told: Mapping[str, Any], parts: Sequence[_WorkItem]) -> tuple[str, ...]:
     """The parts in as many items as they are worth; one without parts where there is nothing."""
     groups: list[list[Mapping[str, Any]]] = [[]]
     rows = 0

@@ -28,7 +28,7 @@ class ChangeType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key's rows, as numbers of rows of the page's two tables; both for an update."""
 
     before: int | None
@@ -47,7 +47,7 @@ class ChangePage:
 
     before: pa.Table
     after: pa.Table
-    changes: tuple[Change, ...]
+    changes: tuple[KeyChange, ...]
     next_after: Key | None
 
     def as_table(self) -> pa.Table:
@@ -72,7 +72,7 @@ class _Found:
 
     before: list[pa.Table]
     after: list[pa.Table]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[KeyChange] = field(default_factory=list)
     bytes: int = 0
     rows: tuple[int, int] = (0, 0)
 
@@ -81,7 +81,7 @@ class _Found:
         first, second = self.rows
         for at, other in _differences(before, after, dimension):
             self.changes.append(
-                Change(
+                KeyChange(
                     None if at is None else at + first,
                     None if other is None else other + second,
                 )

@@ -25,7 +25,7 @@ from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
 from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
-from joins.kernels.changelog.event_marks import EventState
+from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
 from joins.lookup.fold_commits import Folded, newest_fold
 from joins.plan.plan import Dimension
@@ -235,7 +235,7 @@ class DimensionRuntime:
         moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
         self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
 
-    def _warn_of_times(self, events: EventState) -> None:
+    def _warn_of_times(self, events: ChangelogEventTime) -> None:
         """Rows whose time is unfit, whenever a commit has brought more of them."""
         known, name = self.state.events, self.dimension.name
         if events.null_rowtimes > known.null_rowtimes:

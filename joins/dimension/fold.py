@@ -17,7 +17,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from joins.adapters.delta.log import Change, DeltaLog, create_table
+from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.merge import commit_settings
 from joins.dimension.first_fold import FirstFiles
 from joins.kernels.changelog.changes import Progress
@@ -148,7 +148,7 @@ class Fold:
         staged = FirstFiles(fold, self._current.path, origin).write_aside()
         if staged is None:
             return False
-        change = Change(staged, is_first=True)
+        change = FileActions(staged, is_first=True)
         self._current.commit_change(version, self._epoch, change, told)
         return True
 

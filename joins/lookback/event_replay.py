@@ -146,7 +146,7 @@ class EventReplay:
         """
         with tempfile.TemporaryDirectory(prefix="sluice-batch-") as scratch:
             task = self._task(pin, Path(scratch), indexes)
-            return _Run(self._spec, task, pin, self.state).result(records)
+            return _StageRun(self._spec, task, pin, self.state).result(records)
 
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:
         """The task of the batch, which writes below `scratch` only."""
@@ -160,7 +160,7 @@ class EventReplay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _StageRun:
     """One run of the stages."""
 
     spec: EventSpec

@@ -69,7 +69,7 @@ class Recomputed:
     dead: CanonicalRows
     missing: tuple[Range, ...]
     read: Mapping[int, npt.NDArray[np.int64]]
-    event: "EventSide | None" = None
+    event: "EventTimeResult | None" = None
     changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
@@ -83,7 +83,7 @@ class Recomputed:
 
 
 @dataclass(frozen=True, slots=True)
-class EventSide:
+class EventTimeResult:
     """What a batch with event time or windows gives beside rows and dead letters.
 
     Attributes:
@@ -120,7 +120,7 @@ class Committed:
     source: str
     repeated: int = 0
     wanted: CanonicalRows | None = None
-    event: EventSide | None = None
+    event: EventTimeResult | None = None
 
 
 class Replayer:
@@ -225,7 +225,7 @@ class Replayer:
             _letters(again.dead_letters),
             (),
             {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
-            EventSide(pin.start_offsets, _letters(again.late), again.after),
+            EventTimeResult(pin.start_offsets, _letters(again.late), again.after),
             last_changes(again.answers, key) if key else None,
         )
 
@@ -360,7 +360,7 @@ class Replayer:
             return None
         return _letters_of(self._history.dead_letters, commit, self._told_here)
 
-    def _committed_event(self, pin: Pin) -> EventSide:
+    def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"
         late = self._history.late
         assert late is not None, "such a job has a table of late records"
@@ -369,7 +369,7 @@ class Replayer:
             records = _letters_of(late, commit)
         else:  # a batch without late records commits nothing there
             records = CanonicalRows.merged([]) if late.is_complete() else None
-        return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
+        return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _told_here(self, letters: pa.Table) -> pa.Table:
         """Of a statement set, the letters that are not of another INSERT alone."""
@@ -509,7 +509,7 @@ def _verdict(
 
 
 def _event_differences(
-    expected: EventSide | None, found: EventSide | None
+    expected: EventTimeResult | None, found: EventTimeResult | None
 ) -> list[tuple[str, Difference]]:
     """Where late records, and what the next batch begins with, differ."""
     unlike: list[tuple[str, Difference]] = []

@@ -399,7 +399,7 @@ class WindowKind(StrEnum):
     SESSION = "SESSION"
 
 
-class AggregateFunction(StrEnum):
+class AggregateKind(StrEnum):
     """What becomes of the rows of a window."""
 
     COUNT_ALL = "COUNT(*)"
@@ -425,7 +425,7 @@ class Aggregate:
     """
 
     name: str
-    function: AggregateFunction
+    function: AggregateKind
     argument: Expression | None
     type: SqlType
     distinct: bool = False

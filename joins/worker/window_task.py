@@ -32,8 +32,8 @@ from joins.kernels.probe.probe import (
     pin_columns,
 )
 from joins.kernels.windows import (
-    Advance,
     Projected,
+    WatermarkAdvance,
     WindowSpec,
     compact,
     fire,
@@ -148,14 +148,14 @@ class WindowTask:
         An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
         "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
         """
-        advance = Advance.of(item["after"], item["upto"], item.get("steps", ()))
+        advance = WatermarkAdvance.of(item["after"], item["upto"], item.get("steps", ()))
         with self.late.stage(LATE_RECORDS, origin) as late:
             for part in item["parts"]:
                 yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
             counts.stage(LATE, late.finish())
 
     def _bucket(
-        self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
+        self, part: Mapping[str, Any], advance: WatermarkAdvance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
         parts = [_scratch_table(each["path"]) for each in part["partials"]]
         state = _State.of(self, part["state"], reads(self.spec, parts, advance))

@@ -40,7 +40,7 @@ def batch_of_spark(version: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileActions:
     """What a batch does to a table: files that it adds, and files that are gone with it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite(Change):
+class Rewrite(FileActions):
     """Files in place of others with the same meaning: no row of any later version changes."""
 
 

@@ -41,7 +41,7 @@ from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
-    Changes,
+    Envelopes,
     encode_records,
     encode_snapshot,
 )
@@ -65,7 +65,7 @@ _COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
 Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
-class RecordProducer(Protocol):
+class ChangelogSink(Protocol):
     """What takes the records; `ChangelogProducer` says what its methods promise."""
 
     def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
@@ -84,7 +84,7 @@ class _Seen:
     size: int
 
 
-class Session:
+class FeedSession:
     """The source from its kept state on, until it is stopped or something cannot be followed."""
 
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
@@ -99,7 +99,7 @@ class Session:
         self._source_ts_ms = 0
         self._told_at_s = 0.0
 
-    def run(self, producer: RecordProducer) -> None:
+    def run(self, producer: ChangelogSink) -> None:
         """Copy what is left to copy, then follow the table until the protocol says stop.
 
         Raises:
@@ -113,7 +113,7 @@ class Session:
                 self._tell("progress", paced=True)
                 self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
 
-    def step(self, producer: RecordProducer) -> bool:
+    def step(self, producer: ChangelogSink) -> bool:
         """The copy, its watermark or the next commit; False if there is nothing to do now.
 
         Raises:
@@ -162,7 +162,7 @@ class Session:
     # The copy
     # -----------------------------------------------------------------------------------------
 
-    def _copy(self, producer: RecordProducer) -> None:
+    def _copy(self, producer: ChangelogSink) -> None:
         """Send the rows of the version that was chosen; a file is the unit of resuming."""
         state = self._state
         table = self._table_at(state.snapshot_version)
@@ -176,7 +176,7 @@ class Session:
             self._keep(replace(self._state, files_done=number))
         self._keep(replace(self._state, copied=True))
 
-    def _send_copy(self, producer: RecordProducer, rows: pa.RecordBatch) -> None:
+    def _send_copy(self, producer: ChangelogSink, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
         state = self._state
@@ -189,7 +189,7 @@ class Session:
         )
         self._send(producer, encoded)
 
-    def _write_watermark(self, producer: RecordProducer) -> None:
+    def _write_watermark(self, producer: ChangelogSink) -> None:
         """After each start: whoever has it already takes it as the same promise."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
@@ -200,7 +200,7 @@ class Session:
     # The commits
     # -----------------------------------------------------------------------------------------
 
-    def _advance(self, producer: RecordProducer) -> bool:
+    def _advance(self, producer: ChangelogSink) -> bool:
         """Send the next commit; False if there is none."""
         version = self._state.version + 1
         entry = self._entry(version)
@@ -223,7 +223,7 @@ class Session:
         return True
 
     def _send_commit(
-        self, producer: RecordProducer, table: SourceTable, files: CommitFiles, at_ms: int
+        self, producer: ChangelogSink, table: SourceTable, files: CommitFiles, at_ms: int
     ) -> None:
         ordinal = 0
         for changes in _changes_of(self._config, self._state, table, files, at_ms):
@@ -237,7 +237,7 @@ class Session:
         if ordinal:
             self._source_ts_ms = at_ms
 
-    def _send(self, producer: RecordProducer, encoded: pa.RecordBatch) -> None:
+    def _send(self, producer: ChangelogSink, encoded: pa.RecordBatch) -> None:
         columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))
         producer.send(zip(*columns, strict=True))
         self._records += encoded.num_rows
@@ -358,7 +358,7 @@ def _changes_of(
     table: SourceTable,
     files: CommitFiles,
     at_ms: int,
-) -> Iterator[Changes]:
+) -> Iterator[Envelopes]:
     """The changes of a commit in pieces, their ordinals from 0 on.
 
     Raises:
@@ -373,7 +373,7 @@ def _changes_of(
                 ordinal += rows.num_rows
                 ops = pa.repeat(pa.scalar("c"), rows.num_rows)
                 if rows.num_rows:
-                    yield Changes(ops, source_block(ordinals, place, source), None, rows)
+                    yield Envelopes(ops, source_block(ordinals, place, source), None, rows)
         return
     sides = _sides(table, files)
     found = row_changes(*sides, config.primary_key)
@@ -445,7 +445,7 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
-    session = Session(config, protocol)
+    session = FeedSession(config, protocol)
     producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
     try:
         session.run(producer)

@@ -34,8 +34,8 @@ from deltalake import DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from joins.adapters.delta.commit import (
-    Change,
     Commit,
+    FileActions,
     Rewrite,
     batch_of_spark,
     epoch_of_spark,
@@ -60,8 +60,8 @@ __all__ = [  # what the callers of a log need, wherever it is
     "EPOCH_KEY",
     "INTERNAL_TABLE_PROPERTIES",
     "OWN_TABLE_PROPERTIES",
-    "Change",
     "DeltaLog",
+    "FileActions",
     "Rewrite",
     "added_files",
     "create_table",
@@ -215,10 +215,10 @@ class DeltaLog(TableVersions):
                 needs Spark's writer now, the commit failed, or the log does not show it as it was
                 made.
         """
-        return self.commit_change(batch, epoch, Change(files), metadata)
+        return self.commit_change(batch, epoch, FileActions(files), metadata)
 
     def commit_change(
-        self, batch: int, epoch: int, change: Change, metadata: Mapping[str, Any]
+        self, batch: int, epoch: int, change: FileActions, metadata: Mapping[str, Any]
     ) -> int:
         """As `commit`, with files that are gone.
 

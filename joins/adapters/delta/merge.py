@@ -58,7 +58,7 @@ def change_schema(rows: pa.Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class MergeSource:
     """Rows of one batch that replace others by key.
 
     Attributes:
@@ -84,7 +84,7 @@ class MergedOutput(OutputLog):
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends, spark.newSession())
 
-    def merge(self, batch: int, epoch: int, changes: Changes) -> int:
+    def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
         """Commit changes as `batch`, once, and see that the log says so.
 
         Returns:
@@ -114,7 +114,7 @@ class MergedOutput(OutputLog):
             version, _ = self._found(transaction, range(before + 1, self.version() + 1))
             return version
 
-    def _execute(self, changes: Changes) -> None:
+    def _execute(self, changes: MergeSource) -> None:
         values: dict[str, str | Column] = {
             quoted(name): f"s.c{at}" for at, name in enumerate(self.rows.names)
         }
@@ -135,7 +135,7 @@ class MergedOutput(OutputLog):
         key = self._appends.merge_key
         return [(f"c{places[n]}", n, self.rows.field(n)) for n in key]
 
-    def _newest(self, changes: Changes) -> DataFrame:
+    def _newest(self, changes: MergeSource) -> DataFrame:
         """The last change of each key."""
         schema = spark_schema(change_schema(self.rows))
         rows = self._spark.read.schema(schema).parquet(*changes.files)
@@ -147,7 +147,7 @@ class MergedOutput(OutputLog):
         ranked = placed.withColumn("rank", f.row_number().over(window))
         return ranked.where(f.col("rank") == 1).drop("rank", *_PLACE)
 
-    def _same_key(self, changes: Changes) -> Column:
+    def _same_key(self, changes: MergeSource) -> Column:
         """Equal keys, which lie in the ranges of the files: Delta reads no file outside of them."""
         terms = []
         for staged, name, column in self._key:

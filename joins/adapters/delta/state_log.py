@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, Change, DeltaLog, create_table
+from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, FileActions, create_table
 from joins.kernels.probe.files import StagedFile
 from joins.plan.errors import CheckpointError
 
@@ -173,7 +173,7 @@ class StateLog:
             SinkError: as of every commit.
         """
         told = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
-        files = Change(change.added, change.removed)
+        files = FileActions(change.added, change.removed)
         return self.log.commit_change(batch, epoch, files, told)
 
     def after(self, batch: int) -> Mapping[str, Any]:

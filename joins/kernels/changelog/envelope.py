@@ -93,7 +93,7 @@ class BinlogPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Envelopes:
     """Rows to be encoded; all arrays have one length.
 
     Attributes:
@@ -153,12 +153,12 @@ def encode_snapshot(
         for value, item in zip(constants, SOURCE_SCHEMA, strict=True)
     ]
     ops = pa.repeat(pa.scalar(Op.READ.value), rows.num_rows)
-    changes = Changes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
+    changes = Envelopes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
     return encode_records(changes, primary_key, partitions=partitions)
 
 
 def encode_records(
-    changes: Changes, primary_key: tuple[str, ...], *, partitions: int
+    changes: Envelopes, primary_key: tuple[str, ...], *, partitions: int
 ) -> pa.RecordBatch:
     """`changes` as records `[key: binary, value: binary, partition: int32]`, in their order."""
     ops = changes.ops
@@ -260,7 +260,7 @@ def _objects(rows: pa.RecordBatch | None, present: pa.Array) -> pa.Array | pa.Sc
     return objects if pc.all(present, min_count=0).as_py() else pc.if_else(present, objects, _NULL)
 
 
-def _keys(changes: Changes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
+def _keys(changes: Envelopes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
     if changes.after is None:
         assert changes.before is not None
         return encode_objects(changes.before.select(primary_key)).cast(pa.binary())

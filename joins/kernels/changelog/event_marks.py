@@ -24,7 +24,7 @@ _NULLS, _FUTURE = "event:null-rowtimes", "event:future-rowtimes"
 
 
 @dataclass(frozen=True, slots=True)
-class EventState:
+class ChangelogEventTime:
     """What the rows of a changelog up to some version say of event time.
 
     Attributes:
@@ -55,7 +55,7 @@ class EventState:
         return [_NULLS, _FUTURE, *(f"event:{kind}:{at}" for at in partitions for kind in kinds)]
 
     @classmethod
-    def of_counters(cls, told: Mapping[str, int]) -> "EventState":
+    def of_counters(cls, told: Mapping[str, int]) -> "ChangelogEventTime":
         """What `counters` gave."""
         found: dict[str, dict[int, int]] = {}
         for name, value in told.items():
@@ -67,7 +67,9 @@ class EventState:
         watermarks = found.get("watermark", {})
         return cls(watermarks, pending, told.get(_NULLS, 0), told.get(_FUTURE, 0))
 
-    def after(self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]) -> "EventState":
+    def after(
+        self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]
+    ) -> "ChangelogEventTime":
         """The state behind a commit; `marks` has each partition's newest watermark record then."""
         pending = dict(self.pending)
         watermarks = dict(self.watermarks)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Changes
+from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Envelopes
 from joins.kernels.expressions.casts import mask_of, whole
 from joins.kernels.json.encode import encode_objects, encode_values
 
@@ -53,7 +53,7 @@ def changes_at(
     *,
     first: int,
     source: tuple[int, int],
-) -> Changes:
+) -> Envelopes:
     """Some rows of `row_changes` as changes to be encoded.
 
     Args:
@@ -68,7 +68,7 @@ def changes_at(
         for side, name in zip(sides, ("before", "after"), strict=True)
     )
     ordinals = np.arange(first, first + rows.num_rows)
-    return Changes(
+    return Envelopes(
         ops=rows.column("op").combine_chunks(),
         source=source_block(ordinals, place, source),
         before=before,

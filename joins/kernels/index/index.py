@@ -134,7 +134,7 @@ def advance(
         if is_usable(directory, version, spec):
             return
         manifest = read_manifest(home, from_version)
-        parts = [_Part.mapped(home, entry) for entry in manifest.segments]
+        parts = [_SegmentDraft.mapped(home, entry) for entry in manifest.segments]
         _write(home, version, spec, _Old(parts, manifest.progress), changes)
 
 
@@ -230,7 +230,7 @@ def _remove_versions(home: Path, keep: set[int]) -> None:
 
 
 @dataclass(slots=True)
-class _Part:
+class _SegmentDraft:
     """A segment on its way into a new version.
 
     Attributes:
@@ -264,7 +264,7 @@ class _Part:
 class _Old:
     """What a new version starts from."""
 
-    parts: list[_Part]
+    parts: list[_SegmentDraft]
     progress: Progress
 
 
@@ -292,7 +292,9 @@ def _write(
     write_manifest(home, Manifest(version, entries, read.progress))
 
 
-def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
+def _stored(
+    home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int
+) -> _SegmentDraft:
     """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
 
     Of a versioned index nothing is.
@@ -306,10 +308,10 @@ def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete:
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
-    return _Part(entry, segment, hidden, hidden.copy())
+    return _SegmentDraft(entry, segment, hidden, hidden.copy())
 
 
-def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:
+def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
     """The `rows` that are newer than what `parts` have, which is hidden there."""
     if rows.num_rows == 0 or not parts:
         return rows
@@ -346,7 +348,7 @@ def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
     return later
 
 
-def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
+def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
     """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
 
     They are taken in while the one before is not much larger than they are together.
@@ -362,7 +364,9 @@ def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
     return start if len(sizes) - start > 1 else None
 
 
-def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+def _merged(
+    parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
+) -> pa.Table:
     """What is left of `parts` and of newer `rows`, which are not stored before."""
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
@@ -370,7 +374,7 @@ def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: i
     return newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
 
 
-def _live_rows(part: _Part, spec: IndexSpec, complete: int) -> pa.Table:
+def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
     """Rows that are visible or may still be their key's newest record."""
     wanted = ~part.hidden
     if spec.versioned is None:

@@ -73,14 +73,14 @@ def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
     the top level int64 with the metadata `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read
     from objects, lists from arrays, maps from objects with any members.
     """
-    target = _Rows(schema)
+    target = _RowCollector(schema)
     for start, piece in _pieces(values):
         _parse_piece(start, piece, target)
     return target.finish()
 
 
 @dataclass(slots=True)
-class _Rows:
+class _RowCollector:
     schema: pa.Schema
     batches: list[pa.RecordBatch] = field(default_factory=list)
     indexes: list[Rows] = field(default_factory=list)
@@ -166,7 +166,7 @@ def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
         start = stop
 
 
-def _parse_piece(start: int, piece: pa.Array, target: _Rows) -> None:
+def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     reasons: dict[int, str] = {}
     lines = lines_of(piece, reasons)
     if any(has_map(item.type) for item in target.schema):
@@ -337,7 +337,7 @@ def _place_of(value: object, number: str) -> str | None:
     return None
 
 
-def _convert(batch: pa.RecordBatch, rows: Rows, target: _Rows) -> None:
+def _convert(batch: pa.RecordBatch, rows: Rows, target: _RowCollector) -> None:
     """Read our own types from their text; rows with a value that cannot be read become bad."""
     columns: list[pa.Array] = []
     bad = np.zeros(len(rows), dtype=np.bool_)

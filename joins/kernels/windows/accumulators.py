@@ -22,7 +22,7 @@ from joins.kernels.expressions.casts import Mask, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
 from joins.kernels.windows.grouping import Groups
 from joins.kernels.windows.spec import WindowAggregate
-from joins.plan.plan import AggregateFunction
+from joins.plan.plan import AggregateKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 
 Columns: TypeAlias = list[pa.Array]
@@ -100,23 +100,23 @@ def aggregations(aggregates: Sequence[WindowAggregate]) -> tuple[Aggregation, ..
 
 def _accumulator(item: WindowAggregate) -> Accumulator:
     kind = item.argument_type
-    if kind is None or item.function is AggregateFunction.COUNT_ALL:
+    if kind is None or item.function is AggregateKind.COUNT_ALL:
         return _Count()
     plain = _plain(item.function, kind, item)
-    extreme = item.function in {AggregateFunction.MIN, AggregateFunction.MAX}
+    extreme = item.function in {AggregateKind.MIN, AggregateKind.MAX}
     return _Distinct(arrow_type(kind), plain) if item.distinct and not extreme else plain
 
 
-def _plain(function: AggregateFunction, kind: SqlType, item: WindowAggregate) -> Accumulator:
-    if function is AggregateFunction.COUNT:
+def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Accumulator:
+    if function is AggregateKind.COUNT:
         return _Count()
-    if function in {AggregateFunction.SUM, AggregateFunction.AVG}:
+    if function in {AggregateKind.SUM, AggregateKind.AVG}:
         decimal = kind.name is TypeName.DECIMAL
         sums = _DecimalSum(kind.scale) if decimal else _Sum.of(kind)
-        return sums if function is AggregateFunction.SUM else _Average(sums, item.type)
-    if function is AggregateFunction.LISTAGG:
-        return _Joined(item.separator)
-    return _Extreme(arrow_type(kind), function is AggregateFunction.MIN)
+        return sums if function is AggregateKind.SUM else _Average(sums, item.type)
+    if function is AggregateKind.LISTAGG:
+        return _ListAgg(item.separator)
+    return _Extreme(arrow_type(kind), function is AggregateKind.MIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _Extreme:
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _ListAgg:
     """Texts in a row, with a separator between them."""
 
     separator: str

@@ -10,7 +10,7 @@ from joins.kernels.windows.grouping import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class WatermarkAdvance:
     """The operator's watermark before a batch, and its steps, each higher than the one before.
 
     Where a step is among the records is told by the records: those behind it have seen it.

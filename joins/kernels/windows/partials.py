@@ -49,7 +49,7 @@ def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
             it is their `_time`, and `_wm` the millisecond before.
     """
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
-    batch = _Batch(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
+    batch = _TimedRows(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
     return batch.sessions() if spec.merges else batch.windows()
 
 
@@ -63,7 +63,7 @@ class _Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _TimedRows:
     spec: WindowSpec
     rows: pa.RecordBatch
     keys: list[pa.Array]
@@ -155,9 +155,9 @@ class _Batch:
             table = table.set_column(table.schema.get_field_index(name), field, values)
         return table
 
-    def _picked(self, at: Rows) -> "_Batch":
+    def _picked(self, at: Rows) -> "_TimedRows":
         positions = pa.array(at)
-        return _Batch(
+        return _TimedRows(
             self.spec,
             self.rows.take(positions),
             [key.take(positions) for key in self.keys],

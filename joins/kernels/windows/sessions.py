@@ -19,10 +19,10 @@ import pyarrow as pa
 from joins.kernels.changelog.row_kinds import INSERT
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.probe.arrivals import WATERMARK
-from joins.kernels.windows.advance import Advance
-from joins.kernels.windows.emission import LAST, Emission, by_steps
+from joins.kernels.windows.advance import WatermarkAdvance
+from joins.kernels.windows.emission import LAST, WindowFiring, by_steps
 from joins.kernels.windows.grouping import Groups, Rows, connected
-from joins.kernels.windows.session_play import Change, Play, Span
+from joins.kernels.windows.session_play import Play, SessionChange, Span
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import (
     DUE,
@@ -51,13 +51,13 @@ class FiredSessions:
         late: rows that came too late even for the session that they would have merged into.
     """
 
-    emissions: list[Emission]
+    emissions: list[WindowFiring]
     state: pa.Table
     late: pa.Table
 
 
 def fire_sessions(
-    spec: WindowSpec, old: pa.Table, new: pa.Table, advance: Advance
+    spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance
 ) -> FiredSessions:
     """Take the parts `new`, in order of arrival, into the sessions `old`, and fire."""
     rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
@@ -102,7 +102,7 @@ class _Bucket:
     rows: pa.Table
     spans: Groups
     new: pa.Table
-    advance: Advance
+    advance: WatermarkAdvance
 
     @property
     def sessions(self) -> int:
@@ -156,7 +156,7 @@ class _Bucket:
         table = _with_bounds(self.spec, added, starts, ends)
         return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
 
-    def emission(self, changes: Sequence[Change]) -> Emission:
+    def emission(self, changes: Sequence[SessionChange]) -> WindowFiring:
         """What spans that were played through have emitted on the way."""
         starts = np.array([each.start_ms for each in changes], dtype=np.int64)
         ends = np.array([each.end_ms for each in changes], dtype=np.int64)
@@ -165,7 +165,7 @@ class _Bucket:
         parts = np.array([-1 if c.part is None else c.part for c in changes], dtype=np.int64)
         by_part = parts >= 0
         steps = np.where(by_part, self.advance.seen(seen), self.advance.steps_at(seen))
-        return Emission(
+        return WindowFiring(
             _with_bounds(self.spec, added, starts, ends),
             np.array([each.kind for each in changes], dtype=np.int8),
             steps,
