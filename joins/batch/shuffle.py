@@ -22,7 +22,7 @@ from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import joins_before
 from joins.lookup.index_source import version_expired
 from joins.plan.errors import SinkError
-from joins.worker.probe_task import ProbeTask, asked
+from joins.worker.probe_task import ProbeTask, role_keys
 
 _BUCKET_ROWS = 250_000  # a bucket is looked up in the memory of one worker
 _BUCKET_FILE_BYTES = 16 << 20  # of Parquet, several times that in memory
@@ -69,7 +69,7 @@ class _ShuffledBatch:
         needed = (join.alias for join in joins_before(self.task.kernel.joins, source.alias))
         before = [alias for alias in needed if alias in self.roles]
         task = replace(self.task, shuffled=tuple(self.roles[alias] for alias in before))
-        asking = partial(asked, task=task, pin=self.pin, role=role)
+        asking = partial(role_keys, task=task, pin=self.pin, role=role)
         keys = self.in_order(before).mapInArrow(asking, PACKETS_DDL)
         both = keys.groupBy("bucket").cogroup(rows.frame.groupBy("bucket"))
         self.matched[source.alias] = both.applyInArrow(

@@ -152,7 +152,7 @@ class DimensionRuntime:
 
     def _state_of(self, version: int) -> ChangelogState | None:
         """What the changelog says as of `version`; None if it is older than what is kept."""
-        return next((state for found, state in reversed(self._past) if found <= version), None)
+        return next((state for number, state in reversed(self._past) if number <= version), None)
 
     def source_time_ms(self, version: int) -> int | None:
         """When the source made the newest change that is in `version`.
@@ -274,11 +274,11 @@ class DimensionRuntime:
 
     def _folded(self, version: int) -> Folded | None:
         """What an earlier runner has folded."""
-        found = newest_fold(self.current, version)
-        if found is None:
+        fold = newest_fold(self.current, version)
+        if fold is None:
             return None
-        self.fold_version = found.changelog_version
-        return found.folded
+        self.fold_version = fold.changelog_version
+        return fold.folded
 
     def lag_records(self) -> int | None:
         """Records of the changelog topic that are not committed yet; None while nobody knows."""

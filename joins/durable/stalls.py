@@ -60,13 +60,13 @@ class Stalls:
         One that several parts have is told once, and not of a table's source if the stream has it.
         """
         with self._lock:
-            found = sorted(self._faults.items(), key=lambda item: not item[1].choices)
-        told: dict[tuple[str, ...], tuple[str, Fault]] = {}
-        for part, fault in found:
-            older = told.setdefault(_cause(part, fault), (part, fault))
+            faults = sorted(self._faults.items(), key=lambda item: not item[1].choices)
+        first_of: dict[tuple[str, ...], tuple[str, Fault]] = {}
+        for part, fault in faults:
+            older = first_of.setdefault(_cause(part, fault), (part, fault))
             if older[0].startswith(SOURCE) and not part.startswith(SOURCE):
-                told[_cause(part, fault)] = part, fault
-        return list(told.values())
+                first_of[_cause(part, fault)] = part, fault
+        return list(first_of.values())
 
 
 def _cause(part: str, fault: Fault) -> tuple[str, ...]:

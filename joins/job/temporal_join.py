@@ -373,9 +373,9 @@ class TemporalJoin:
         for dimension in self.parts.dimensions:
             dimension.keeper.restore(versions[dimension.dimension.name])
 
-    def _available_versions(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
+    def _available_versions(self, versions: Mapping[str, int]) -> Mapping[str, int]:
         keepers = {d.dimension.name: d.keeper for d in self.parts.dimensions}
-        return {name: keepers[name].oldest_available(v) for name, v in wanted.items()}
+        return {name: keepers[name].oldest_available(v) for name, v in versions.items()}
 
     def _look_at_offsets(self) -> None:
         if not self.progress.is_due():

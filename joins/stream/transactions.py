@@ -104,10 +104,10 @@ class TransactionWatch:
             return
         self._asked_at = now_s
         try:
-            found = self._cluster.open_transactions(self._topic, ends)
+            transactions = self._cluster.open_transactions(self._topic, ends)
         except SourceError:
             return
-        self._known |= {each.partition: each for each in found}
+        self._known |= {each.partition: each for each in transactions}
 
     def _held(self, transaction: OpenTransaction, end: int) -> BlockedPartition:
         seen_ms = self._standing[transaction.partition].seen_ms

@@ -307,10 +307,10 @@ class FeedSession:
 
     def _look(self, version: int) -> _Seen | None:
         try:
-            found = self._entry_path(version).stat()
+            stat = self._entry_path(version).stat()
         except FileNotFoundError:
             return None
-        return _Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+        return _Seen(stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
     def _modified_ms(self, version: int) -> int:
         return self._entry_path(version).stat().st_mtime_ns // 1_000_000
@@ -365,7 +365,7 @@ def _changes_of(
         SnapshotNeededError: a file is gone, or more rows would have to be compared than fit.
     """
     place, source = state.place(table.version), (state.generation, at_ms)
-    if not files.told and not files.removed:
+    if not files.feed and not files.removed:
         ordinal = 0
         for file in files.added:
             for rows in read_rows(table, file):
@@ -376,9 +376,9 @@ def _changes_of(
                     yield Envelopes(ops, source_block(ordinals, place, source), None, rows)
         return
     sides = _sides(table, files)
-    found = row_changes(*sides, config.primary_key)
-    for first in range(0, found.num_rows, _BATCH_ROWS):
-        piece = found.slice(first, _BATCH_ROWS)
+    paired = row_changes(*sides, config.primary_key)
+    for first in range(0, paired.num_rows, _BATCH_ROWS):
+        piece = paired.slice(first, _BATCH_ROWS)
         yield changes_at(piece, sides, place, first=first, source=source)
 
 
@@ -390,12 +390,12 @@ def _sides(table: SourceTable, files: CommitFiles) -> Sides:
     _check_size(table, files)
     before: list[pa.RecordBatch] = []
     after: list[pa.RecordBatch] = []
-    for file in files.told:
+    for file in files.feed:
         for rows, kind in read_told(table, file):
             was = pc.is_in(kind, value_set=pa.array(_BEFORE))
             before.append(rows.filter(was))
             after.append(rows.filter(pc.invert(was)))
-    if not files.told:
+    if not files.feed:
         before += _rows(table, files.removed)
         after += _rows(table, files.added)
     return _joined(table, before), _joined(table, after)
@@ -412,7 +412,7 @@ def _joined(table: SourceTable, batches: list[pa.RecordBatch]) -> pa.RecordBatch
 
 
 def _check_size(table: SourceTable, files: CommitFiles) -> None:
-    count = rows_in(table, files.told or (*files.removed, *files.added))
+    count = rows_in(table, files.feed or (*files.removed, *files.added))
     if count > MAX_COMPARED_ROWS:
         raise SnapshotNeededError(
             f'version {table.version} of delta table "{table.path}" rewrote files with {count:,} '

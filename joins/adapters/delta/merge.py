@@ -34,11 +34,13 @@ _RANGES = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
 
 @contextmanager
 def commit_settings(
-    spark: SparkSession, app_id: str, version: int, told: Mapping[str, Any]
+    spark: SparkSession, app_id: str, version: int, metadata: Mapping[str, Any]
 ) -> Iterator[None]:
     """What the next commit of the session `spark` carries; nothing else is written by it."""
     settings = {
-        "spark.databricks.delta.commitInfo.userMetadata": json.dumps(told, separators=(",", ":")),
+        "spark.databricks.delta.commitInfo.userMetadata": json.dumps(
+            metadata, separators=(",", ":")
+        ),
         "spark.databricks.delta.write.txnAppId": app_id,
         "spark.databricks.delta.write.txnVersion": str(version),
     }
@@ -111,7 +113,7 @@ class MergedOutput(OutputLog):
                 commit_settings(self._spark, self._spark_id, transaction, changes.metadata),
             ):
                 self._execute(changes)
-            version, _ = self._found(transaction, range(before + 1, self.version() + 1))
+            version, _ = self._committed_as(transaction, range(before + 1, self.version() + 1))
             return version
 
     def _execute(self, changes: MergeSource) -> None:
@@ -172,12 +174,12 @@ def _bounds(files: Sequence[str], column: str, kind: pa.DataType) -> tuple[Any, 
         metadata = pq.read_metadata(file)
         at = metadata.schema.names.index(column)
         for group in range(metadata.num_row_groups):
-            told = metadata.row_group(group).column(at).statistics
-            if told is None or not told.has_min_max or told.null_count != 0:
+            statistics = metadata.row_group(group).column(at).statistics
+            if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
                 return None
             try:
-                lows.append(told.min)
-                highs.append(told.max)
+                lows.append(statistics.min)
+                highs.append(statistics.max)
             except (OverflowError, ValueError):  # a day that Python's calendar does not have
                 return None
     return min(lows), max(highs)

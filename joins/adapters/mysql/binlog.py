@@ -121,12 +121,12 @@ class _Pump:
             SluiceError: why the stream ended.
         """
         try:
-            found = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
+            event = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
         except queue.Empty:
             return None
-        if isinstance(found, SluiceError):
-            raise found
-        return found
+        if isinstance(event, SluiceError):
+            raise event
+        return event
 
     def close(self) -> None:
         """End the thread and its connection."""

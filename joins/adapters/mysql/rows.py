@@ -65,8 +65,10 @@ class RowDecoder:
             slots[captured.server.name] = (slot, captured)
         self._plan: list[tuple[int, Reader]] = []
         for column in columns:
-            slot, wanted = slots.get(column.name, (-1, None))
-            reader = _skipper(column) if wanted is None else _reader(column, wanted)
+            slot, captured_column = slots.get(column.name, (-1, None))
+            reader = (
+                _skipper(column) if captured_column is None else _reader(column, captured_column)
+            )
             self._plan.append((slot, reader))
         self._width = len(table.columns)
 

@@ -85,8 +85,8 @@ class Progress:
         position = [numbers(records, name) for name in POSITION_COLUMNS]
         for at, limit in self.floor.items():
             later = np.zeros(records.num_rows, dtype=np.bool_)
-            for found, least in zip(reversed(position), reversed(limit), strict=True):
-                later = (found > least) | ((found == least) & later)
+            for values, least in zip(reversed(position), reversed(limit), strict=True):
+                later = (values > least) | ((values == least) & later)
             beyond &= later | (partition != at)
         return beyond
 

@@ -57,7 +57,7 @@ def compacted_reads(generation: int) -> str:
 def reads_of(op: pa.Array, generation: pa.Array) -> dict[int, int]:
     """Generation → `r` records."""
     read = pc.filter(generation, pc.equal(op, "r"))
-    return {found["values"]: found["counts"] for found in pc.value_counts(read).to_pylist()}
+    return {count["values"]: count["counts"] for count in pc.value_counts(read).to_pylist()}
 
 
 def _positions(batch: pa.RecordBatch) -> np.ndarray:

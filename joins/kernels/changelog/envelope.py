@@ -193,8 +193,8 @@ def partition_of(keys: pa.Array, partitions: int) -> pa.Int32Array:
     """CRC-32 of each key's bytes modulo `partitions`."""
     if partitions == 1:
         return pa.repeat(pa.scalar(0, pa.int32()), len(keys))
-    found = [zlib.crc32(key) % partitions for key in keys.to_pylist()]
-    return pa.array(found, pa.int32())
+    partitions_of_keys = [zlib.crc32(key) % partitions for key in keys.to_pylist()]
+    return pa.array(partitions_of_keys, pa.int32())
 
 
 def decode(
@@ -212,10 +212,10 @@ def decode(
         SourceError: a record is not one of ours; the first one is named by its coordinates.
     """
     records = _Records(topic, rows)
-    told = [item for item in wire_schema(columns) if item.name in before]
+    fields = [item for item in wire_schema(columns) if item.name in before]
     envelope = pa.schema(
         [
-            *([("before", pa.struct(told))] if told else []),
+            *([("before", pa.struct(fields))] if fields else []),
             ("after", pa.struct(list(wire_schema(columns)))),
             ("op", pa.string()),
             ("source", pa.struct(list(SOURCE_SCHEMA))),

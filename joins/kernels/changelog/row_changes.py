@@ -26,12 +26,12 @@ def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, .
     """
     old, new = _newest(before, key), _newest(after, key)
     old_keys, new_keys = old.column("key"), new.column("key")
-    found = pc.index_in(new_keys, value_set=old_keys)
+    places_in_old = pc.index_in(new_keys, value_set=old_keys)
     deleted = old.filter(pc.invert(pc.is_in(old_keys, value_set=new_keys)))
-    old_rows = old.column("row").take(found)
+    old_rows = old.column("row").take(places_in_old)
     same = _same(before, after, old_rows, new.column("row"))
     kept = pa.array(~same)
-    ops = pc.if_else(found.is_valid(), "u", "c").filter(kept)
+    ops = pc.if_else(places_in_old.is_valid(), "u", "c").filter(kept)
     nothing = pa.nulls(deleted.num_rows, pa.int64())
     gone = pa.table(
         {

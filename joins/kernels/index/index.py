@@ -179,7 +179,9 @@ def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
     """Remove the versions of this index before `version`, and files that no version names."""
     home = directory / spec.digest
     with exclusive(home):
-        _remove_versions(home, {found for found in _versions(home) if found >= version})
+        _remove_versions(
+            home, {version_there for version_there in _versions(home) if version_there >= version}
+        )
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
@@ -322,10 +324,12 @@ def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec
     open_rows = np.arange(table.num_rows)
     hashes = hash_rows(keys)
     for part in reversed(parts):
-        wanted = taken(keys, open_rows)
+        open_values = taken(keys, open_rows)
         segment = part.segment
-        found, held = segment.matches(segment.primary, spec.identity, wanted, hashes[open_rows])
-        mine = open_rows[found]
+        matches, held = segment.matches(
+            segment.primary, spec.identity, open_values, hashes[open_rows]
+        )
+        mine = open_rows[matches]
         newer = _is_later([item[mine] for item in place], _places(segment, held, spec))
         part.hidden[held[newer]] = True
         keep[mine[~newer]] = False
@@ -376,10 +380,10 @@ def _merged(
 
 def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
     """Rows that are visible or may still be their key's newest record."""
-    wanted = ~part.hidden
+    is_live = ~part.hidden
     if spec.versioned is None:
-        wanted |= part.segment.deleted() | (part.segment.generations() < complete)
-    return part.segment.table().filter(pa.array(wanted))
+        is_live |= part.segment.deleted() | (part.segment.generations() < complete)
+    return part.segment.table().filter(pa.array(is_live))
 
 
 def _same_types(tables: Sequence[pa.Table]) -> pa.Table:

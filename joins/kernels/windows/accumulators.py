@@ -240,8 +240,8 @@ class _Extreme:
         column = columns[0]
         if pa.types.is_decimal(self.kind):
             column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))
-        found = _grouped(column, groups, "min" if self.smallest else "max")
-        return [found if found.type.equals(self.kind) else cast(found, self.kind)]
+        extremes = _grouped(column, groups, "min" if self.smallest else "max")
+        return [extremes if extremes.type.equals(self.kind) else cast(extremes, self.kind)]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]
@@ -324,9 +324,9 @@ def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
     """An aggregate of Arrow's for each group, in the order of the groups."""
     table = pa.table({"code": pa.array(groups.codes), "value": column})
-    found = table.group_by("code", use_threads=False).aggregate([("value", function)])
-    order = np.argsort(found.column("code").to_numpy())
-    return whole(found.column(f"value_{function}")).take(pa.array(order))
+    aggregated = table.group_by("code", use_threads=False).aggregate([("value", function)])
+    order = np.argsort(aggregated.column("code").to_numpy())
+    return whole(aggregated.column(f"value_{function}")).take(pa.array(order))
 
 
 def _lists(values: pa.Array, groups: Groups) -> pa.Array:

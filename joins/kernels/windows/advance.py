@@ -44,5 +44,5 @@ class WatermarkAdvance:
 
     def held(self, steps: Rows) -> Rows:
         """The watermark before each step, which is what a sink has seen before its results."""
-        found: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
-        return found
+        reached: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
+        return reached

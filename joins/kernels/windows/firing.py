@@ -118,8 +118,8 @@ class _Fixed:
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
         base, groups = self._contents(on_time, late)
         fires = numbers(base, DUE) > self.advance.before_ms
-        found = base if fires.all() else base.filter(pa.array(fires))
-        at_the_end = by_steps(found, self.advance, INSERT)
+        fired = base if fires.all() else base.filter(pa.array(fires))
+        at_the_end = by_steps(fired, self.advance, INSERT)
         return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
 
     def kept(self) -> pa.Table:
@@ -139,11 +139,11 @@ class _Fixed:
         groups = by_window(self.spec, whole)
         count = whole.num_rows - late.num_rows
         of_rows, of_late = groups.codes[:count], groups.codes[count:]
-        wanted, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
+        is_due, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
         has_rows[of_rows] = True
         has_late[of_late] = True
-        wanted[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
-        present = has_rows & (wanted | has_late)
+        is_due[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
+        present = has_rows & (is_due | has_late)
         lonely = has_late & ~has_rows
         place = np.empty(groups.count, dtype=np.int64)
         place[present] = np.arange(present.sum())

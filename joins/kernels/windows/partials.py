@@ -103,10 +103,10 @@ class _TimedRows:
 
     def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
         """Rows within the lateness, a part for each of their windows, the latest window first."""
-        found = np.flatnonzero(taken > on_time)
-        skipped = on_time[found] * self.spec.slide_ms
-        windows = self._back_from(latest[found] - skipped, (taken - on_time)[found])
-        return self._picked(found)._table(Groups.each(len(found)), windows, late=True)
+        late = np.flatnonzero(taken > on_time)
+        skipped = on_time[late] * self.spec.slide_ms
+        windows = self._back_from(latest[late] - skipped, (taken - on_time)[late])
+        return self._picked(late)._table(Groups.each(len(late)), windows, late=True)
 
     def _back_from(self, latest: Rows, counts: Rows) -> "_Windows":
         """As many windows as `counts` says, from the latest one back."""
@@ -135,8 +135,8 @@ class _TimedRows:
     def _connected(self, at: Rows, codes: Rows) -> pa.Table:
         part = self if len(at) == len(codes) else self._picked(at)
         ends = part.times + self.spec.size_ms
-        together = Groups.of([codes[at], part.watermarks], len(at))
-        groups = connected(together.codes, part.times, ends)
+        same_watermark = Groups.of([codes[at], part.watermarks], len(at))
+        groups = connected(same_watermark.codes, part.times, ends)
         low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
         np.minimum.at(low, groups.codes, part.times)
         np.maximum.at(high, groups.codes, ends)

@@ -81,11 +81,11 @@ def fire_sessions(
 
 def _past(rows: pa.Table, new: pa.Table) -> Mask:
     """Sessions that are gone before the first of the batch's rows comes."""
-    found = np.zeros(rows.num_rows, dtype=np.bool_)
+    is_past = np.zeros(rows.num_rows, dtype=np.bool_)
     if new.num_rows:
         count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
-        found[:count] = numbers(rows, KEEP)[:count] <= first_ms
-    return found
+        is_past[:count] = numbers(rows, KEEP)[:count] <= first_ms
+    return is_past
 
 
 def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
@@ -114,10 +114,10 @@ class _Bucket:
         count, codes = self.sessions, self.spans.codes
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
-        found = numbers(self.rows, END) - 1 <= seen[codes]
-        found[count:] |= mask_of(column(self.new, IS_LATE))
+        has_rank = numbers(self.rows, END) - 1 <= seen[codes]
+        has_rank[count:] |= mask_of(column(self.new, IS_LATE))
         matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
-        matters[codes[found]] = True
+        matters[codes[has_rank]] = True
         grows[codes[count:]] = True
         of_rows: Mask = (matters & grows)[codes]
         return of_rows
