@@ -34,6 +34,8 @@ class SluiceError(Exception):
         fault: the stable name of its class, which jobs and the API keep; never changed.
     """
 
+    # reads better deep: whoever catches an error names its kind, and kinds have kinds.
+
     fault: ClassVar[str] = "sluice"
 
     def __init_subclass__(cls, *, fault: str) -> None:

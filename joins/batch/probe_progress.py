@@ -71,6 +71,8 @@ class ProbeProgress:
             another topic.
     """
 
+    # reads better long: all numbers that a status has of the stream, under one lock.
+
     def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
         self._checkpoint = checkpoint
         self._lives = lives

@@ -64,6 +64,8 @@ class DimensionCounts:
 class DimensionRuntime:
     """The build side of one dimension in one runner."""
 
+    # reads better long: what a job does with a dimension, from its start to its end.
+
     def __init__(
         self,
         dimension: Dimension,

@@ -14,6 +14,7 @@ nothing here, and the names of files say which epoch wrote them.
 
 The log of an output is never shortened: it is the user's table.
 """
+# reads better long: the steps of all tables keep one order, and one rule of what is leased.
 
 import math
 import time

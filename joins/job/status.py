@@ -187,6 +187,7 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> dict[str, Any]:
     """The whole status; ARCHITECTURE.md names the file that it is kept in."""
+    # reads better long: one document, field by field, as the file has it.
     opening = join.parts.opening.view()
     fault = join.parts.stalls.first()
     held = join.progress.held()

@@ -3,6 +3,7 @@
 The records are read again from Kafka, joined with the pinned versions at the pinned time, and the
 rows are compared in a canonical form. Nothing of the job is changed.
 """
+# reads better long: what a replay computes and what it compares are the same fields.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -3,6 +3,7 @@
 A plan holds no secret: option values keep their `${secret:name}` references, which the runner
 resolves.
 """
+# reads better long: a plan is one document, whose parts name each other and have one format.
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

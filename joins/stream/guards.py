@@ -4,6 +4,7 @@
 ever seen and with what is committed. A fault stays until an operator acknowledges it; only a topic
 or partition that is back, unchanged, clears its fault by itself.
 """
+# reads better long: each fault stands beside the look that finds it.
 
 import threading
 import time

@@ -9,6 +9,7 @@ C            parts of windows and their state become fired rows and new state.
 Between the stages the driver merges watermarks. The last stage (B without windows, C) runs in a
 sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work items, rows of JSON.
 """
+# reads better long: the stages of one batch in their order, each fed by the one before.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

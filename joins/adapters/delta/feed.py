@@ -4,6 +4,7 @@ One version is copied, file by file; then each later commit is sent by itself, a
 is its version, in an order that only the commit decides: what is sent twice has the same positions.
 ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it speaks.
 """
+# reads better long: the copy and what follows it share one position, which each step moves.
 
 import hashlib
 import logging

@@ -21,6 +21,7 @@ then it conflicts, as delta-rs would have it.
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
+# reads better long: what is checked before a commit, the commit, and what is seen after it.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -98,6 +98,8 @@ class OutputLog(DeltaLog):
         spark: the session of Spark's writer.
     """
 
+    # reads better deep: an output is a log that Spark may write, too.
+
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
         self._appends = appends

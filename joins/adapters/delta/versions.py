@@ -113,6 +113,8 @@ class TableVersions:
         followed: application ids whose newest numbers are known without reading the log.
     """
 
+    # reads better long: a table's log answers many questions, and one look at it serves them all.
+
     def __init__(self, path: Path, followed: Sequence[str] = ()) -> None:
         self.path = path
         self.entries = LogEntries(path)

@@ -1,4 +1,5 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
+# reads better long: each request stands beside what its answers and its errors mean.
 
 import logging
 import threading
@@ -128,6 +129,8 @@ class KafkaCluster:
         kafka: how to reach it.
         keep_open: keep one client from call to call, for those who ask every second.
     """
+
+    # reads better long: a method a request; they share one connection.
 
     def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
         self._kafka = kafka

@@ -58,6 +58,8 @@ def _same(name: str, ours: str) -> bool:
 class Parser:
     """A cursor over tokens; what is not as it must be is a ValueError."""
 
+    # reads better long: a grammar has a method a rule.
+
     def __init__(self, tokens: Reading, schema: str = "") -> None:
         self._tokens, self._at, self._end = tokens, 0, len(tokens)
         while self._end and tokens[self._end - 1].is_symbol(";"):

@@ -4,6 +4,7 @@ python-mysql-replication gives the events, the table map and its metadata; its o
 not used: it shows negative fractional TIMEs wrongly, drops the zeros at the end of BINARY, knows
 only some collations, and decodes the columns that nobody asked for.
 """
+# reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt
 import struct

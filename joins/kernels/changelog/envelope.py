@@ -211,6 +211,7 @@ def decode(
     Raises:
         SourceError: a record is not one of ours; the first one is named by its coordinates.
     """
+    # reads better long: one record's fields, in the order of the changelog's columns.
     records = _Records(topic, rows)
     fields = [item for item in wire_schema(columns) if item.name in before]
     envelope = pa.schema(

@@ -6,6 +6,7 @@ because `}`, line break, `{` continues nothing in JSON. So a block with as many 
 one row of each value. A block that fails is read again without the lines that look wrong
 (`json_screen`), which are read apart, and bisected if it still fails.
 """
+# reads better long: the proof that rows are of their own records goes through all of it.
 
 import json
 import re
