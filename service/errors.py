@@ -29,39 +29,39 @@
 from watermark.errors import SluiceError
 
 
-class ServiceError(SluiceError):
+class ServiceError(SluiceError, fault="service"):
     """A fault of the service around the data path."""
 
 
-class ConfigError(ServiceError):
+class ConfigError(ServiceError, fault="config"):
     """A setting cannot be used."""
 
 
-class SecretError(ServiceError):
+class SecretError(ServiceError, fault="secret"):
     """A secret cannot be resolved."""
 
 
-class NotAllowedError(ServiceError):
+class NotAllowedError(ServiceError, fault="not-allowed"):
     """A script reaches for something that the operator's lists do not have."""
 
 
-class SubmissionError(ServiceError):
+class SubmissionError(ServiceError, fault="submission"):
     """A submission cannot be accepted as it is."""
 
 
-class JobNotFoundError(ServiceError):
+class JobNotFoundError(ServiceError, fault="job-not-found"):
     """There is no job with this id or name."""
 
 
-class VertexNotFoundError(ServiceError):
+class VertexNotFoundError(ServiceError, fault="vertex-not-found"):
     """The job has no part of this id."""
 
 
-class JobConflictError(ServiceError):
+class JobConflictError(ServiceError, fault="job-conflict"):
     """The request contradicts the job's state or an earlier request."""
 
 
-class JobStateError(JobConflictError):
+class JobStateError(JobConflictError, fault="job-state"):
     """The job's state does not allow what is asked.
 
     Attributes:
@@ -74,19 +74,19 @@ class JobStateError(JobConflictError):
         self.state, self.desired_state = found
 
 
-class RunnerAbsentError(JobConflictError):
+class RunnerAbsentError(JobConflictError, fault="runner-absent"):
     """The request needs a runner, and none is alive."""
 
 
-class BusyError(ServiceError):
+class BusyError(ServiceError, fault="busy"):
     """Too much is asked at once; asking again later helps."""
 
 
-class InspectionError(ServiceError):
+class InspectionError(ServiceError, fault="inspection"):
     """A job's files could not be looked at."""
 
 
-class AnsweredError(ServiceError):
+class AnsweredError(ServiceError, fault="answered"):
     """Another process of ours refused, in its own words.
 
     Attributes:
@@ -98,7 +98,7 @@ class AnsweredError(ServiceError):
         self.kind = kind
 
 
-class UnauthorizedError(ServiceError):
+class UnauthorizedError(ServiceError, fault="unauthorized"):
     """The caller has to authenticate itself, and has not.
 
     Attributes:
@@ -110,11 +110,11 @@ class UnauthorizedError(ServiceError):
         self.invalid = invalid
 
 
-class ForbiddenError(ServiceError):
+class ForbiddenError(ServiceError, fault="forbidden"):
     """The caller is known, or need not be, but may not do this."""
 
 
-class TooManyRequestsError(ServiceError):
+class TooManyRequestsError(ServiceError, fault="too-many-requests"):
     """The caller has to wait.
 
     Attributes:
@@ -126,31 +126,31 @@ class TooManyRequestsError(ServiceError):
         self.retry_after_s = retry_after_s
 
 
-class TokenNotFoundError(ServiceError):
+class TokenNotFoundError(ServiceError, fault="token-not-found"):
     """There is no token with this id or name."""
 
 
-class TokenLimitError(ServiceError):
+class TokenLimitError(ServiceError, fault="token-limit"):
     """No further token can be made."""
 
 
-class StoreError(ServiceError):
+class StoreError(ServiceError, fault="store"):
     """The job store cannot be used."""
 
 
-class ControlPlaneError(ServiceError):
+class ControlPlaneError(ServiceError, fault="control-plane"):
     """The control plane cannot start or refused a request."""
 
 
-class UnreachableError(ControlPlaneError):
+class UnreachableError(ControlPlaneError, fault="unreachable"):
     """No control plane answers at the address."""
 
 
-class WaitTimeoutError(ControlPlaneError):
+class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
     """The time for waiting is over; what was asked for goes on."""
 
 
-class ExportError(ServiceError):
+class ExportError(ServiceError, fault="export"):
     """Another system could not be told about jobs.
 
     Attributes:

@@ -39,7 +39,7 @@ POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13", "
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 
-class FailpointError(JoinError):
+class FailpointError(JoinError, fault="failpoint"):
     """A planted fault, asked for by SLUICE_FAILPOINTS."""
 
 
@@ -79,13 +79,13 @@ def parse_failpoints(text: str) -> tuple[PlannedFault, ...]:
     """
     faults = []
     for item in filter(None, (part.strip() for part in text.split(";"))):
-        found = _ENTRY.fullmatch(item)
-        if found is None:
+        match = _ENTRY.fullmatch(item)
+        if match is None:
             raise JoinError(
                 f'failpoint "{item}" is not <point>=<action>[@<n>|#<batch>]',
                 hint=f"Points are {', '.join(POINTS)}; actions are {', '.join(ACTIONS)}.",
             )
-        point, action, passage, batch = found.groups()
+        point, action, passage, batch = match.groups()
         number = None if batch is None else int(batch)
         at = int(passage or "1") if batch is None else None
         faults.append(PlannedFault(item, point, action, at, number))

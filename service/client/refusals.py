@@ -14,7 +14,7 @@
 from service.client.wire import RefusedError
 
 
-class ProblemError(RefusedError):
+class ProblemError(RefusedError, fault="problem"):
     """The control plane answered with a problem document."""
 
     @property
@@ -28,27 +28,27 @@ class ProblemError(RefusedError):
         return int(self.problem.get("status", 0))
 
 
-class InvalidRequestError(ProblemError):
+class InvalidRequestError(ProblemError, fault="invalid-request"):
     """The request cannot be carried out as it is."""
 
 
-class AccessError(ProblemError):
+class AccessError(ProblemError, fault="access"):
     """A token is missing, wrong, expired, or of too small a scope."""
 
 
-class NotFoundError(ProblemError):
+class NotFoundError(ProblemError, fault="not-found"):
     """There is no such job, table, version, batch or record."""
 
 
-class ConflictError(ProblemError):
+class ConflictError(ProblemError, fault="conflict"):
     """The request does not fit the job's state, its sink or an earlier request."""
 
 
-class ExpiredError(ProblemError):
+class ExpiredError(ProblemError, fault="expired"):
     """It was there and is not kept any more."""
 
 
-class UnavailableError(ProblemError):
+class UnavailableError(ProblemError, fault="unavailable"):
     """It cannot be done now."""
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.checkpoint import create_json_once, read_json
-from joins.durable.stalls import type_name
 from joins.plan.errors import (
     CheckpointError,
     GuardError,
@@ -32,8 +31,8 @@ REPLAY_DEAD_LETTERS = "replay-dead-letters"
 MOST_UNANSWERED = 100
 # What an operator may acknowledge, and what may be chosen; the first choice is the default.
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    **{type_name(error): error.choices for error in GuardError.__subclasses__()},
-    type_name(PinnedVersionExpiredError): PinnedVersionExpiredError.choices,
+    **{error.fault: error.choices for error in GuardError.__subclasses__()},
+    PinnedVersionExpiredError.fault: PinnedVersionExpiredError.choices,
 }
 _KEPT_ANSWERS = 1_000
 _POLL_S = 0.1
