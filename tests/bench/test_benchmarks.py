@@ -326,6 +326,7 @@ def test_requests_are_sent_when_they_are_due_and_counted_by_kind(tmp_path: Path)
             api_bench.Load(port, lambda _: api_bench.Ask("read", "/v1/nothing")).run(1)
 
 
+@pytest.mark.experiment
 @pytest.mark.usefixtures("processes")
 def test_memory_is_measured_on_a_real_index_and_real_workers(tmp_path: Path) -> None:
     files, workers = memory_bench.measure(Place(tmp_path), Sizes(dim=20_000, runs=1))
@@ -346,6 +347,7 @@ def test_maintenance_is_measured_on_real_tables(
     assert all(measure.value > 0 and measure.reference > 0 for measure in found)
 
 
+@pytest.mark.experiment
 @pytest.mark.timeout(600)
 def test_join_runs_the_reference_and_a_real_job_on_the_same_records(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, java: Java

@@ -38,6 +38,7 @@ def add_partition(kafka: KafkaBroker, topic: str, total: int) -> None:
         admin.close()
 
 
+@pytest.mark.experiment
 def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_kills(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> None:

@@ -17,7 +17,7 @@ from tests.support.standalone import EXECUTOR, Cluster, running_cluster
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
 WORKER = "joins.worker.daemon"
 EXECUTORS = {
     "spark.executor.memory": "512m",

@@ -1,5 +1,7 @@
 """Dead letters of a real job over REST: seen, corrected, joined under their own batch, once."""
 
+import pytest
+
 from tests.support.poison import KINDS, PROBE_COLUMNS, REASONS
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.sql import new_schema, run_sql
@@ -58,6 +60,7 @@ def poisoned(rig: Rig, job: RunningJob, topic: str, path: str) -> list[dict]:
     return found
 
 
+@pytest.mark.experiment
 def test_after_a_fix_exactly_the_missing_rows_appear(rig: Rig) -> None:
     topic, path = create_topic(rig.kafka.bootstrap_servers), unique_name("letters")
     fixed = [

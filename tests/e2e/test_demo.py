@@ -71,6 +71,7 @@ def test_the_demo_without_a_screen_ends_with_one_json_object(java, spark_jars, b
     assert 0 < shown["seconds_to_open"] < shown["seconds_total"]
 
 
+@pytest.mark.experiment
 def test_a_sigterm_while_spark_starts_ends_everything(demo, scratch):
     process, runner = demo
     started = psutil.Process(process.pid).children(recursive=True)

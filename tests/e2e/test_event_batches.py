@@ -56,6 +56,7 @@ def change(rig: Rig, schema: str, currency: str, rate: int, since: str) -> None:
     run_sql(rig.mariadb, f"UPDATE rates SET {new} WHERE currency = '{currency}'", schema=schema)
 
 
+@pytest.mark.experiment
 def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> None:

@@ -22,6 +22,7 @@ from tests.watermark.seed import VECTORS, millis
 from watermark.model import MAX_TIMESTAMP
 
 pytestmark = pytest.mark.timeout(850)
+REST = pytest.mark.experiment
 Row = dict[str, Any]
 _KAFKA = "'connector'='kafka', 'format'='json'"
 _UPSERT = "'connector'='upsert-kafka', 'key.format'='json', 'value.format'='json'"
@@ -292,7 +293,7 @@ def finished(rig: Rig) -> Iterator[Callable[[str], Finished]]:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [LATENESS_0, LATENESS_10])
+@pytest.mark.parametrize("name", [LATENESS_0, pytest.param(LATENESS_10, marks=REST)])
 def test_the_table_of_seed_000_comes_out(finished: Callable[[str], Finished], name: str) -> None:
     """Sums, result times, the watermark that the sink had seen, and each verdict."""
     vector, done = VECTORS[name], finished(name)
@@ -329,6 +330,7 @@ SEED_002 = {
 }
 
 
+@REST
 @pytest.mark.parametrize("name", SEED_002)
 def test_out_of_orderness_delays_the_result_and_lateness_repeats_it(
     finished: Callable[[str], Finished], name: str
@@ -347,6 +349,7 @@ def test_out_of_orderness_delays_the_result_and_lateness_repeats_it(
 # --------------------------------------------------------------------------------------------------
 
 
+@REST
 def test_the_log_of_seed_003_comes_out(finished: Callable[[str], Finished]) -> None:
     """Its watermarks are those of the operator, which a result's header tells one result later."""
     timeline = VECTORS["seed003/tumbling-1m-lateness-and-side-output"]["timeline"]
@@ -367,6 +370,7 @@ def test_the_log_of_seed_003_comes_out(finished: Callable[[str], Finished]) -> N
     assert_nothing_is_left(done, late=1)
 
 
+@REST
 def test_an_hour_with_a_minute_of_lateness_is_corrected_in_a_table(
     finished: Callable[[str], Finished],
 ) -> None:
@@ -379,7 +383,9 @@ def test_an_hour_with_a_minute_of_lateness_is_corrected_in_a_table(
     assert_nothing_is_left(done, late=1)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [LATENESS_0, *(pytest.param(n, marks=REST) for n in EXAMPLES if n != LATENESS_0)]
+)
 def test_every_batch_can_be_replayed(finished: Callable[[str], Finished], name: str) -> None:
     """Appended, merged, sent as rows, as updates and as a changelog."""
     done = finished(name)
@@ -394,6 +400,7 @@ def test_every_batch_can_be_replayed(finished: Callable[[str], Finished], name: 
 # --------------------------------------------------------------------------------------------------
 
 
+@REST
 def test_times_that_cannot_be_right_are_dead_letters_and_move_nothing(
     finished: Callable[[str], Finished],
 ) -> None:
@@ -507,6 +514,7 @@ def counts_script(rig: Rig, schema: str, topic: str, late: str, path: str) -> st
     )
 
 
+@REST
 def test_behind_the_backlog_records_meet_the_newest_row_and_the_clock_fires_windows(
     rig: Rig,
 ) -> None:

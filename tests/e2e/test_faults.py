@@ -122,6 +122,7 @@ def topics(kafka: KafkaBroker) -> set[str]:
         admin.close()
 
 
+@pytest.mark.experiment
 def test_a_source_that_fails_later_stalls_the_job_which_goes_on_by_itself(
     tmp_path: Path, kafka: KafkaBroker, database_home: Path, spark_jars: list[Path]
 ) -> None:

@@ -156,6 +156,7 @@ def names(rows: list[dict[str, Any]]) -> dict[int, str | None]:
     return {row["item_id"]: row["name"] for row in rows}
 
 
+@pytest.mark.experiment
 def test_tables_without_an_index_are_joined_the_same_also_after_a_crash_and_in_a_replay(
     rig: Rig,
 ) -> None:
@@ -328,6 +329,7 @@ def topics_of(rig: Rig, job: RunningJob) -> list[str]:
         admin.close()
 
 
+@pytest.mark.experiment
 def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig) -> None:
     """Two dimensions behind one gate, one of them never written to; composite and string keys."""
     path = unique_name("two")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kafka.errors import TopicAlreadyExistsError
 
 from service.embedded.broker import KafkaBroker
@@ -19,6 +20,8 @@ from tests.support.rig import Rig, RunningJob, cdc_table, is_alive, kafka_table,
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.experiment
 
 USERS = "CREATE TABLE users (user_id BIGINT PRIMARY KEY, name VARCHAR(40))"
 FILL = "INSERT INTO users VALUES (1, 'one'), (2, 'two')"

@@ -37,6 +37,7 @@ def clean_run(
         yield run
 
 
+@pytest.mark.experiment
 def test_a_run_as_it_is_is_right(clean_run):
     verdict = audit(clean_run.inputs, clean_run.world)
 
@@ -46,6 +47,7 @@ def test_a_run_as_it_is_is_right(clean_run):
     assert verdict.unproven == 0
 
 
+@pytest.mark.experiment
 @pytest.mark.parametrize("name", EDITS)
 def test_what_a_planted_bug_leaves_is_caught(clean_run, name):
     score = Score()
@@ -60,6 +62,7 @@ def test_every_planted_bug_has_an_edit_and_an_expectation():
     assert len(PLANTS) == 12
 
 
+@pytest.mark.experiment
 def test_an_audit_before_the_rest_takes_only_what_is_committed(clean_run):
     with clean_run.copy() as copy:
         newest = copy.batches()[-1]

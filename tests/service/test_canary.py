@@ -24,6 +24,8 @@ from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.experiment
+
 WORLD = {
     "inline": f"{CANARY}-inline",
     **{place: f"h3nn3-{place}" for place in ("environment", "kept", "mounted")},

@@ -8,7 +8,7 @@ import pytest
 
 from tests.watermark.mutations import MUTATIONS, ROOT
 
-pytestmark = pytest.mark.usefixtures("processes")
+pytestmark = [pytest.mark.experiment, pytest.mark.usefixtures("processes")]
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from joins.lookback.output_preview import OutputPreview, WrittenRows
 from joins.plan.errors import NotReadableError
 from joins.plan.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings
-from service.jobs.inspect.past import has_own_table, insert_of
+from service.jobs.inspect.past import insert_of
 from service.jobs.inspect.table_answers import Answer, Question, arrow_stream, fitting
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import output_path
+from service.wiring.past import has_own_table
 
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
 _HINTS = {

@@ -5,28 +5,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from joins.durable.app_ids import job_app_id
 from joins.durable.checkpoint import Checkpoint
-from joins.kernels.probe.probe import index_spec, kernel_spec
 from joins.lookback.explain_row import RowExplainer
-from joins.lookback.history import History, HistoryPlaces, PastEvent
+from joins.lookback.history import History, HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.replay import Replayer
 from joins.plan.errors import CheckpointError, QuestionError, UnknownBatchError
-from joins.plan.plan import DeltaSink, Dimension, JoinPlan
-from joins.worker.probe_task import IndexPlace
+from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
 from service.security.resolution import (
-    index_directory,
-    output_path,
-    probe_kafka,
     sink_with_login,
     with_login,
 )
 from service.security.secrets import SecretResolver
-from service.wiring.event_places import event_places
+from service.wiring.context import JobContext
+from service.wiring.past import history_places as past_places
 
 
 @contextmanager
@@ -85,7 +80,6 @@ def histories(job_dir: Path) -> tuple[History, ...]:
 
 def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
-    insert = plan.inserts[number]
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()
     if meta is None:
@@ -94,32 +88,12 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
             hint="Its runner has not started; look again when the job is JOINING.",
         )
     secrets = SecretResolver.of(settings, job_dir)
-    app_id = job_app_id(job_dir.name, meta.incarnation)
-    return HistoryPlaces(
-        app_id=app_id,
-        checkpoint=checkpoint,
-        kernel=replace(kernel_spec(plan, number), topic=meta.probe_topic).by_itself(),
-        roles=_roles(plan, insert, settings, layout),
-        tables={d.name: layout.tables / d.name for d in plan.dimensions},
-        dimensions={d.name: d for d in plan.dimensions},
-        dead_letters=layout.dead_letters,
-        replays=layout.checkpoint / "replays",
-        output=output_path(insert.sink, settings) if isinstance(insert.sink, DeltaSink) else None,
-        probe_kafka=with_login(probe_kafka(plan, settings, meta.probe_topic), secrets),
-        sink=sink_with_login(insert.sink, secrets),
-        insert=number,
-        has_own_table=has_own_table(plan, number, settings),
-        event=_event(plan, layout, settings, app_id),
+    places = past_places(JobContext(plan, settings, layout, checkpoint, meta), number)
+    return replace(
+        places,
+        probe_kafka=with_login(places.probe_kafka, secrets),
+        sink=sink_with_login(places.sink, secrets),
     )
-
-
-def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
-    """Whether no other INSERT of the job writes to the same Delta table."""
-    paths = [
-        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
-        for insert in plan.inserts
-    ]
-    return paths[number] is None or paths.count(paths[number]) == 1
 
 
 def insert_of(plan: JoinPlan, sink: str | None) -> int:
@@ -144,12 +118,6 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
     return found[0]
 
 
-def _event(plan: JoinPlan, layout: JobLayout, settings: Settings, app_id: str) -> PastEvent | None:
-    if not plan.needs_event_batches:
-        return None
-    return PastEvent(plan, event_places(plan, layout, settings, app_id))
-
-
 def plan_of(layout: JobLayout) -> JoinPlan:
     """The job's frozen plan.
 
@@ -163,23 +131,3 @@ def plan_of(layout: JobLayout) -> JoinPlan:
             f'directory "{layout.job_dir}" has no plan.json',
             hint="Name the directory of a job; sluice jobs ls has the ids that they are called by.",
         ) from exc
-
-
-def _roles(
-    plan: JoinPlan, insert: JoinPlan, settings: Settings, layout: JobLayout
-) -> dict[str, IndexPlace]:
-    """The roles of `insert`, which is of `plan`."""
-
-    def partitions(dimension: Dimension) -> int:
-        return dimension.source.changelog_partitions or settings.changelog_partitions
-
-    known = {d.name: d for d in plan.dimensions}
-    directory = index_directory(layout, settings)
-    return {
-        j.alias: IndexPlace(
-            j.dimension,
-            directory / j.dimension,
-            index_spec(plan, j, partitions(known[j.dimension])),
-        )
-        for j in insert.joins
-    }

@@ -339,6 +339,7 @@ def test_what_the_binlog_tells_row_by_row_is_followed(place, load_file):
             source.wait_same(1, what=name)
 
 
+@pytest.mark.experiment
 def test_what_it_does_not_tell_is_copied_again(place, load_file):
     with (
         new_schema(place.database, *TABLE) as schema,
@@ -515,6 +516,7 @@ def test_purged_and_reset_binlogs_are_copied_again(own_place):
             coordinator.stop()
 
 
+@pytest.mark.experiment
 def test_changed_identity_is_another_server(own_place):
     """Same address, same files, same positions: only what the server calls itself differs."""
     dumps = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
@@ -529,6 +531,7 @@ def test_changed_identity_is_another_server(own_place):
         source.wait_same(2)
 
 
+@pytest.mark.experiment
 def test_restored_older_copy_is_copied_again(own_place, tmp_path):
     """The server comes back with the files of an earlier day, and other changes follow."""
     database, home, backup = own_place.database, tmp_path / "db", tmp_path / "backup"

@@ -259,6 +259,7 @@ def test_a_task_joins_with_an_index_that_it_made_itself(task, tmp_path):
     assert merge_reports(answer.column(0).to_pylist()).counts["matched"] == 2
 
 
+@pytest.mark.experiment
 def test_executors_of_a_cluster_make_the_indexes_that_they_do_not_have(tmp_path, java, spark_jars):
     """Two executors with directories of their own; the driver's index is in a third one."""
     command = [sys.executable, "-m", "tests.support.cluster", str(tmp_path), *map(str, spark_jars)]

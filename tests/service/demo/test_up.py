@@ -63,6 +63,7 @@ def is_joining(client, job_id):
     )
 
 
+@pytest.mark.experiment
 @pytest.mark.usefixtures("processes")
 def test_up_has_all_for_a_first_hour_and_its_jobs_outlive_the_database_and_up_itself(tmp_path):
     with up(tmp_path) as (found, client, children):

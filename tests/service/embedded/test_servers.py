@@ -51,6 +51,7 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.experiment
 def test_a_broker_keeps_topics_and_port_over_a_stop_and_a_kill(new_broker: BrokerFactory) -> None:
     with new_broker() as broker:
         servers = broker.bootstrap_servers
@@ -76,6 +77,7 @@ def test_a_broker_does_not_invent_topics(kafka: KafkaBroker) -> None:
     assert "auto.create.topics.enable=false" in (kafka.log.parent / "kraft.properties").read_text()
 
 
+@pytest.mark.experiment
 def test_a_database_keeps_rows_port_and_passwords(tmp_path: Path, database_home: Path) -> None:
     with MariaDb(tmp_path, database_home) as database:
         run_sql(database, "CREATE DATABASE s", "CREATE TABLE s.t (id INT)", "INSERT s.t VALUES (7)")
@@ -187,6 +189,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.experiment
 def test_both_end_when_their_parent_is_killed_but_not_with_the_thread_that_started_them(
     tmp_path: Path, java: Java, broker_jars: list[Path], database_home: Path
 ) -> None:

@@ -14,7 +14,7 @@ from service.jobs.store.store import JobStore
 from tests.support.control_plane import ControlPlaneProgram, end_runners, script, settings_in
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
+pytestmark = [pytest.mark.experiment, pytest.mark.usefixtures("processes")]
 
 
 @pytest.fixture

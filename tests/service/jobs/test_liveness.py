@@ -27,6 +27,7 @@ def _when(client, job_id, found):
     return wait_until(look, deadline_s=30, what="job")
 
 
+@pytest.mark.experiment
 def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 4}
     with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:

@@ -39,6 +39,7 @@ def _in(state):
     return lambda job: job["state"] == state
 
 
+@pytest.mark.experiment
 def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 4}
     with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:
@@ -62,6 +63,7 @@ def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
             assert client.events(now["id"])[-1]["to"] == "JOINING"
 
 
+@pytest.mark.experiment
 def test_a_runner_that_hangs_at_each_start_is_given_up(tmp_path, monkeypatch):
     """It lives longer than a minute each time, but it is never healthy."""
     monkeypatch.setattr(supervisor, "_HEALTHY_S", 0.5)

@@ -7,8 +7,9 @@ import pytest
 from joins.plan.errors import QuestionError
 from joins.plan.plan import DeltaSink, FurtherInsert, PrintSink
 from service.config import Settings
-from service.jobs.inspect.past import has_own_table, insert_of
+from service.jobs.inspect.past import insert_of
 from service.sql.planner.planner import plan
+from service.wiring.past import has_own_table
 from tests.service.sql.scripts import selecting
 
 

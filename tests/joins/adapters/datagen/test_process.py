@@ -195,6 +195,7 @@ def test_one_that_ends_before_it_is_told_what_to_do_does_not_end_the_runner(monk
     assert_rows(options, BOUNDED, 1500)
 
 
+@pytest.mark.experiment
 def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back(
     tmp_path, java, broker_jars
 ):

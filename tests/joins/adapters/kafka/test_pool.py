@@ -98,6 +98,7 @@ def test_a_pool_that_is_closed_keeps_nothing(kafka, pool, connections):
     wait_until(lambda: not connections(), what="the connection is closed")
 
 
+@pytest.mark.experiment
 def test_a_kept_connection_whose_broker_has_restarted_is_made_anew(
     tmp_path, java, broker_jars, pool
 ):

@@ -257,6 +257,7 @@ def test_records_of_a_producer_that_hangs_never_come_and_the_others_do(kafka, ha
     assert read(kafka, hanging) == [2]
 
 
+@pytest.mark.experiment
 def test_an_aborted_value_does_not_replace_the_committed_one_in_a_compacted_topic(
     kafka, writer, compacted
 ):

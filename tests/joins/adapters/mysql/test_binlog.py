@@ -276,6 +276,7 @@ def test_database_that_comes_back_is_followed_again(tmp_path, database_home, kaf
         assert newest(records_of(config)) == {1: "a", 2: "b"}
 
 
+@pytest.mark.experiment
 def test_broker_that_comes_back_gets_every_record(tmp_path, mariadb, java, broker_jars):
     with (
         KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,

@@ -1,0 +1,72 @@
+"""What every part of a job is made from, for its runner and for looking back on it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from joins.durable.app_ids import job_app_id
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.kernels.index.spec import IndexSpec
+from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
+from joins.plan.plan import Dimension, JoinPlan
+from joins.worker.probe_task import IndexPlace
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.security.resolution import index_directory
+
+
+def changelog_partitions(dimension: Dimension, settings: Settings) -> int:
+    """Of the dimension's changelog topic: its own option, else the setting."""
+    return dimension.source.changelog_partitions or settings.changelog_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """A job that has begun.
+
+    Attributes:
+        plan: a runner's has its secrets resolved.
+        meta: the durable facts of its first start.
+    """
+
+    plan: JoinPlan
+    settings: Settings
+    layout: JobLayout
+    checkpoint: Checkpoint
+    meta: JobMeta
+
+    @property
+    def job_id(self) -> str:
+        """The name of its directory."""
+        return self.layout.job_dir.name
+
+    @property
+    def app_id(self) -> str:
+        """Of its commits."""
+        return job_app_id(self.job_id, self.meta.incarnation)
+
+    def partitions(self, dimension: Dimension) -> int:
+        """Of the dimension's changelog topic."""
+        return changelog_partitions(dimension, self.settings)
+
+    def kernel(self, number: int = 0) -> ProbeKernelSpec:
+        """What INSERT `number`, from 0, does with a record."""
+        return replace(kernel_spec(self.plan, number), topic=self.meta.probe_topic)
+
+    def index_specs(self, dimension: Dimension, number: int) -> dict[str, IndexSpec]:
+        """Role's alias in INSERT `number` → the index that it looks up."""
+        return {
+            j.alias: index_spec(self.plan, j, self.partitions(dimension))
+            for j in self.plan.inserts[number].joins
+            if j.dimension == dimension.name
+        }
+
+    def index_places(
+        self, dimensions: Iterable[Dimension], number: int = 0
+    ) -> dict[str, IndexPlace]:
+        """Role's alias in INSERT `number` → where its index is kept."""
+        directory = index_directory(self.layout, self.settings)
+        return {
+            alias: IndexPlace(dimension.name, directory / dimension.name, spec)
+            for dimension in dimensions
+            for alias, spec in self.index_specs(dimension, number).items()
+        }

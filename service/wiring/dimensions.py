@@ -1,0 +1,140 @@
+"""The tables that a job joins with: where they are copied from, kept and looked up."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from joins.adapters.delta.feed_state import DeltaFeedConfig
+from joins.adapters.delta.source import captured_columns
+from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.table import CapturedTable
+from joins.batch.lookups import Lookups, Role
+from joins.dimension.build_side import BuildTask
+from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.stalls import Stalls
+from joins.job.opening import Opening
+from joins.job.temporal_join import watermark_sink
+from joins.kernels.changelog.envelope import CapturedColumn
+from joins.kernels.index.spec import IndexSpec
+from joins.lookup.index_source import DimensionTables
+from joins.plan.plan import DeltaTableSource, Dimension, LookupStrategy, MysqlCdcSource
+from joins.source.coordinator import SourceCoordinator
+from joins.source.delta_coordinator import DeltaCoordinator
+from joins.source.snapshot import SnapshotCoordinator, SourceSettings
+from joins.worker.node_directory import on_this_node
+from service.security.resolution import (
+    connection_of,
+    index_directory,
+    internal_kafka,
+    output_path,
+)
+from service.wiring.context import JobContext
+
+
+def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:
+    """The columns of the dimension's changelog.
+
+    Raises:
+        SluiceError: the database cannot be asked, or the table is not as declared.
+    """
+    source = dimension.source
+    if isinstance(source, MysqlCdcSource):
+        return _captured_table(job, dimension, source).captured
+    return captured_columns(dimension.fields)
+
+
+def _captured_table(job: JobContext, dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
+    """As first seen: a restart does not need the database to go on joining."""
+    path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
+    kept = read_json(path)
+    if kept is not None:
+        return CapturedTable.from_json(kept)
+    table = check_source(connection_of(source), dimension.fields, dimension.primary_key)
+    write_json_atomically(path, table.as_json())
+    return table
+
+
+def dimension_runtime(
+    job: JobContext, dimension: Dimension, columns: tuple[CapturedColumn, ...], opening: Opening
+) -> DimensionRuntime:
+    """What follows the dimension's changelog; its commits feed the `opening`."""
+    root = job.layout.tables / dimension.name
+    is_indexed = dimension.lookup.strategy is LookupStrategy.INDEX
+    index = index_directory(job.layout, job.settings) / dimension.name
+    places = DimensionPlaces(
+        topic=job.meta.changelog_topics[dimension.name],
+        partitions=job.partitions(dimension),
+        changelog=root / "changelog",
+        current=root / "current",
+        index=on_this_node(index),
+        index_specs=_all_specs(job, dimension) if is_indexed else (),
+    )
+    task = BuildTask(places.topic, places.changelog, columns, job.meta.epoch, dimension.watermark)
+    return DimensionRuntime(
+        dimension, places, task, app_id=job.app_id, on_watermark=watermark_sink(opening)
+    )
+
+
+def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
+    numbers = range(len(job.plan.inserts))
+    specs = [spec for n in numbers for spec in job.index_specs(dimension, n).values()]
+    return tuple(dict.fromkeys(specs))
+
+
+def source_coordinator(
+    job: JobContext, spark: SparkSession, dimension: Dimension, stalls: Stalls
+) -> SourceCoordinator:
+    """What copies and follows the dimension's source."""
+    source = dimension.source
+    if isinstance(source, DeltaTableSource):
+        return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls)
+    table = _captured_table(job, dimension, source)
+    settings = SourceSettings(
+        connection=connection_of(source),
+        kafka=internal_kafka(job.plan, job.settings),
+        topic=job.meta.changelog_topics[dimension.name],
+        partitions=job.partitions(dimension),
+        state_file=job.checkpoint.source_file(dimension.name),
+        offset_file=job.checkpoint.cdc_file(dimension.name),
+        chunks_per_job=4 * job.settings.snapshot_parallelism,
+    )
+    return SnapshotCoordinator(spark, dimension, table, settings, stalls)
+
+
+def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> DeltaFeedConfig:
+    kafka = internal_kafka(job.plan, job.settings)
+    return DeltaFeedConfig(
+        path=output_path(source, job.settings),
+        fields=dimension.fields,
+        primary_key=dimension.primary_key,
+        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
+        partitions=job.partitions(dimension),
+        state_file=job.checkpoint.source_file(dimension.name),
+        monitor_interval_ms=source.monitor_interval_ms,
+    )
+
+
+def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
+    """Where the dimension's rows are found by whoever has no index of them."""
+    root = job.layout.tables / dimension.name
+    return DimensionTables(root / "changelog", root / "current", f"{job.app_id}:{dimension.name}")
+
+
+def lookups(job: JobContext, runtimes: Sequence[DimensionRuntime], number: int) -> Lookups:
+    """How each role of INSERT `number` finds its rows."""
+    known = {runtime.dimension.name: runtime for runtime in runtimes}
+    specs = {a: s for r in runtimes for a, s in job.index_specs(r.dimension, number).items()}
+    roles = [
+        Role(
+            alias=join.alias,
+            dimension=join.dimension,
+            spec=specs[join.alias],
+            strategy=known[join.dimension].dimension.lookup.strategy,
+            changelog=known[join.dimension].changelog,
+        )
+        for join in job.plan.inserts[number].joins
+    ]
+    limit = job.settings.lookup_broadcast_max_mib << 20
+    return Lookups(roles, max_broadcast_bytes=limit)

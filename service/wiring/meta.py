@@ -1,0 +1,91 @@
+"""The durable beginning of a job: its topics, and where its stream begins and ends."""
+
+import uuid
+from dataclasses import dataclass, replace
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.pool import OpenClusters
+from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.kernels.probe.generate import row_limit
+from joins.plan.plan import DatagenSource, JoinPlan, KafkaSource
+from service.config import Settings
+from service.security.resolution import (
+    internal_kafka,
+    resolve_backlog,
+    resolve_end_offsets,
+    resolve_start_offsets,
+)
+from service.wiring.context import changelog_partitions
+
+_CHANGELOG_CONFIG = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    "max.message.bytes": str(64 << 20),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A probe topic and the offsets of it that belong to the job."""
+
+    topic: str
+    topic_id: str
+    start: dict[int, int]
+    end: dict[int, int] | None
+    backlog: dict[int, int] | None
+
+
+def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_id: str) -> JobMeta:
+    """What the job's first start has kept, or this one keeps, under a new epoch.
+
+    Raises:
+        SluiceError: a topic cannot be used or made.
+    """
+    kept = checkpoint.read_meta()
+    kept = kept or checkpoint.create_meta(_first_meta(plan, settings, job_id))
+    meta = replace(kept, epoch=checkpoint.claim_epoch(kept.epoch))
+    checkpoint.write_meta(meta)
+    return meta
+
+
+def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
+    cluster = KafkaCluster(internal_kafka(plan, settings))
+    config = {**_CHANGELOG_CONFIG, "min.insync.replicas": str(settings.changelog_min_insync)}
+    topics = {d.name: f"sluice.{job_id}.{d.name}" for d in plan.dimensions}
+    for dimension in plan.dimensions:
+        partitions = changelog_partitions(dimension, settings)
+        cluster.create(topics[dimension.name], partitions, settings.changelog_replication, config)
+    source = plan.probe.source
+    if isinstance(source, DatagenSource):
+        topic = f"sluice.{job_id}.probe"
+        cluster.create(topic, 1, settings.changelog_replication, config)
+        stream = _generated(source, cluster, topic)
+    else:
+        stream = _read(plan, source)
+    return JobMeta(
+        incarnation=str(uuid.uuid4()),
+        epoch=0,
+        probe_topic=stream.topic,
+        probe_topic_id=stream.topic_id,
+        probe_start_offsets=stream.start,
+        changelog_topics=topics,
+        probe_end_offsets=stream.end,
+        probe_backlog_offsets=stream.backlog,
+    )
+
+
+def _generated(source: DatagenSource, cluster: KafkaCluster, topic: str) -> _Stream:
+    described, rows = cluster.require(topic), row_limit(source)
+    end = None if rows is None else {0: rows}
+    return _Stream(described.name, described.topic_id, {0: 0}, end, None)
+
+
+def _read(plan: JoinPlan, source: KafkaSource) -> _Stream:
+    with OpenClusters() as clusters:
+        cluster = clusters.of(source.kafka)
+        start = resolve_start_offsets(source, cluster)
+        end = resolve_end_offsets(source, start, cluster)
+        backlog = resolve_backlog(plan.probe, cluster)
+        described = cluster.require(source.kafka.topic)
+    return _Stream(described.name, described.topic_id, start, end, backlog)

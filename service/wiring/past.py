@@ -1,0 +1,81 @@
+"""Where looking back finds what a job has kept, and what joins its dead letters again."""
+
+from functools import partial
+from typing import NoReturn
+
+from pyspark.sql import SparkSession
+
+from joins.durable.letter_replays import LetterReplays
+from joins.durable.requests import Handler, Request
+from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
+from joins.lookback.dead_letters import DeadLetters
+from joins.lookback.history import History, HistoryPlaces, PastEvent
+from joins.lookback.letter_rows import LetterInsert
+from joins.plan.plan import DeltaSink, JoinPlan
+from service.config import Settings
+from service.jobs.store.requests import not_replayable
+from service.jobs.supervise.runner_log import RunnerLog
+from service.security.resolution import output_path, probe_kafka
+from service.wiring.context import JobContext
+from service.wiring.event import event_places
+from service.wiring.sinks import InsertSink
+
+_REPLAYS = "replays"
+
+
+def history_places(job: JobContext, number: int) -> HistoryPlaces:
+    """Where everything of INSERT `number`, from 0, is; secrets are as the context's plan has them.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables where the late records go.
+    """
+    plan = job.plan
+    sink = plan.inserts[number].sink
+    return HistoryPlaces(
+        app_id=job.app_id,
+        checkpoint=job.checkpoint,
+        kernel=job.kernel(number).by_itself(),
+        roles=job.index_places(plan.dimensions, number),
+        tables={d.name: job.layout.tables / d.name for d in plan.dimensions},
+        dimensions={d.name: d for d in plan.dimensions},
+        dead_letters=job.layout.dead_letters,
+        replays=job.checkpoint.directory / _REPLAYS,
+        output=output_path(sink, job.settings) if isinstance(sink, DeltaSink) else None,
+        probe_kafka=probe_kafka(plan, job.settings, job.meta.probe_topic),
+        sink=sink,
+        insert=number,
+        has_own_table=has_own_table(plan, number, job.settings),
+        event=PastEvent(plan, event_places(job)) if plan.needs_event_batches else None,
+    )
+
+
+def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
+    """Whether no other INSERT of the job writes to the same Delta table."""
+    paths = [
+        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
+        for insert in plan.inserts
+    ]
+    return paths[number] is None or paths.count(paths[number]) == 1
+
+
+def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handler:
+    """What carries out requests to join dead letters again, or refuses them."""
+    if job.plan.needs_event_batches:
+        return partial(_refuse, job.plan)
+    replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
+    parts = ReplayParts(
+        letters=DeadLetters(job.layout.dead_letters, replays),
+        replays=replays,
+        inserts=[
+            LetterInsert(
+                History(history_places(job, n)), InsertSink(job, n).letter_writer(spark, log)
+            )
+            for n in range(len(job.plan.inserts))
+        ],
+        epoch=job.meta.epoch,
+    )
+    return DeadLetterReplay(parts).handle
+
+
+def _refuse(plan: JoinPlan, _: Request) -> NoReturn:
+    raise not_replayable(plan)
