@@ -401,7 +401,7 @@ class TemporalJoin:
     def _look_at_fence(self) -> None:
         """A runner that was paused learns here that a newer one has taken over, if not before."""
         try:
-            self.parts.dead_letters.check_epoch(self.parts.meta.epoch)
+            self.parts.dead_letters.batches.check_epoch(self.parts.meta.epoch)
             self.parts.stalls.clear("fence")
         except FencedError:
             raise

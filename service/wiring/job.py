@@ -483,7 +483,7 @@ class _Assembly:
             app_id = output_app_id(self.app_id, number)
             if sink.merge_key:
                 merged = MergedOutput(path, app_id, appends, spark)
-                return MergeSinkWriter(merged, staged), (merged,)
+                return MergeSinkWriter(merged, staged), (merged.log,)
             log = OutputLog(path, app_id, appends, spark)
             return DeltaOutputWriter(log), (log,)
         if isinstance(sink, KafkaSink):
