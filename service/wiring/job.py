@@ -40,8 +40,9 @@ from joins.durable.requests import Handler, Request
 from joins.durable.stalls import Stalls
 from joins.job.event_job import EventJob
 from joins.job.opening import Opening, channel_name
+from joins.job.parts import JobParts, JobSettings
 from joins.job.session import SparkSettings, start_session
-from joins.job.temporal_join import JobParts, JobSettings, TemporalJoin, watermark_sink
+from joins.job.temporal_join import TemporalJoin, watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.event_times import LATE_RECORDS
