@@ -150,7 +150,7 @@ class Shuffle:
 def _files(changelog: DeltaLog, version: int) -> tuple[list[str], int]:
     """(files of `version`, buckets for its rows)."""
     try:
-        rows = changelog.rows_at(version)
+        rows = changelog.files.rows_at(version)
         sizes = [(changelog.path / name).stat().st_size for name in rows]
     except (SinkError, OSError) as exc:
         raise version_expired(changelog, version, exc) from exc

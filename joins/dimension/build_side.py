@@ -163,7 +163,7 @@ class BuildSide:
         )
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        last = self._log.last_batch()
+        last = self._log.batches.last_batch()
         if last is not None and last >= batch:
             self._hooks.on_repeat()
             return
@@ -208,10 +208,10 @@ def _committed(before: ChangelogState, report: BatchReport) -> CommittedBatch:
 def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
     """The state of the changelog table at `version`: its rows, and what compaction counted."""
     digest = ChangelogDigest({})
-    for table in log.read_files(log.files_at(version), DIGEST_COLUMNS):
+    for table in log.files.read_files(log.files.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
             digest.count(batch)
-    dropped = log.counter(compacted_reads(digest.generation), version)
+    dropped = log.batches.counter(compacted_reads(digest.generation), version)
     compacted = ChangelogState(snapshot_rows=dropped, generation=digest.generation)
     state = digest.state_after(compacted)
     return replace(state, events=read_event_state(log, version, state.next_offsets))
@@ -220,5 +220,5 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
 def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> ChangelogEventTime:
     """What the changelog table at `version` says of event time."""
     return ChangelogEventTime.of_counters(
-        log.counters(ChangelogEventTime.names(partitions), version)
+        log.batches.counters(ChangelogEventTime.names(partitions), version)
     )

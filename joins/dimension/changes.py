@@ -128,7 +128,7 @@ def _touched(states: DimensionStates, before: State, after: State) -> tuple[Path
     """
     if before.generation == after.generation:
         try:
-            return tuple(states.log.files_added(before.version + 1, after.version))
+            return tuple(states.log.files.files_added(before.version + 1, after.version))
         except SinkError:
             pass  # a checkpoint has taken the place of these entries
     return tuple(sorted({*before.files, *after.files}))

@@ -82,7 +82,7 @@ class Fold:
         folded = self.folded_version()
         if folded is not None and folded >= version:
             return folded
-        files = self._changelog.files_added((folded or 0) + 1, version)
+        files = self._changelog.files.files_added((folded or 0) + 1, version)
         complete = min((generation for generation, _ in state.marks.values()), default=1)
         if any(_newest_generation(file) > complete for file in files):
             return folded
@@ -139,7 +139,7 @@ class Fold:
         metadata: Mapping[str, Any],
     ) -> bool:
         """Write the empty table without Spark, unless it has rows or is too large for that."""
-        if self._current.files_at(self._current.version()):
+        if self._current.files.files_at(self._current.version()):
             return False
         progress = Progress({(at, generation): last for at, (generation, last) in marks.items()})
         version = metadata[VERSION_KEY]
@@ -189,11 +189,11 @@ def folded_version(current: DeltaLog) -> int | None:
 
     Tables of before have it in the metadata of their commits only; their log is whole.
     """
-    folded = current.last_batch()
+    folded = current.batches.last_batch()
     if folded is not None:
         return folded
-    for version in range(current.version(), current.oldest_entry() - 1, -1):
-        metadata = current.metadata_at(version) or {}
+    for version in range(current.version(), current.versions.oldest_entry() - 1, -1):
+        metadata = current.batches.metadata_at(version) or {}
         if VERSION_KEY in metadata:
             return int(metadata[VERSION_KEY])
     return None

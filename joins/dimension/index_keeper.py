@@ -105,9 +105,9 @@ class IndexKeeper:
             PinnedVersionExpiredError: there is none.
         """
         newest = self._changelog.version()
-        for version in range(max(at_least, self._changelog.oldest_version()), newest + 1):
+        for version in range(max(at_least, self._changelog.versions.oldest_version()), newest + 1):
             try:
-                if all(path.exists() for path in self._changelog.files_at(version)):
+                if all(path.exists() for path in self._changelog.files.files_at(version)):
                     return version
             except SinkError:
                 continue  # in the middle of a clean-up that was interrupted

@@ -75,24 +75,24 @@ class Upkeep:
     def checkpoint(self) -> None:
         """Write a Delta checkpoint when the last one is many commits back."""
         newest = self.log.version()
-        last = max(self.log.checkpoints(), default=0)
+        last = max(self.log.upkeep.checkpoints(), default=0)
         if newest - last >= self.settings.checkpoint_every:
             self.on_step("checkpoint")
-            self.log.make_checkpoint(newest)
+            self.log.upkeep.make_checkpoint(newest)
 
     def shorten_log(self, version: int) -> None:
         """Remove the log below a checkpoint that is not newer than `version`."""
         every = self.settings.checkpoint_every
-        if version - self.log.oldest_entry() < every:
+        if version - self.log.versions.oldest_entry() < every:
             return
-        checkpoints = [at for at in self.log.checkpoints() if at <= version]
+        checkpoints = [at for at in self.log.upkeep.checkpoints() if at <= version]
         if not checkpoints or version - checkpoints[-1] >= every:
             self.on_step("checkpoint for the log")
-            self.log.make_checkpoint(version)
+            self.log.upkeep.make_checkpoint(version)
             checkpoints.append(version)
-        self.log.check_epoch(self.epoch)
+        self.log.batches.check_epoch(self.epoch)
         self.on_step("log clean-up")
-        self.log.remove_log_before(checkpoints[-1])
+        self.log.upkeep.remove_log_before(checkpoints[-1])
 
     def settled(self, last_batch: int | None, writer: str = "") -> dict[str, FileOrigin]:
         """Name → origin of the files of `writer` that no batch of its will still commit."""
@@ -108,7 +108,7 @@ class Upkeep:
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove data files that nobody needs."""
-        self.log.check_epoch(self.epoch)
+        self.log.batches.check_epoch(self.epoch)
         for name in sorted(names):
             self.on_step("removal of a file")
             (self.log.path / name).unlink(missing_ok=True)
@@ -162,16 +162,16 @@ class ChangelogMaintenance:
     def _added(self, version: int) -> tuple[frozenset[str], frozenset[str]]:
         """Paths of all files and of those with changes that one commit added."""
         if version not in self._known:
-            changes = {path.name for path in self._log.files_added(version, version)}
-            named = self._log.files_named(version, version)
+            changes = {path.name for path in self._log.files.files_added(version, version)}
+            named = self._log.files.files_named(version, version)
             self._known[version] = (frozenset(named), frozenset(changes))
         return self._known[version]
 
     def _compact(self, horizon: int, needed_from_ms: int | None) -> None:
         """Write anew what is up to `horizon`; leased versions keep the files that they have."""
         newest = self._log.version()
-        files = self._log.rows_at(newest)
-        for version in range(max(horizon + 1, self._log.oldest_entry()), newest + 1):
+        files = self._log.files.rows_at(newest)
+        for version in range(max(horizon + 1, self._log.versions.oldest_entry()), newest + 1):
             for name in self._added(version)[1]:
                 files.pop(name, None)
         chosen = self._chosen(files)
@@ -200,15 +200,15 @@ class ChangelogMaintenance:
         self, chosen: Sequence[str], others: Sequence[str], needed_from_ms: int | None
     ) -> Rewrite:
         root = self._log.path
-        rows = pa.concat_tables(self._log.read_files([root / name for name in chosen]))
+        rows = pa.concat_tables(self._log.files.read_files([root / name for name in chosen]))
         marks = watermarks([rows, *(_marks(root / name) for name in others)])
         task = self._task(marks, is_whole=not others)
         result = compact(rows, replace(task, needed_from_ms=needed_from_ms))
         version = self._log.version()
         dropped = {compacted_reads(of): rows for of, rows in result.dropped_reads.items()}
-        known = self._log.counters(dropped, version)
+        known = self._log.batches.counters(dropped, version)
         dropped = {name: rows + known.get(name, 0) for name, rows in dropped.items()}
-        origin = FileOrigin(self._table.epoch, self._log.last_batch() or 0, 0, 0)
+        origin = FileOrigin(self._table.epoch, self._log.batches.last_batch() or 0, 0, 0)
         with ParquetStage(root, result.rows.schema, origin) as stage:
             for batch in result.rows.to_batches(_BATCH_ROWS):
                 stage.write(batch)
@@ -223,10 +223,10 @@ class ChangelogMaintenance:
 
     def _remove_files(self, leased: int) -> None:
         """Files that no version from `leased` on has, and that no batch will still commit."""
-        settled = self._table.settled(self._log.last_batch())
+        settled = self._table.settled(self._log.batches.last_batch())
         newest = self._log.version()
-        oldest = min(max(leased, self._log.oldest_version()), newest)
-        needed = {path.name for path in self._log.files_at(oldest)}
+        oldest = min(max(leased, self._log.versions.oldest_version()), newest)
+        needed = {path.name for path in self._log.files.files_at(oldest)}
         for version in range(oldest + 1, newest + 1):
             needed |= self._added(version)[0]
         self._known = {at: known for at, known in self._known.items() if at > oldest}
@@ -244,13 +244,13 @@ class CurrentMaintenance:
         hours = self._table.settings.current_retention_hours
         self._table.checkpoint()
         self._table.on_step("VACUUM")
-        self._table.log.vacuum(math.ceil(hours))
+        self._table.log.upkeep.vacuum(math.ceil(hours))
         log = self._table.log
-        folded = log.newest_batch(log.last_batch() or 0)
+        folded = log.batches.newest_batch(log.batches.last_batch() or 0)
         if folded is None:
             return  # only the log's entries say which version was folded
         before = time.time() - hours * 3600
-        self._table.shorten_log(min(log.newest_before(before), folded[0]))
+        self._table.shorten_log(min(log.upkeep.newest_before(before), folded[0]))
 
 
 class OutputMaintenance:
@@ -276,14 +276,14 @@ class OutputMaintenance:
     def _orphans(self) -> list[str]:
         log = self._table.log
         writer = log.shared.writer if self._is_shared else ""
-        settled = self._table.settled(log.last_batch(), writer)
-        present = {path.name for path in log.files_at(log.version())}
+        settled = self._table.settled(log.batches.last_batch(), writer)
+        present = {path.name for path in log.files.files_at(log.version())}
         doubtful = [n for n in settled if n not in present and n not in self._committed]
-        oldest = log.oldest_entry()
+        oldest = log.versions.oldest_entry()
         if not doubtful or (oldest > 0 and not self._may_forget):
             return []  # of commits that are no longer in the log nobody knows the files
         newest = log.version()
-        self._committed |= log.files_named(max(self._read_to + 1, oldest), newest)
+        self._committed |= log.files.files_named(max(self._read_to + 1, oldest), newest)
         self._read_to = newest
         return [
             name
@@ -316,7 +316,7 @@ class LetterMaintenance(OutputMaintenance):
         Args:
             batch: the oldest one whose commit may be asked for, None while nobody knows.
         """
-        committed = None if batch is None else self._table.log.newest_batch(batch)
+        committed = None if batch is None else self._table.log.batches.newest_batch(batch)
         if committed is not None:
             self._table.shorten_log(committed[0])
         self.run()
@@ -341,9 +341,9 @@ class StateMaintenance:
         log = self._table.log
         first = self._first_kept(leased)
         self._table.shorten_log(first)
-        settled, newest = self._table.settled(log.last_batch()), log.version()
-        oldest = min(max(first, log.oldest_version()), newest)
-        needed = {path.name for path in log.files_at(oldest)}
+        settled, newest = self._table.settled(log.batches.last_batch()), log.version()
+        oldest = min(max(first, log.versions.oldest_version()), newest)
+        needed = {path.name for path in log.files.files_at(oldest)}
         for version in range(oldest + 1, newest + 1):
             needed |= self._commit(version).added
         self._known = {at: known for at, known in self._known.items() if at > oldest}
@@ -352,7 +352,10 @@ class StateMaintenance:
     def _first_kept(self, leased: StateLease) -> int:
         """The oldest version whose files stay: replays have so much room, the newest come first."""
         room = self._table.settings.replayed_state_bytes
-        version, oldest = leased.needed, max(leased.replayed, self._table.log.oldest_entry())
+        version, oldest = (
+            leased.needed,
+            max(leased.replayed, self._table.log.versions.oldest_entry()),
+        )
         while version > oldest:
             superseded = self._commit(version).superseded_bytes
             if superseded is None or superseded > room:
@@ -363,7 +366,7 @@ class StateMaintenance:
 
     def _commit(self, version: int) -> "_StateCommit":
         if version not in self._known:
-            entry, root = self._table.log.commit_entry(version), self._table.log.path
+            entry, root = self._table.log.versions.commit_entry(version), self._table.log.path
             gone = [action["remove"]["path"] for action in entry if "remove" in action]
             sizes = [_size(root / name) for name in gone]
             known = [size for size in sizes if size is not None]

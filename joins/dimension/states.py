@@ -90,7 +90,7 @@ class DimensionStates:
 
     def oldest(self) -> int:
         """The oldest version that can be read; then all newer ones can be, too."""
-        low, high = self.log.oldest_version(), self.newest()
+        low, high = self.log.versions.oldest_version(), self.newest()
         while low < high:
             middle = (low + high) // 2
             if self._is_readable(middle):
@@ -101,7 +101,7 @@ class DimensionStates:
 
     def _is_readable(self, version: int) -> bool:
         try:
-            return all(file.exists() for file in self.log.files_at(version))
+            return all(file.exists() for file in self.log.files.files_at(version))
         except SinkError:
             return False
 
@@ -120,7 +120,7 @@ class DimensionStates:
             )
         number = newest if version is None else version
         try:
-            files = tuple(sorted(self.log.files_at(number)))
+            files = tuple(sorted(self.log.files.files_at(number)))
         except SinkError as exc:
             raise self.scan.expired(exc.message) from exc
         return self._state(number, files)

@@ -1,1 +1,1 @@
-"""One job's life: its session, its queries, its opening and its status."""
+"""One job's life: its parts, queries, opening, upkeep and status."""

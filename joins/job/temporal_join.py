@@ -6,42 +6,30 @@ the opening is made durable and the probe query starts from the held offsets. JO
 until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of the
 stream pauses the probe only, until it is acknowledged.
 """
-# reads better long: all that starts, watches and ends the parts of a job, in one order.
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
-from pyspark.sql import SparkSession
 
-from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.event_loop import EventLoop
-from joins.batch.inserts import Inserts
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
 from joins.dimension.build_pace import BuildPace
 from joins.dimension.build_side import BuildSettings
-from joins.dimension.dimension import DimensionRuntime
-from joins.dimension.fold_schedule import FoldPolicy
-from joins.dimension.maintenance import JobLogs, Maintenance, UpkeepSettings
-from joins.durable.checkpoint import Checkpoint, JobMeta
-from joins.durable.failpoints import Failpoints
-from joins.durable.leases import StateLease, oldest_kept, oldest_leased
 from joins.durable.requests import Handler, Request, Requests
-from joins.durable.stalls import Stalls
-from joins.job.event_job import EventJob, EventSide
+from joins.job.event_job import EventSide
 from joins.job.opening import Opening, channel_name
+from joins.job.parts import JobParts
 from joins.job.queries import Queries, Query
+from joins.job.upkeep import JobUpkeep
 from joins.plan.errors import CheckpointError, FencedError, JoinError, StoppingError
-from joins.plan.plan import JoinPlan, KafkaOptions, KafkaSource
-from joins.source.coordinator import SourceCoordinator
+from joins.plan.plan import KafkaSource
 from joins.stream.batch_limit import BatchLimit
 from joins.worker.staging import BatchTurns, QueryGuards
 from watermark.errors import SluiceError
@@ -50,79 +38,14 @@ from watermark.model import Watermark
 _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 _TICK_S = 0.25
-_TRIM_EVERY_S = 20.0
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class JobSettings:
-    """Pace and limits of one job.
-
-    Attributes:
-        replay_batches: how many of the newest batches can be replayed; their pins are kept.
-        replay_state_bytes: room in each table of the state for what only replays read.
-        maintenance_interval_s: least time between two rounds of compaction and clean-up.
-        fold: which changes are worth a fold.
-        current_retention_hours: how long files that `current` no longer needs are kept.
-    """
-
-    build_trigger_ms: int = 200
-    probe_trigger_ms: int = 100
-    max_records_per_batch: int = 500_000
-    max_bytes_per_batch: int = 256 << 20
-    fold_interval_s: float = 30.0
-    fold: FoldPolicy = field(default_factory=FoldPolicy)
-    replay_batches: int = 10_000
-    replay_state_bytes: int = 4 << 30
-    maintenance_interval_s: float = 300.0
-    current_retention_hours: float = 168.0
-
-
-@dataclass(frozen=True, slots=True)
-class JobParts:
-    """What the wiring has put together for one job.
-
-    Attributes:
-        inserts: what batches need for each INSERT; event batches have one only.
-        changelog_kafka: the cluster of the changelog topics.
-        probe_kafka: the cluster and topic of the probe.
-        requests: where the control plane's requests lie.
-        handlers: kind → what carries out a request; acknowledgements are our own.
-        generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: who appends to the delta outputs now, a slower one first; None for other
-            sinks.
-        event: of a job with event time or windows; None for one that joins records as they come.
-    """
-
-    job_id: str
-    plan: JoinPlan
-    meta: JobMeta
-    checkpoint: Checkpoint
-    spark: SparkSession
-    changelog_kafka: KafkaOptions
-    probe_kafka: KafkaOptions
-    dimensions: tuple[DimensionRuntime, ...]
-    inserts: Inserts
-    sources: tuple[SourceCoordinator, ...]
-    outputs: tuple[DeltaLog, ...]
-    dead_letters: DeltaLog
-    opening: Opening
-    stalls: Stalls
-    failpoints: Failpoints
-    settings: JobSettings
-    requests: Path
-    handlers: Mapping[str, Handler] = field(default_factory=dict)
-    generator: Callable[[], None] | None = None
-    writer_choice: Callable[[], WriterChoice | None] = lambda: None
-    event: EventJob | None = None
 
 
 class TemporalJoin:
     """Runs the parts of one job until it is stopped or fails for good."""
 
     def __init__(self, parts: JobParts, on_tick: Callable[["TemporalJoin"], None]) -> None:
-        # reads better long: each part is made of those before it.
         self.parts = parts
         self._on_tick = on_tick
         self._stopping = threading.Event()
@@ -147,7 +70,6 @@ class TemporalJoin:
             None if parts.event is None else EventSide(parts.event, parts.dimensions, writer)
         )
         self.progress = self.control.progress
-        self._pins = self.control.pins
         self._probe: ProbeSide | EventLoop | None = None
         self._requests = Requests(
             parts.requests,
@@ -157,24 +79,7 @@ class TemporalJoin:
             },
             slow=parts.handlers,
         )
-        states = () if parts.event is None else parts.event.tables.states
-        logs = [each.log for each in states]
-        ours = (parts.dead_letters, *logs)
-        self._upkeep = Maintenance(
-            parts.dimensions,
-            JobLogs(
-                # Of two INSERTs into one table the later one commits last: what it has, both have.
-                [*{log.path: log for log in parts.outputs if log not in ours}.values()],
-                parts.dead_letters,
-                logs,
-            ),
-            parts.meta.epoch,
-            UpkeepSettings(
-                current_retention_hours=parts.settings.current_retention_hours,
-                replayed_state_bytes=parts.settings.replay_state_bytes,
-            ),
-        )
-        self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
+        self._upkeep = JobUpkeep(parts, self.control, self._stopping)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
         self._limit = _batch_limit(parts)
 
@@ -228,7 +133,7 @@ class TemporalJoin:
             dimension.replay_watermarks()
         if not self.parts.dimensions:
             self.request_open()  # there is nothing to wait for
-        self._maintenance.start()
+        self._upkeep.start()
         while not (self._stopping.wait(_TICK_S) or self.is_finished):
             self._tick()
 
@@ -320,7 +225,7 @@ class TemporalJoin:
             max_records_per_batch=self._limit.begin(self.progress.average_bytes()),
         )
         hooks = ProbeHooks(
-            pins=self._pins,
+            pins=self.control.pins,
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
@@ -401,7 +306,7 @@ class TemporalJoin:
     def _look_at_fence(self) -> None:
         """A runner that was paused learns here that a newer one has taken over, if not before."""
         try:
-            self.parts.dead_letters.check_epoch(self.parts.meta.epoch)
+            self.parts.dead_letters.batches.check_epoch(self.parts.meta.epoch)
             self.parts.stalls.clear("fence")
         except FencedError:
             raise
@@ -425,74 +330,6 @@ class TemporalJoin:
 
         return handle
 
-    # Background
-    # --------------------------------------------------------------------------------------
-
-    def _maintain(self) -> None:
-        """Fold, trim and keep the tables small, at a lower priority than both sides."""
-        self.parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "fold")
-        settings = self.parts.settings
-        trimmed_at = maintained_at = time.monotonic()
-        interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)
-        while not self._stopping.wait(interval_s):
-            for dimension in self.parts.dimensions:
-                part = f"fold {dimension.dimension.name}"
-                self._attempt(part, partial(dimension.fold, self.parts.spark, settings.fold))
-            if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
-                self._attempt("trim", self._trim)
-                self._attempt("prune", self._prune)
-                trimmed_at = time.monotonic()
-            if time.monotonic() - maintained_at >= settings.maintenance_interval_s:
-                self._attempt("upkeep", self._keep_up)
-                maintained_at = time.monotonic()
-
-    def _keep_up(self) -> None:
-        """Compaction and clean-up of every table, below what is leased."""
-        pins, kept = self.parts.checkpoint.pins_directory, self.parts.settings.replay_batches
-        leased = oldest_leased(
-            pins,
-            kept,
-            self.parts.opening.view().versions_at_open,
-            {d.dimension.name: d.keeper.ready_version for d in self.parts.dimensions},
-        )
-        oldest = oldest_kept(pins, kept)
-        batch = None if oldest is None else int(oldest["batch"])
-        for part, work in self._upkeep.steps(leased, self._state_leases(), batch):
-            if not self._stopping.is_set():
-                self._attempt(part, work)
-
-    def _state_leases(self) -> tuple[StateLease, ...]:
-        """The versions of the state that the newest batch has read, and the kept ones before."""
-        pin, event = self._pins.newest(), self.parts.event
-        if pin is None or pin.event is None or event is None:
-            return ()
-        kept = oldest_kept(self.parts.checkpoint.pins_directory, self.parts.settings.replay_batches)
-        needed = pin.event["state_versions"]
-        replayed = needed if kept is None else kept["event"]["state_versions"]
-        names = [each.log.path.name for each in event.tables.states]
-        return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
-
-    def _attempt(self, part: str, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Exception as exc:  # whatever it is: without this thread nobody folds and trims
-            if not self._stopping.is_set():
-                _log.warning("background work failed; it is tried again", part=part, error=str(exc))
-
-    def _prune(self) -> None:
-        """Index versions and pins that no batch needs any more."""
-        done, pin = self.progress.counts.batch, self._pins.newest()
-        needed = {} if pin is None or (done is not None and done >= pin.batch) else pin.versions
-        for dimension in self.parts.dimensions:
-            dimension.keeper.prune(needed.get(dimension.dimension.name))
-        self._pins.prune(self.parts.settings.replay_batches)
-
-    def _trim(self) -> None:
-        """Changelog topics keep nothing below the last committed batch of the build side."""
-        cluster = KafkaCluster(self.parts.changelog_kafka)
-        for dimension in self.parts.dimensions:
-            cluster.delete_records_before(dimension.places.topic, dimension.trimmable_offsets())
-
     def _shut_down(self) -> None:
         if not self._turns.stop(timeout_s=_STOP_BATCH_S):
             _log.warning("a batch did not end in time; it is run again after the next start")
@@ -500,8 +337,7 @@ class TemporalJoin:
             source.stop()
         self._queries.stop()
         self._requests.finish(timeout_s=_STOP_BATCH_S)
-        if self._maintenance.is_alive():
-            self._maintenance.join(timeout=15)
+        self._upkeep.join()
         self.control.close()
         self._changelog_cluster.close()
 

@@ -228,7 +228,7 @@ class DeadLetters:
         if not (self._table / "_delta_log").is_dir():
             return files_of
         log = DeltaLog(self._table, "")
-        for file in log.files_at(log.version()):
+        for file in log.files.files_at(log.version()):
             origin = FileOrigin.of_name(file.name)
             if origin is None:
                 raise CheckpointError(

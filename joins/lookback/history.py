@@ -104,10 +104,10 @@ class BatchCommits:
 
     def of(self, batch: int) -> BatchCommit | None:
         """The commit of `batch`; None if there is none or its log entry is gone."""
-        version = self._log.version_of(batch)
+        version = self._log.batches.version_of(batch)
         if version is None:
             return None
-        actions = self._log.commit_entry(version)
+        actions = self._log.versions.commit_entry(version)
         info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         added = tuple(added_files(actions))
         return BatchCommit(
@@ -123,7 +123,7 @@ class BatchCommits:
     @property
     def has_deletion_vectors(self) -> bool:
         """Whether a file may have rows that the table does not."""
-        return self._log.table_rows().has_deletion_vectors
+        return self._log.files.table_rows().has_deletion_vectors
 
     def is_untouched(self, commit: BatchCommit) -> bool:
         """Whether the table still has all rows of the files that `commit` added."""
@@ -134,16 +134,16 @@ class BatchCommits:
     def _active_files(self) -> frozenset[Path]:
         version = self._log.version()
         if self._active is None or self._active[0] != version:
-            self._active = (version, frozenset(self._log.files_at(version)))
+            self._active = (version, frozenset(self._log.files.files_at(version)))
         return self._active[1]
 
     def is_complete(self) -> bool:
         """Whether the log still has all commits."""
-        return self._log.oldest_entry() == 0
+        return self._log.versions.oldest_entry() == 0
 
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` added, one table a file."""
-        yield from self._log.table_rows().of_files(commit.added)
+        yield from self._log.files.table_rows().of_files(commit.added)
 
     def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
         """The rows of the files that `commit` removed, one table a file.
@@ -151,11 +151,11 @@ class BatchCommits:
         Raises:
             OSError: a file is gone, as VACUUM removes them.
         """
-        yield from self._log.table_rows().of_files(commit.removed)
+        yield from self._log.files.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
         """The newest version's rows whose columns have these values, whoever wrote its files."""
-        return self._log.table_rows().where(equal, schema)
+        return self._log.files.table_rows().where(equal, schema)
 
 
 def user_metadata(commit_info: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,9 +66,11 @@ class OutputPreview:
         if not (self._log.path / "_delta_log").is_dir():
             return []
         newest = self._log.version()
-        active = {path.name for path in self._log.files_at(newest)}
+        active = {path.name for path in self._log.files.files_at(newest)}
         batches_shown: list[WrittenRows] = []
-        for version in range(newest, max(self._log.oldest_entry(), newest - _MOST_COMMITS) - 1, -1):
+        for version in range(
+            newest, max(self._log.versions.oldest_entry(), newest - _MOST_COMMITS) - 1, -1
+        ):
             written = self._written(version, rows, active)
             if written is not None and written.rows.num_rows:
                 batches_shown.append(written)
@@ -78,11 +80,11 @@ class OutputPreview:
         return batches_shown
 
     def _written(self, version: int, most: int, active: set[str]) -> WrittenRows | None:
-        entry = self._log.commit_entry(version)
+        entry = self._log.versions.commit_entry(version)
         info: Mapping[str, Any] = next((a["commitInfo"] for a in entry if "commitInfo" in a), {})
         metadata = user_metadata(info)
-        batch = self._log.batch_in(entry)
-        replay = self._replays.batch_in(entry) if batch is None else None
+        batch = self._log.batches.batch_in(entry)
+        replay = self._replays.batches.batch_in(entry) if batch is None else None
         added = [action for action in added_files(entry) if action.get("dataChange", True)]
         if not added or (batch is None and replay is None):
             return None
@@ -101,7 +103,7 @@ class OutputPreview:
         self, added: Sequence[Mapping[str, Any]], batch: int | None, active: set[str]
     ) -> pa.Table:
         """What the table still has of a commit."""
-        table = self._log.table_rows()
+        table = self._log.files.table_rows()
         left = [action for action in added if action["path"].rpartition("/")[2] in active]
         untouched = len(left) == len(added) and not table.has_deletion_vectors
         if not untouched and not self._has_own_table:

@@ -101,7 +101,7 @@ class PastIndexes:
         """
         log = self.changelog(dimension)
         try:
-            yield from log.read_files(log.files_at(version), columns)
+            yield from log.files.read_files(log.files.files_at(version), columns)
         except (SinkError, OSError) as exc:
             raise expired(dimension, version, exc) from exc
 

@@ -107,7 +107,7 @@ class RowMatches:
             folded = folded_version(DeltaLog(path, ""), version)
             if folded is None:
                 return {"current_version": None, "current_equal": None}
-            changes = self._indexes.changelog(dimension).files_added(folded[1] + 1, version)
+            changes = self._indexes.changelog(dimension).files.files_added(folded[1] + 1, version)
         except SinkError:
             return {"current_version": None, "current_equal": None}
         return {
@@ -119,7 +119,7 @@ class RowMatches:
 
 def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
     """(version of `current`, changelog version) of the newest fold up to changelog `version`."""
-    low, high = current.oldest_entry(), current.version()
+    low, high = current.versions.oldest_entry(), current.version()
     newest: tuple[int, int] | None = None
     while low <= high:
         middle = (low + high) // 2
@@ -134,7 +134,7 @@ def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
 def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | None]:
     """The first fold among versions `first` to `last`, and the changelog version that it names."""
     for version in range(first, last + 1):
-        for action in current.commit_entry(version):
+        for action in current.versions.commit_entry(version):
             fold = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
             if fold is not None:
                 return version, int(fold)

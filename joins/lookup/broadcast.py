@@ -123,7 +123,9 @@ class BroadcastRows:
         return changes
 
     def _commits(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        for table in self._changelog.read_files(self._changelog.files_added(first, last)):
+        for table in self._changelog.files.read_files(
+            self._changelog.files.files_added(first, last)
+        ):
             yield from table.to_batches()
 
     def _too_large(self, version: int, rows: pa.Table) -> DimensionTooLargeError:

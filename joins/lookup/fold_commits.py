@@ -75,8 +75,8 @@ def newest_fold(current: DeltaLog, version: int) -> FoldedVersion | None:
     Raises:
         SinkError: the log cannot be read.
     """
-    committed = current.newest_batch(version)
-    metadata = current.metadata_at(committed[0]) if committed is not None else None
+    committed = current.batches.newest_batch(version)
+    metadata = current.batches.metadata_at(committed[0]) if committed is not None else None
     if committed is None or metadata is None or _HIGH_WATER_KEY not in metadata:
         return None
     marks = {(partition, generation): at for partition, generation, at in metadata[_MARKS_KEY]}

@@ -124,8 +124,8 @@ class IndexSource:
         Raises:
             SinkError: the log or a file of this version is gone.
         """
-        files = self.changelog.files_at(version)
-        for table in self.changelog.read_files(files, _columns(spec)):
+        files = self.changelog.files.files_at(version)
+        for table in self.changelog.files.read_files(files, _columns(spec)):
             yield from table.to_batches(_BATCH_ROWS)
 
     def _is_near(self, older: int, version: int) -> bool:
@@ -174,19 +174,19 @@ class IndexSource:
                 f'no fold of "{self.changelog.path}" up to version {version} is known',
                 hint="The first one comes after the snapshot; until then all changes are read.",
             )
-        self._current.check_plain(fold.table_version)
+        self._current.files.check_plain(fold.table_version)
         return fold
 
     def _folded(self, fold: FoldedVersion, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
         assert self._current is not None
-        files = self._current.files_at(fold.table_version)
-        for table in self._current.read_files(files, _columns(spec)):
+        files = self._current.files.files_at(fold.table_version)
+        for table in self._current.files.read_files(files, _columns(spec)):
             yield from table.to_batches(_BATCH_ROWS)
 
     def _changes(self, after: int, last: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
         for version in range(after + 1, last + 1):
-            files = self.changelog.files_added(version, version)
-            for table in self.changelog.read_files(files, _columns(spec)):
+            files = self.changelog.files.files_added(version, version)
+            for table in self.changelog.files.read_files(files, _columns(spec)):
                 yield from table.to_batches(_BATCH_ROWS)
 
 

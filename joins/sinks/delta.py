@@ -37,10 +37,10 @@ class DeltaSinkWriter:
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """From the metadata of the batch's commit, if the table has its transaction."""
-        last = self._log.last_batch()
+        last = self._log.batches.last_batch()
         if last is None or last < pin.batch:
             return None
-        metadata = self._log.batch_metadata(pin.batch) or {}
+        metadata = self._log.batches.batch_metadata(pin.batch) or {}
         return dict(metadata.get("counts", {}))
 
 
@@ -58,10 +58,10 @@ class DeltaLetterWriter:
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
         """The outcome of replay `number` if its rows are in the table."""
-        last = self._log.last_batch()
+        last = self._log.batches.last_batch()
         if last is None or last < number:
             return None
-        metadata = self._log.batch_metadata(number) or {}
+        metadata = self._log.batches.batch_metadata(number) or {}
         return metadata.get("outcome")
 
     def write(

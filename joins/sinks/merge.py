@@ -34,10 +34,10 @@ class MergeSinkWriter:
         choice: the writer of the newest batch, which is always Spark's.
     """
 
-    def __init__(self, log: MergedOutput, staged: RowFiles) -> None:
-        self._log = log
+    def __init__(self, output: MergedOutput, staged: RowFiles) -> None:
+        self._output = output
         self._staged = staged
-        self.choice = log.choice()
+        self.choice = output.log.choice()
 
     def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and stage the changes.
@@ -45,8 +45,8 @@ class MergeSinkWriter:
         Raises:
             SinkError: the table does not take the job's rows any more.
         """
-        self.choice = self._log.choice()
-        encoding = RowEncoding(change_schema(self._log.rows), _changes_of)
+        self.choice = self._output.log.choice()
+        encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)
         return self._staged.run(frame, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
@@ -56,9 +56,9 @@ class MergeSinkWriter:
             ConstraintViolatedError: a row violates what the table asks for.
         """
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
-        self._log.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
+        self._output.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
         self._staged.clear(epoch)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """From the metadata of the batch's commit."""
-        return DeltaSinkWriter(self._log).committed_counts(pin)
+        return DeltaSinkWriter(self._output.log).committed_counts(pin)

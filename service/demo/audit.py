@@ -42,7 +42,7 @@ def audit_output(
 ) -> Audit:
     """Read every row of `output`; users 1 to `users` were there, nobody's gender was NULL."""
     log = DeltaLog(output, "audit")
-    tables = list(log.read_files(log.files_at(log.version()), _COLUMNS))
+    tables = list(log.files.read_files(log.files.files_at(log.version()), _COLUMNS))
     rows = pa.concat_tables(tables) if tables else pa.table({name: [] for name in _COLUMNS})
     unmatched = rows.filter(pc.is_null(rows.column("gender")))
     early_batches = [
@@ -94,7 +94,7 @@ class NewestRows:
     def _newest(self) -> pa.Table:
         newest = self._log.version()
         for version in range(newest, self._version, -1):
-            rows = self._log.read_commit(version, _SHOWN_COLUMNS)
+            rows = self._log.files.read_commit(version, _SHOWN_COLUMNS)
             if rows.num_rows:
                 self._rows = rows
                 break

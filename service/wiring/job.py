@@ -19,8 +19,9 @@ from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import Failpoints
 from joins.durable.stalls import Stalls
 from joins.job.opening import Opening, channel_name
+from joins.job.parts import JobParts, JobSettings
 from joins.job.session import SparkSettings, start_session
-from joins.job.temporal_join import JobParts, JobSettings, TemporalJoin
+from joins.job.temporal_join import TemporalJoin
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import DatagenSource, JoinPlan, LookupStrategy, PrintSink
 from joins.sinks.merge import MergeSinkWriter

@@ -65,7 +65,7 @@ class InsertSink:
             app_id = output_app_id(self.job.app_id, self.number)
             if sink.merge_key:
                 merged = MergedOutput(path, app_id, appends, spark)
-                return MergeSinkWriter(merged, staged), (merged,)
+                return MergeSinkWriter(merged, staged), (merged.log,)
             output = OutputLog(path, app_id, appends, spark)
             return DeltaOutputWriter(output), (output,)
         if isinstance(sink, KafkaSink):

@@ -101,6 +101,8 @@ def _commit_times(subject: Subject, from_ms: int, until_ms: int) -> list[int]:
     """When the changelog was committed in that time."""
     path = subject.job.directory / "tables" / "user_info" / "changelog"
     log = DeltaLog(path, "bench")
-    told = (log.commit_entry(v) for v in range(log.oldest_entry(), log.version() + 1))
+    told = (
+        log.versions.commit_entry(v) for v in range(log.versions.oldest_entry(), log.version() + 1)
+    )
     times = [a["commitInfo"]["timestamp"] for entry in told for a in entry if "commitInfo" in a]
     return sorted(at for at in times if from_ms <= at <= until_ms)

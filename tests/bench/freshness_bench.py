@@ -124,8 +124,8 @@ def _measured(subject: Subject, from_ms: int, until_ms: int) -> Seen:
     pinned, at_ms = _pins(subject.job.directory / "checkpoint" / "pins")
     log = DeltaLog(subject.job.directory / "tables" / "user_info" / "changelog", "bench")
     made, took, missed = [], [], 0
-    for version in range(log.oldest_entry(), log.version() + 1):
-        rows = log.read_commit(version, ["changed_ms"])
+    for version in range(log.versions.oldest_entry(), log.version() + 1):
+        rows = log.files.read_commit(version, ["changed_ms"])
         if rows.num_rows == 0:
             continue
         changed = rows.column("changed_ms").drop_null().to_numpy()

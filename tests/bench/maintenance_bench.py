@@ -189,7 +189,7 @@ class Tables:
         log = self._logs["changelog"]
         version = log.version()
         began = time.perf_counter()
-        tables = log.read_files(log.files_at(version))
+        tables = log.files.read_files(log.files.files_at(version))
         build(scratch, version, self._spec, (b for t in tables for b in t.to_batches()))
         return time.perf_counter() - began
 
@@ -238,12 +238,14 @@ def _commits_cpu_ms(place: Place, entries: int, runs: int) -> list[float]:
     create_table(root, _ROWS)
     log = DeltaLog(root, _APP, Appends(_ROWS))
     log.commit(0, _EPOCH, [_staged(root)], {})
-    entry = log.entries.path(1).read_bytes()
-    name = log.files_at(1)[0].name.encode()
+    entry = log.versions.entries.path(1).read_bytes()
+    name = log.files.files_at(1)[0].name.encode()
     for version in range(2, entries):
-        log.entries.path(version).write_bytes(entry.replace(name, b"%d-%s" % (version, name)))
+        log.versions.entries.path(version).write_bytes(
+            entry.replace(name, b"%d-%s" % (version, name))
+        )
     log = DeltaLog(root, _APP, Appends(_ROWS))
-    log.make_checkpoint(log.version())
+    log.upkeep.make_checkpoint(log.version())
     found = [_commit_cpu_ms(root, log, run * _COMMITS) for run in range(runs)]
     place.say(f"log of {entries:,} entries: {median(found):.2f} ms of CPU a commit")
     return found

@@ -56,7 +56,7 @@ class Changelog:
 
     def commit(self, *rows: Mapping[str, Any]) -> int:
         """Append `rows` under the next batch number; returns the version."""
-        last = self.log.last_batch()
+        last = self.log.batches.last_batch()
         number = 0 if last is None else last + 1
         files = [stage(self.log.path, batch_of(rows), number=number)] if rows else []
         return self.log.commit(number, self._epoch, files, {"batch": number})

@@ -71,7 +71,7 @@ class Current:
     def fold(self, rows: Sequence[Row], version: int, partitions: int) -> None:
         """One commit that makes the table equal the changelog's `rows` up to `version`."""
         metadata = fold_metadata(version, state_of(rows))
-        old = [path.name for path in self.log.files_at(self.log.version())]
+        old = [path.name for path in self.log.files.files_at(self.log.version())]
         found = visible(rows, partitions)
         files = [stage(self.log.path, batch_of(found), number=version)] if found else []
         self.log.rewrite(Rewrite(removed=old), 1, {})

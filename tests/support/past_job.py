@@ -71,7 +71,7 @@ class PastJob:
     def change(self, dimension: str, *rows: Mapping[str, Any]) -> int:
         """Commit changelog rows and make their version's index usable; returns the version."""
         log = self.log(dimension)
-        last = log.last_batch()
+        last = log.batches.last_batch()
         number = 0 if last is None else last + 1
         batch = pa.RecordBatch.from_pylist(list(rows), schema=self.schema(dimension))
         version = log.commit(number, EPOCH, [stage(log.path, batch, number=number)], {})
@@ -90,7 +90,7 @@ class PastJob:
     def fold(self, dimension: str, changelog_version: int) -> None:
         """A commit of `current` that names the changelog version it equals."""
         log = DeltaLog(self.directory / "tables" / dimension / "current", f"{APP_ID}:fold")
-        last = log.last_batch()
+        last = log.batches.last_batch()
         number = 0 if last is None else last + 1
         log.commit(number, EPOCH, [], {"sluice.changelog_version": changelog_version})
 

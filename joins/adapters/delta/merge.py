@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from joins.adapters.delta.commit import spark_version
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
+from joins.adapters.delta.versions import Seen
 from joins.kernels.changelog.row_kinds import DELETE
 from joins.plan.types import quoted
 
@@ -73,7 +73,7 @@ class MergeSource:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-class MergedOutput(OutputLog):
+class MergedOutput:
     """The output of one job under one app id, each key with its newest row.
 
     Args:
@@ -81,46 +81,38 @@ class MergedOutput(OutputLog):
         app_id: of the job's commits to it.
         appends: the rows, and the columns that are their key.
         spark: merges are made in a session of their own.
+
+    Attributes:
+        log: the output as a log of commits.
     """
 
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
-        super().__init__(path, app_id, appends, spark.newSession())
+        self.log = OutputLog(path, app_id, appends, spark.newSession())
+        self._appends = appends
 
     def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
-        """Commit changes as `batch`, once, and see that the log says so.
+        """Commit changes as `batch`, as `OutputLog.commit_once`."""
+        return self.log.commit_once(batch, epoch, partial(self._save, changes))
 
-        Returns:
-            The version after the commit; if the batch was there already, the newest version.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            ConstraintViolatedError: a row violates what the table asks for; nothing is written.
-            SinkError: the commit failed, or the log does not show it.
-        """
-        with self._lock:
-            table = self._fresh()
-            self._check_epoch(table, epoch)
-            last = self._last(table)
-            if last is not None and last >= batch:
-                return int(table.version())
-            transaction = spark_version(epoch, batch)
-            if not changes.files:
-                nothing = self._spark.createDataFrame([], spark_schema(self.rows))
-                return self._save(table, SparkAppend(nothing, 0, changes.metadata), transaction)
-            before = int(table.version())
-            with (
-                self._refusals(transaction),
-                commit_settings(self._spark, self._spark_id, transaction, changes.metadata),
-            ):
-                self._execute(changes)
-            version, _ = self._committed_as(transaction, range(before + 1, self.version() + 1))
-            return version
+    def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+        spark = self.log.spark
+        if not changes.files:
+            nothing = SparkAppend(spark.no_rows(self.log.rows), 0, changes.metadata)
+            return spark.save(table, transaction, nothing)
+        before, app_id = int(table.version()), self.log.batches.spark_id
+        with (
+            spark.refusals(transaction),
+            commit_settings(spark.session, app_id, transaction, changes.metadata),
+        ):
+            self._execute(changes)
+        version, _ = spark.committed_as(transaction, range(before + 1, self.log.version() + 1))
+        return version
 
     def _execute(self, changes: MergeSource) -> None:
         values: dict[str, str | Column] = {
-            quoted(name): f"s.c{at}" for at, name in enumerate(self.rows.names)
+            quoted(name): f"s.c{at}" for at, name in enumerate(self.log.rows.names)
         }
-        table = DeltaTable.forPath(self._spark, str(self.path)).alias("t")
+        table = DeltaTable.forPath(self.log.spark.session, str(self.log.path)).alias("t")
         gone = f"s.{_KIND} = {DELETE}"
         (
             table.merge(self._newest(changes).alias("s"), self._same_key(changes))
@@ -133,14 +125,14 @@ class MergedOutput(OutputLog):
     @property
     def _key(self) -> list[tuple[str, str, pa.Field]]:
         """Name in the files, name in the table and field of each column of the key."""
-        places = {name: at for at, name in enumerate(self.rows.names)}
+        places = {name: at for at, name in enumerate(self.log.rows.names)}
         key = self._appends.merge_key
-        return [(f"c{places[n]}", n, self.rows.field(n)) for n in key]
+        return [(f"c{places[n]}", n, self.log.rows.field(n)) for n in key]
 
     def _newest(self, changes: MergeSource) -> DataFrame:
         """The last change of each key."""
-        schema = spark_schema(change_schema(self.rows))
-        rows = self._spark.read.schema(schema).parquet(*changes.files)
+        schema = spark_schema(change_schema(self.log.rows))
+        rows = self.log.spark.session.read.schema(schema).parquet(*changes.files)
         file, row = (f.col(f"_metadata.{name}") for name in ("file_name", "row_index"))
         placed = rows.select("*", file.alias(_PLACE[0]), row.alias(_PLACE[1]))
         window = Window.partitionBy(*(staged for staged, _, _ in self._key)).orderBy(

@@ -7,9 +7,10 @@ it write nothing. Both are found by looking at the log afterwards.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,10 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from joins.adapters.delta.batches import EPOCH_KEY
 from joins.adapters.delta.commit import epoch_of_spark, spark_version
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
-from joins.adapters.delta.log import EPOCH_KEY, DeltaLog
+from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.versions import Seen
 from joins.plan.errors import ConstraintViolatedError, SinkError
 
@@ -88,6 +90,98 @@ class SparkAppend:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class SparkCommits:
+    """Commits through Spark's writer to the table of one log, each under its one transaction.
+
+    Attributes:
+        session: of the writer.
+    """
+
+    def __init__(self, log: DeltaLog, session: SparkSession) -> None:
+        self._log = log
+        self.session = session
+
+    def no_rows(self, rows: pa.Schema) -> DataFrame:
+        """An empty append to a table of `rows`."""
+        return self.session.createDataFrame([], spark_schema(rows))
+
+    def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
+        """Append rows under `transaction`; returns the version of the commit, which the log has."""
+        before = int(table.version())
+        text = json.dumps(dict(append.metadata), separators=(",", ":"))
+        options = {
+            "txnAppId": self._log.batches.spark_id,
+            "txnVersion": str(transaction),
+            "userMetadata": text,
+        }
+        writer = append.rows.write.format("delta").mode("append").options(**options)
+        with self.refusals(transaction):
+            writer.save(str(self._log.path))
+        version, entry = self.committed_as(transaction, range(before + 1, self._log.version() + 1))
+        rows = sum(self._rows_in(action) for action in added_files(entry))
+        if rows != append.count:
+            raise SinkError(
+                f'version {version} of delta table "{self._log.path}" adds {rows} rows, '
+                f"expected {append.count}",
+                hint="The log was changed from outside; compare it with the runner's log.",
+            )
+        return version
+
+    @contextmanager
+    def refusals(self, transaction: int) -> Iterator[None]:
+        """What Spark says of a commit that it does not make, in our words and without rows."""
+        try:
+            with _without_rows_in_logs(self.session):
+                yield
+        except (PySparkException, Py4JError) as exc:
+            self._log.batches.check_epoch(epoch_of_spark(transaction))
+            violation = self._violation(str(exc))
+            if violation is not None:
+                raise violation from None  # Spark logs the cause, which shows values of the row
+            raise self._refused(str(exc)) from exc
+
+    def committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
+        """Version and entry of the commit, which must be in the log as one of `versions`."""
+        mine = {"appId": self._log.batches.spark_id, "version": transaction}
+        for version in reversed(versions):
+            entry = self._log.versions.commit_entry(version)
+            if any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
+                return version, entry
+        self._log.batches.check_epoch(epoch_of_spark(transaction))
+        raise SinkError(
+            f'delta table "{self._log.path}" does not show a commit that succeeded',
+            hint="Another program writes under this job's app id, or removes entries of the "
+            "table's log; stop it.",
+        )
+
+    def _rows_in(self, action: Mapping[str, Any]) -> int:
+        stats = json.loads(action.get("stats") or "{}")
+        if "numRecords" in stats:
+            return int(stats["numRecords"])
+        return int(pq.read_metadata(self._log.path / unquote(action["path"])).num_rows)
+
+    def _violation(self, text: str) -> ConstraintViolatedError | None:
+        """What Spark's words say of a violated constraint, without a value of the row."""
+        for pattern in _VIOLATIONS:
+            match = pattern.search(text)
+            if match is not None:
+                return ConstraintViolatedError(
+                    f"a row violates {' of '.join(match.groups())} of delta table "
+                    f'"{self._log.path}"',
+                    hint="Nothing of the batch is written, and it is tried again: drop or change "
+                    "the constraint; or submit a job that leaves such rows out with WHERE.",
+                )
+        return None
+
+    def _refused(self, text: str) -> SinkError:
+        condition = _CONDITION.search(text)
+        name = text.strip().splitlines()[0][:300] if condition is None else condition[1]
+        return SinkError(
+            f'spark cannot write to delta table "{self._log.path}": {name}',
+            hint="The batch is tried again; if this stays, look the name up in the runner's log.",
+        )
+
+
 class OutputLog(DeltaLog):
     """The output of one job under one app id.
 
@@ -96,19 +190,17 @@ class OutputLog(DeltaLog):
         app_id: of the job's commits to it.
         appends: what is appended.
         spark: the session of Spark's writer.
-    """
 
-    # reads better deep: an output is a log that Spark may write, too.
+    Attributes:
+        rows: the schema of what is appended.
+        spark: what Spark commits.
+    """
 
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
         self._appends = appends
-        self._spark = spark
-
-    @property
-    def rows(self) -> pa.Schema:
-        """The schema of what is appended."""
-        return self._appends.rows
+        self.rows = appends.rows
+        self.spark = SparkCommits(self, spark)
 
     def choice(self) -> WriterChoice:
         """The writer that the table needs as it is now.
@@ -116,17 +208,17 @@ class OutputLog(DeltaLog):
         Raises:
             SinkError: the table does not take the job's rows.
         """
-        with self._lock:
-            return self._appends.choose(self.path, self._fresh().rules)
+        with self.versions.lock:
+            return self._appends.choose(self.path, self.versions.fresh().rules)
 
     def commit_epoch(self, epoch: int) -> None:
         """As of every table; by Spark where delta-rs may not even commit without files."""
         if not self.choice().is_spark:
             super().commit_epoch(epoch)
             return
-        with self._lock:
-            table = self._fresh()
-            self._check_epoch(table, epoch)
+        with self.versions.lock:
+            table = self.versions.fresh()
+            self.batches.check_epoch(epoch, table)
             if self._is_fenced(table, epoch):
                 return
             try:
@@ -137,21 +229,30 @@ class OutputLog(DeltaLog):
 
     def _commit_epoch_by_spark(self, epoch: int) -> None:
         """Until the log has no batch that the epoch does not name."""
-        nothing = self._spark.createDataFrame([], spark_schema(self.rows))
-        table = self._fresh()
+        nothing = self.spark.no_rows(self.rows)
+        table = self.versions.fresh()
         while not self._is_fenced(table, epoch):
-            self._check_epoch(table, epoch)
-            number = spark_version(epoch, self._newest_batch(table))
-            self._save(table, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}), number)
-            table = self._fresh()
+            self.batches.check_epoch(epoch, table)
+            number = spark_version(epoch, self.batches.last_in_log(table))
+            self.spark.save(table, number, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}))
+            table = self.versions.fresh()
 
     def _is_fenced(self, table: Seen, epoch: int) -> bool:
         """Whether Spark's transaction has the epoch and the newest batch."""
-        expected = spark_version(epoch, self._newest_batch(table))
-        return self._number(table, self._spark_id) == expected
+        expected = spark_version(epoch, self.batches.last_in_log(table))
+        return table.numbers[self.batches.spark_id] == expected
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
-        """Commit rows as `batch` through Spark's writer, once, and see that the log says so.
+        """Commit rows as `batch` through Spark's writer, as `commit_once`."""
+        return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
+
+    def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
+        """Have `save` commit `batch` through Spark, once, and see that the log says so.
+
+        Args:
+            batch: its number.
+            epoch: of this runner.
+            save: is given the newest version and the transaction, gives the commit's version.
 
         Returns:
             The version after the commit; if the batch was there already, the newest version.
@@ -161,89 +262,14 @@ class OutputLog(DeltaLog):
             ConstraintViolatedError: a row violates what the table asks for; nothing is written.
             SinkError: the commit failed, or the log does not show it as it was made.
         """
-        with self._lock:
-            table = self._fresh()
-            self._check_epoch(table, epoch)
-            last = self._last(table)
+        with self.versions.lock:
+            table = self.versions.fresh()
+            self.batches.check_epoch(epoch, table)
+            last = self.batches.last_batch(table)
             if last is not None and last >= batch:
                 return int(table.version())
-            return self._save(table, append, spark_version(epoch, batch))
+            return save(table, spark_version(epoch, batch))
 
-    def make_checkpoint(self, version: int) -> None:
+    def _may_checkpoint(self) -> bool:
         """Of a table that needs Spark's writer, Spark alone writes the checkpoints."""
-        if not self.choice().is_spark:
-            super().make_checkpoint(version)
-
-    def _save(self, table: Seen, append: SparkAppend, transaction: int) -> int:
-        before = int(table.version())
-        text = json.dumps(dict(append.metadata), separators=(",", ":"))
-        options = {
-            "txnAppId": self._spark_id,
-            "txnVersion": str(transaction),
-            "userMetadata": text,
-        }
-        writer = append.rows.write.format("delta").mode("append").options(**options)
-        with self._refusals(transaction):
-            writer.save(str(self.path))
-        version, entry = self._committed_as(transaction, range(before + 1, self.version() + 1))
-        rows = sum(self._rows_in(action) for action in added_files(entry))
-        if rows != append.count:
-            raise SinkError(
-                f'version {version} of delta table "{self.path}" adds {rows} rows, '
-                f"expected {append.count}",
-                hint="The log was changed from outside; compare it with the runner's log.",
-            )
-        return version
-
-    @contextmanager
-    def _refusals(self, transaction: int) -> Iterator[None]:
-        """What Spark says of a commit that it does not make, in our words and without rows."""
-        try:
-            with _without_rows_in_logs(self._spark):
-                yield
-        except (PySparkException, Py4JError) as exc:
-            self.check_epoch(epoch_of_spark(transaction))
-            violation = self._violation(str(exc))
-            if violation is not None:
-                raise violation from None  # Spark logs the cause, which shows values of the row
-            raise self._refused(str(exc)) from exc
-
-    def _committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
-        """Version and entry of the commit, which must be in the log as one of `versions`."""
-        mine = {"appId": self._spark_id, "version": transaction}
-        for version in reversed(versions):
-            entry = self.commit_entry(version)
-            if any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
-                return version, entry
-        self.check_epoch(epoch_of_spark(transaction))
-        raise SinkError(
-            f'delta table "{self.path}" does not show a commit that succeeded',
-            hint="Another program writes under this job's app id, or removes entries of the "
-            "table's log; stop it.",
-        )
-
-    def _rows_in(self, action: Mapping[str, Any]) -> int:
-        stats = json.loads(action.get("stats") or "{}")
-        if "numRecords" in stats:
-            return int(stats["numRecords"])
-        return int(pq.read_metadata(self.path / unquote(action["path"])).num_rows)
-
-    def _violation(self, text: str) -> ConstraintViolatedError | None:
-        """What Spark's words say of a violated constraint, without a value of the row."""
-        for pattern in _VIOLATIONS:
-            match = pattern.search(text)
-            if match is not None:
-                return ConstraintViolatedError(
-                    f'a row violates {" of ".join(match.groups())} of delta table "{self.path}"',
-                    hint="Nothing of the batch is written, and it is tried again: drop or change "
-                    "the constraint; or submit a job that leaves such rows out with WHERE.",
-                )
-        return None
-
-    def _refused(self, text: str) -> SinkError:
-        condition = _CONDITION.search(text)
-        name = text.strip().splitlines()[0][:300] if condition is None else condition[1]
-        return SinkError(
-            f'spark cannot write to delta table "{self.path}": {name}',
-            hint="The batch is tried again; if this stays, look the name up in the runner's log.",
-        )
+        return not self.choice().is_spark

@@ -107,7 +107,7 @@ class StateLog:
             SinkError: the version cannot be read (any more).
         """
         if self._files is None or self._files[0] != version:
-            described = map(self._described, self.log.described_at(version))
+            described = map(self._described, self.log.files.described_at(version))
             self._files = version, tuple(sorted(described, key=lambda file: file.path))
             known = {file.path for file in self._files[1]}
             self._dues = {path: due for path, due in self._dues.items() if path in known}
@@ -155,7 +155,7 @@ class StateLog:
         return known[1]
 
     def _read_next_due(self, file: StateFile, after: int) -> int | None:
-        (table,) = self.log.read_files([self.log.path / file.path], [self._columns.due])
+        (table,) = self.log.files.read_files([self.log.path / file.path], [self._columns.due])
         dues: npt.NDArray[np.int64] = table.column(0).to_numpy()
         later = dues[dues > after]
         return int(later.min()) if len(later) else None
@@ -192,7 +192,7 @@ class StateLog:
 
     def find_after(self, batch: int) -> Mapping[str, Any] | None:
         """What `batch` has left for the next one; None if the log does not have its commit."""
-        metadata = self.log.batch_metadata(batch)
+        metadata = self.log.batches.batch_metadata(batch)
         return None if metadata is None or AFTER not in metadata else dict(metadata[AFTER])
 
     def newest_after(self) -> Mapping[str, Any] | None:
@@ -202,8 +202,10 @@ class StateLog:
 
     def _newest_told(self) -> Mapping[str, Any] | None:
         newest = self.version()
-        for version in range(newest, max(self.log.oldest_entry(), newest - _LOOK_BACK) - 1, -1):
-            metadata = self.log.metadata_at(version) or {}
+        for version in range(
+            newest, max(self.log.versions.oldest_entry(), newest - _LOOK_BACK) - 1, -1
+        ):
+            metadata = self.log.batches.metadata_at(version) or {}
             if AFTER in metadata:
                 return metadata
         return None

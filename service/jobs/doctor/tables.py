@@ -52,7 +52,7 @@ def _table(name: str, path: Path) -> Iterator[Check]:
         return
     log = DeltaLog(path, "")
     version = log.version()
-    files = log.files_at(version)
+    files = log.files.files_at(version)
     gone = [file.name for file in files if not file.is_file()]
     if gone:
         shown = ", ".join(gone[:_SHOWN])
@@ -74,8 +74,8 @@ def _transactions(patient: Patient) -> Check:
     note = patient.checkpoint.read_progress() or {}
     found = [("progress", note.get("batch"))]
     for output in reversed(patient.outputs):
-        found.append((output.name, DeltaLog(output.path, output.app_id).last_batch()))
-    letters = DeltaLog(patient.layout.dead_letters, patient.app_id).last_batch()
+        found.append((output.name, DeltaLog(output.path, output.app_id).batches.last_batch()))
+    letters = DeltaLog(patient.layout.dead_letters, patient.app_id).batches.last_batch()
     found.append(("dead letters", letters))
     told = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in found)
     order = [-1 if batch is None else batch for _, batch in found]
@@ -94,7 +94,7 @@ def _fence(patient: Patient) -> Check:
     places = [(output.path, output.app_id) for output in patient.outputs]
     try:
         for place, app_id in ((patient.layout.dead_letters, patient.app_id), *places):
-            DeltaLog(place, app_id).check_epoch(epoch)
+            DeltaLog(place, app_id).batches.check_epoch(epoch)
     except FencedError as exc:
         return bad("fence", exc.message, "Two directories hold this job; run only the newest.")
     return good("fence", f"no table knows a newer epoch than {epoch}")
@@ -139,7 +139,7 @@ def _pinned(patient: Patient, dimension: str) -> set[int]:
 
 def _is_readable(log: DeltaLog, version: int) -> bool:
     try:
-        return all(file.is_file() for file in log.files_at(version))
+        return all(file.is_file() for file in log.files.files_at(version))
     except SinkError:
         return False
 
@@ -153,7 +153,7 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
         phase.get("versions", {}),
         {},
     ).get(dimension)
-    oldest = log.oldest_version()
+    oldest = log.versions.oldest_version()
     if leased is None:
         return unknown(title, f"nothing is leased yet; the log begins at version {oldest}")
     detail = f"versions from {leased} on are leased, the log begins at {oldest}"

@@ -151,7 +151,7 @@ def test_a_deletion_keeps_the_rowtime_of_its_row(side):
         record("u", 2, after=row(1, 60, 8), before=row(1, 40, 7)),
         record("d", 3, before=row(1, 60, 8)),
     )
-    (file,) = side.dimension.changelog.files_at(version)
+    (file,) = side.dimension.changelog.files.files_at(version)
     rows = pq.read_table(file, columns=["_op", "id", "at", "rate"])
     assert rows.column("at").cast(pa.int64()).to_pylist() == [40_000, 60_000, 60_000]
     assert rows.to_pylist()[2]["rate"] is None
@@ -230,7 +230,7 @@ def test_maintenance_drops_what_has_ended_and_leased_versions_keep_it(side):
     log = side.dimension.changelog
     newest = log.version()
     assert newest > version
-    rows = sum(log.rows_at(newest).values())
+    rows = sum(log.files.rows_at(newest).values())
     source = IndexSource.of(DimensionTables(log.path, side.places.current, "app:rates"))
     source.make(side.places.index, newest, VERSIONS)
     assert side.seen(newest, range(75, 130)) == {
@@ -246,7 +246,7 @@ def test_without_a_trim_all_versions_stay(side):
     version = updated(side)
     keep_up(side, version)
     log = side.dimension.changelog
-    assert sum(log.rows_at(log.version()).values()) == 13
+    assert sum(log.files.rows_at(log.version()).values()) == 13
 
 
 def test_the_index_is_made_of_the_changelog_although_there_is_a_fold(side):

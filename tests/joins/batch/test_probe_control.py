@@ -124,7 +124,7 @@ class Job:
         return control.pins.create(replace(_event_range(batch, self.topic), event=event))
 
     def letters(self) -> int:
-        return len(self.dead.files_at(self.dead.version()))
+        return len(self.dead.files.files_at(self.dead.version()))
 
     def look(self, control: ProbeControl) -> str | None:
         """The type of the stall after a look while nothing runs."""
@@ -408,9 +408,9 @@ def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_ba
     control.open()
     control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
     job.look(control)
-    assert len(other.files_at(other.version())) == 1
+    assert len(other.files.files_at(other.version())) == 1
     control.acknowledge(asked("pinned-version-expired"))
-    assert other.files_at(other.version()) == []
+    assert other.files.files_at(other.version()) == []
     assert control.lives.current.first_batch == 1
 
 
@@ -565,4 +565,4 @@ def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
     assert control.lives.current.first_batch == 2
     assert [file.path for file in waiting.newest_files()] == [kept.path]
     assert EventState.of(waiting.newest_after()) == state
-    assert job.event.late.files_at(job.event.late.version()) == []
+    assert job.event.late.files.files_at(job.event.late.version()) == []

@@ -187,7 +187,7 @@ def test_outputs_are_committed_in_their_order_and_a_retry_leaves_out_those_that_
             side.run(0)
         assert [writer.batches for writer in writers] == [[0]] * attempt + [[]] * (3 - attempt)
         assert side.finished == []
-        assert DeltaLog(tmp_path / "dead", "app").last_batch() == 0
+        assert DeltaLog(tmp_path / "dead", "app").batches.last_batch() == 0
     side = Side(tmp_path, BOUNDED, writers)
     side.run(0)
     assert [writer.batches for writer in writers] == [[0]] * 3

@@ -108,7 +108,11 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
         again.stop()
     log = runner.dimension.changelog
     assert read_changelog_state(log, log.version()).high_water == {1: (0, 1, 11, 0)}
-    rows = [row for table in log.read_files(log.files_at(log.version())) for row in table["_op"]]
+    rows = [
+        row
+        for table in log.files.read_files(log.files.files_at(log.version()))
+        for row in table["_op"]
+    ]
     assert sorted(map(str, rows)) == ["r", "r", "u", "u", "w", "w"]
 
 

@@ -190,7 +190,7 @@ def test_instants_that_spark_has_written_are_read_back_whatever_the_year(spark, 
     frame = spark.range(1).selectExpr(f"explode(array({values})) AS at").coalesce(1)
     frame.write.format("delta").save(str(tmp_path / "t"))
     log = DeltaLog(tmp_path / "t", "app")
-    (table,) = log.read_files(log.files_at(0))
+    (table,) = log.files.read_files(log.files.files_at(0))
     found = table.column("at").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     assert sorted(found.to_pylist()) == [-62_135_596_800_000_000, -1, 253_402_300_799_000_000]
 
@@ -207,7 +207,7 @@ def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(f
     before = folded.rows()
     upkeep.run(4, folded_version(folded.current))
     CurrentMaintenance(Upkeep(folded.current, 1, eager)).run()
-    assert folded.current.oldest_entry() > 1
+    assert folded.current.versions.oldest_entry() > 1
     assert (folded.rows(), folded_version(folded.current)) == (before, 4)
     assert folded.run() == 5  # the compaction; nothing to merge
     assert folded_version(folded.current) == 4
@@ -222,7 +222,7 @@ def test_a_fold_of_a_table_from_before_is_found_in_its_metadata(folded, spark):
     version = folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
     folded.run()
     other = DeltaLog(folded.current.path, "other:current")
-    assert (other.last_batch(), folded_version(other)) == (None, version)
+    assert (other.batches.last_batch(), folded_version(other)) == (None, version)
 
 
 def test_spark_reads_every_version_that_maintenance_left(folded, spark):
@@ -236,11 +236,13 @@ def test_spark_reads_every_version_that_maintenance_left(folded, spark):
         Upkeep(folded.changelog.log, 1, settings), DimensionKey(("id",), 1)
     )
     upkeep.run(5, 5)
-    assert folded.changelog.log.oldest_version() == 5
+    assert folded.changelog.log.versions.oldest_version() == 5
     for version in range(5, 11):
         reader = spark.read.format("delta").option("versionAsOf", version)
         found = sorted(row["_offset"] for row in reader.load(str(path)).collect())
-        whole = list(folded.changelog.log.read_files(folded.changelog.log.files_at(version)))
+        whole = list(
+            folded.changelog.log.files.read_files(folded.changelog.log.files.files_at(version))
+        )
         assert found == sorted(at for t in whole for at in t.column("_offset").to_pylist())
     upkeep.run(10, 10)
     log = DeltaTable(str(path))

@@ -186,9 +186,9 @@ def test_superseded_rows_and_small_files_go(kept):
     kept.run()
     after = kept.log.version()
     assert after == before + 1
-    assert len(kept.log.files_at(after)) == 1
+    assert len(kept.log.files.files_at(after)) == 1
     kept.check()
-    assert kept.log.rows_at(after)[next(iter(kept.log.rows_at(after)))] == 4
+    assert kept.log.files.rows_at(after)[next(iter(kept.log.files.rows_at(after)))] == 4
     kept.run()
     assert kept.log.version() == after
 
@@ -197,11 +197,11 @@ def test_files_go_when_no_lease_needs_them(kept):
     filled(kept)
     kept.run(leased=5)
     held = kept.files()
-    assert {path.name for path in kept.log.files_at(5)} <= held
+    assert {path.name for path in kept.log.files.files_at(5)} <= held
     kept.check()
     kept.run()
     kept.run()
-    assert kept.files() == {path.name for path in kept.log.files_at(kept.log.version())}
+    assert kept.files() == {path.name for path in kept.log.files.files_at(kept.log.version())}
     kept.check()
 
 
@@ -209,9 +209,9 @@ def test_rows_behind_the_fold_stay_as_they_are(kept):
     newest = filled(kept)
     kept.run(leased=newest - 1, folded=4)
     last = kept.log.version()
-    assert len(kept.log.files_added(5, last)) == newest - 4
-    assert kept.log.read_commit(newest).column("_pos").to_pylist() == [20]
-    assert kept.log.read_commit(last).num_rows == 0
+    assert len(kept.log.files.files_added(5, last)) == newest - 4
+    assert kept.log.files.read_commit(newest).column("_pos").to_pylist() == [20]
+    assert kept.log.files.read_commit(last).num_rows == 0
     kept.check()
 
 
@@ -221,7 +221,7 @@ def test_without_leases_nothing_is_removed(kept):
     kept.maintenance.run(None, None)
     kept.maintenance.run(None, 7)
     assert kept.files() == before
-    assert kept.log.oldest_entry() == 0
+    assert kept.log.versions.oldest_entry() == 0
     kept.check()
 
 
@@ -231,13 +231,13 @@ def test_a_large_file_waits_until_the_small_ones_are_worth_it(kept, tmp_path):
     for at in range(4):
         kept.changelog.commit(record("u", 1, 9 + at, 20_000 + at))
     kept.run()
-    assert sorted(kept.log.rows_at(kept.log.version()).values()) == [1, 20_000]
+    assert sorted(kept.log.files.rows_at(kept.log.version()).values()) == [1, 20_000]
     small = UpkeepSettings(checkpoint_every=100, min_files=2, max_rows=100)
     limited = ChangelogMaintenance(Upkeep(kept.log, 1, small), DimensionKey(("id",), PARTITIONS))
     for at in range(9):
         kept.changelog.commit(*[record("u", i, 20 + at, 30_000) for i in range(30)])
     limited.run(kept.log.version(), kept.log.version())
-    assert max(kept.log.rows_at(kept.log.version()).values()) == 20_000
+    assert max(kept.log.files.rows_at(kept.log.version()).values()) == 20_000
 
 
 STEPS = range(20)
@@ -269,7 +269,7 @@ def test_a_runner_that_was_taken_over_changes_nothing(kept):
     with pytest.raises(FencedError):
         kept.run()
     version = kept.log.version()
-    left = {path.name for path in kept.log.files_at(version)}
+    left = {path.name for path in kept.log.files.files_at(version)}
     assert left <= kept.files()
     assert sorted(os.listdir(kept.log.path / "_delta_log")) == before[1]
 
@@ -281,23 +281,25 @@ def test_a_runner_that_was_taken_over_changes_nothing(kept):
 def test_the_log_is_shortened_to_a_checkpoint_that_no_lease_is_older_than(kept):
     newest = filled(kept)
     kept.run(leased=8)
-    assert kept.log.oldest_version() == 8
+    assert kept.log.versions.oldest_version() == 8
     with pytest.raises(SinkError, match="version 7"):
-        kept.log.files_at(7)
+        kept.log.files.files_at(7)
     kept.check()
     reopened = DeltaLog(kept.log.path, "app")
-    assert (reopened.last_batch(), reopened.version()) == (newest - 1, newest + 1)
+    assert (reopened.batches.last_batch(), reopened.version()) == (newest - 1, newest + 1)
     with pytest.raises(SinkError, match="commit 1 "):
-        reopened.files_added(1, newest)
+        reopened.files.files_added(1, newest)
 
 
 def test_batches_are_found_as_long_as_the_log_has_them(kept):
     newest = filled(kept)
-    assert [kept.log.version_of(batch) for batch in range(newest)] == list(range(1, newest + 1))
-    assert kept.log.version_of(newest) is None
+    assert [kept.log.batches.version_of(batch) for batch in range(newest)] == list(
+        range(1, newest + 1)
+    )
+    assert kept.log.batches.version_of(newest) is None
     kept.run(leased=8)
-    assert kept.log.batch_metadata(newest - 1) == {"batch": newest - 1}
-    assert kept.log.batch_metadata(0) is None
+    assert kept.log.batches.batch_metadata(newest - 1) == {"batch": newest - 1}
+    assert kept.log.batches.batch_metadata(0) is None
 
 
 def test_the_index_goes_on_across_a_maintenance_commit_and_a_shortened_log(kept, tmp_path):
@@ -328,7 +330,7 @@ def test_a_pinned_version_that_is_gone_is_an_error_of_its_own(kept, tmp_path):
     assert keeper.oldest_available(5) == 8
     assert keeper.oldest_available(10) == 10
     keeper.restore(8)
-    kept.log.files_added(8, 8)[0].unlink()
+    kept.log.files.files_added(8, 8)[0].unlink()
     with pytest.raises(PinnedVersionExpiredError, match="version 10"):
         keeper.restore(10)
     assert keeper.oldest_available(8) == newest + 1
@@ -340,8 +342,11 @@ def test_other_readers_of_delta_see_the_table(kept):
     for version in range(8, newest + 2):
         table = DeltaTable(str(kept.log.path), version=version)
         rows = table.to_pyarrow_table().num_rows
-        assert rows == sum(kept.log.rows_at(version).values())
-    told = [json.loads(line) for line in kept.log.entries.path(newest + 1).read_text().splitlines()]
+        assert rows == sum(kept.log.files.rows_at(version).values())
+    told = [
+        json.loads(line)
+        for line in kept.log.versions.entries.path(newest + 1).read_text().splitlines()
+    ]
     changed = [a[k]["dataChange"] for a in told for k in ("add", "remove") if k in a]
     assert changed == [False] * (newest + 1)
 
@@ -387,13 +392,13 @@ def test_an_output_keeps_all_that_was_ever_committed(output):
     running.append(stage(root, rows, number=3, epoch=1).path)  # of nobody knows whom
     before = {path.name for path in root.glob("*.parquet")}
     maintenance = OutputMaintenance(Upkeep(output, 2, EAGER))
-    log_before = output.oldest_entry()
+    log_before = output.versions.oldest_entry()
     for _ in range(2):
         maintenance.run()
         assert before - {path.name for path in root.glob("*.parquet")} == set(orphans)
     assert set(running) < before
-    assert output.oldest_entry() == log_before == 0
-    assert output.checkpoints() == [output.version()]
+    assert output.versions.oldest_entry() == log_before == 0
+    assert output.upkeep.checkpoints() == [output.version()]
 
 
 def test_a_young_file_of_this_runner_in_an_output_stays(output):
@@ -415,10 +420,11 @@ class Slow(DeltaLog):
     def __init__(self, path, app_id, meanwhile):
         super().__init__(path, app_id)
         self.meanwhile = meanwhile
+        self.write, self.writer.write = self.writer.write, self.write_late
 
-    def _write(self, table, commit):
+    def write_late(self, table, commit):
         self.meanwhile()
-        return super()._write(table, commit)
+        return self.write(table, commit)
 
 
 @pytest.mark.parametrize("other", ["sluice:b:1", "sluice:a:1:insert-2"], ids=["job", "insert"])
@@ -461,16 +467,16 @@ def test_the_log_of_dead_letters_begins_at_the_oldest_kept_pin_and_all_letters_s
     output.retract(18, 2)
     maintenance = LetterMaintenance(Upkeep(output, 2, EAGER))
     maintenance.run_behind(None)
-    assert output.oldest_entry() == 0
+    assert output.versions.oldest_entry() == 0
     maintenance.run_behind(12)
-    assert (output.version_of(12), output.oldest_entry()) == (13, 13)
-    assert [output.batch_metadata(batch) for batch in (11, 12)] == [None, {"batch": 12}]
+    assert (output.batches.version_of(12), output.versions.oldest_entry()) == (13, 13)
+    assert [output.batches.batch_metadata(batch) for batch in (11, 12)] == [None, {"batch": 12}]
     assert {path.name for path in output.path.glob("*.parquet")} == set(files.values())
     again = DeltaLog(output.path, "app")
-    assert (again.last_batch(), len(again.files_at(again.version()))) == (19, 6)
+    assert (again.batches.last_batch(), len(again.files.files_at(again.version()))) == (19, 6)
     letters_of(output, range(20, 30))
     maintenance.run_behind(25)
-    assert output.version_of(25) == output.oldest_entry() == 27
+    assert output.batches.version_of(25) == output.versions.oldest_entry() == 27
     assert DeltaTable(str(output.path)).to_pyarrow_table().num_rows == 9
 
 
@@ -493,10 +499,10 @@ def test_upkeep_of_dead_letters_may_end_anywhere(tmp_path, step):
     files = letters_of(log, range(9))
     with contextlib.suppress(InterruptedByTestError):
         LetterMaintenance(Upkeep(log, 2, EAGER, stop_at(step))).run_behind(7)
-    assert DeltaLog(log.path, "app").newest_batch(8) == (9, 8)
+    assert DeltaLog(log.path, "app").batches.newest_batch(8) == (9, 8)
     LetterMaintenance(Upkeep(log, 2, EAGER)).run_behind(7)
-    assert (log.oldest_entry(), log.last_batch()) == (8, 8)
-    assert {path.name for path in log.files_at(log.version())} == set(files.values())
+    assert (log.versions.oldest_entry(), log.batches.last_batch()) == (8, 8)
+    assert {path.name for path in log.files.files_at(log.version())} == set(files.values())
 
 
 # `current`
@@ -511,9 +517,9 @@ def test_current_keeps_what_is_younger_than_its_retention(tmp_path):
         current.commit(version, 1, [stage(current.path, batch)], {"sluice.changelog_version": 1})
     DeltaTable(str(current.path)).optimize.compact()
     CurrentMaintenance(Upkeep(current, 1, UpkeepSettings(checkpoint_every=3))).run()
-    assert (len(list(current.path.glob("*.parquet"))), current.oldest_entry()) == (9, 0)
+    assert (len(list(current.path.glob("*.parquet"))), current.versions.oldest_entry()) == (9, 0)
     CurrentMaintenance(Upkeep(current, 1, EAGER)).run()
     assert len(list(current.path.glob("*.parquet"))) == 1
-    assert current.oldest_entry() > 0
-    assert DeltaLog(current.path, "app:current").last_batch() == 7
+    assert current.versions.oldest_entry() > 0
+    assert DeltaLog(current.path, "app:current").batches.last_batch() == 7
     assert DeltaTable(str(current.path)).to_pyarrow_table().num_rows == 8

@@ -172,8 +172,8 @@ def test_more_keys_than_a_chunk_come_in_order(tmp_path):
 def compacted(changelog):
     """All files merged into one, as maintenance does it, and the others removed."""
     log = changelog.log
-    files = log.files_at(log.version())
-    rows = pa.concat_tables(log.read_files(files))
+    files = log.files.files_at(log.version())
+    rows = pa.concat_tables(log.files.read_files(files))
     task = CompactionTask(("id",), watermarks([rows]), 1, is_whole=True)
     batch = compact(rows, task).rows.combine_chunks().to_batches()[0]
     staged = stage(log.path, batch, number=99)

@@ -264,7 +264,7 @@ def test_batches_and_replays_may_be_committed_side_by_side(job):
 
     job.replay(passed=passed).handle(request({"records": CORRECTED}))
     assert job.rows() == ALL_ROWS
-    assert DeltaLog(job.output, APP).last_batch() == 9
+    assert DeltaLog(job.output, APP).batches.last_batch() == 9
 
 
 def test_letters_of_a_batch_without_output_must_wait(job):

@@ -232,7 +232,7 @@ def test_rows_of_a_dead_letter_that_was_replayed_are_no_difference(sending):
 def test_a_foreign_commit_between_batches_is_passed_over(job):
     DeltaTable(str(job.output)).alter.set_table_properties({"delta.checkpointInterval": "50"})
     job.batch({"user_id": 2})
-    assert DeltaLog(job.output, APP_ID).last_batch() == 1
+    assert DeltaLog(job.output, APP_ID).batches.last_batch() == 1
     assert [replayed(job, batch)["identical"] for batch in (0, 1)] == [True, True]
 
 

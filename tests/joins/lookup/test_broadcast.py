@@ -50,6 +50,6 @@ def test_commits_that_the_log_does_not_have_any_more_are_read_from_the_table(tmp
     changelog = filled(tmp_path)
     broadcast = broadcast_of(changelog)
     assert rows(broadcast, 1) == ROWS[1]
-    changelog.log.make_checkpoint(4)
-    changelog.log.remove_log_before(4)
+    changelog.log.upkeep.make_checkpoint(4)
+    changelog.log.upkeep.remove_log_before(4)
     assert rows(broadcast, 5) == ROWS[5]

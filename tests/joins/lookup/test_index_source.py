@@ -306,16 +306,20 @@ def add_deletion_vectors(tables):
 
 CANNOT_BE_USED = {
     "current_is_gone": lambda tables: shutil.rmtree(tables.current.log.path),
-    "a_file_of_it_is_gone": lambda tables: [f.unlink() for f in tables.current.log.files_at(4)],
+    "a_file_of_it_is_gone": lambda tables: [
+        f.unlink() for f in tables.current.log.files.files_at(4)
+    ],
     "a_file_of_it_is_cut_off": lambda tables: [
-        f.write_bytes(f.read_bytes()[:-9]) for f in tables.current.log.files_at(4)
+        f.write_bytes(f.read_bytes()[:-9]) for f in tables.current.log.files.files_at(4)
     ],
     "its_commits_are_not_in_the_log": lambda tables: [
-        tables.current.log.make_checkpoint(tables.current.log.version()),
-        tables.current.log.remove_log_before(tables.current.log.version()),
-        tables.current.log.entries.path(tables.current.log.version()).unlink(),
+        tables.current.log.upkeep.make_checkpoint(tables.current.log.version()),
+        tables.current.log.upkeep.remove_log_before(tables.current.log.version()),
+        tables.current.log.versions.entries.path(tables.current.log.version()).unlink(),
     ],
-    "a_commit_after_it_is_gone": lambda tables: tables.changelog.log.entries.path(6).unlink(),
+    "a_commit_after_it_is_gone": lambda tables: tables.changelog.log.versions.entries.path(
+        6
+    ).unlink(),
     "it_has_deletion_vectors": add_deletion_vectors,
     "it_is_of_another_shape": lambda tables: Current(
         (shutil.rmtree(tables.current.log.path), tables.current.log.path)[1]
@@ -326,7 +330,7 @@ CANNOT_BE_USED = {
 @pytest.mark.parametrize("damage", CANNOT_BE_USED.values(), ids=CANNOT_BE_USED)
 def test_without_a_fold_that_can_be_used_the_whole_changelog_is_read(tables, tmp_path, damage):
     newest = filled(tables)
-    tables.changelog.log.make_checkpoint(newest)
+    tables.changelog.log.upkeep.make_checkpoint(newest)
     damage(tables)
     shows, made_from = made(tables.source(), tmp_path / "index", newest)
     assert (shows, made_from) == (tables.shown[newest], "changelog")
@@ -350,7 +354,7 @@ def test_an_index_is_advanced_from_one_that_is_near_else_made_from_a_nearer_fold
 
 def test_a_version_whose_tables_are_gone_is_an_error_of_the_pin(tables, tmp_path):
     newest = filled(tables)
-    for path in tables.changelog.log.files_at(newest):
+    for path in tables.changelog.log.files.files_at(newest):
         path.unlink()
     with pytest.raises(PinnedVersionExpiredError, match=f"version {newest}"):
         tables.source().remake(tmp_path / "index", newest, BY_ID)

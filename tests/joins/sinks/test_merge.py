@@ -75,7 +75,7 @@ def output(tmp_path, spark):
 
 def test_each_key_has_its_newest_row_after_every_batch(output):
     log = output.log()
-    log.commit_epoch(1)
+    log.log.commit_epoch(1)
     first = output.stage(
         0, [(0, NOON, "a", 1), (0, NOON, "b", 1), (2, NOON, "a", 2)], [(0, NOON, None, 7)]
     )
@@ -96,8 +96,8 @@ def test_each_key_has_its_newest_row_after_every_batch(output):
     version = log.merge(2, 1, MergeSource([], {"batch": 2, "counts": {}}))
     # A batch that changes nothing is a commit, too: else it would be tried for ever.
     assert log.merge(3, 1, output.stage(3, [(3, ONE, "x", 0)])) == version + 1
-    assert (log.last_batch(), len(output.found())) == (3, 2)
-    assert [log.batch_metadata(batch)["batch"] for batch in range(4)] == [0, 1, 2, 3]
+    assert (log.log.batches.last_batch(), len(output.found())) == (3, 2)
+    assert [log.log.batches.batch_metadata(batch)["batch"] for batch in range(4)] == [0, 1, 2, 3]
     second, gone = [(NOON, "a", 5, 1), (NOON, None, 8, 1)], [(NOON, "b"), (ONE, "c"), (ONE, "x")]
     assert changed(output, 1, second, gone) == []
     (lost,) = changed(output, 1, second, gone[1:])
@@ -137,9 +137,14 @@ class Unaware(MergedOutput):
 
     before = None
 
-    def _check_epoch(self, table, epoch):
+    def __init__(self, path, app_id, appends, spark):
+        super().__init__(path, app_id, appends, spark)
+        batches = self.log.batches
+        self.check, batches.check_epoch = batches.check_epoch, self.check_later
+
+    def check_later(self, epoch, table=None):
         if self.before is None:
-            super()._check_epoch(table, epoch)
+            self.check(epoch, table)
 
     def _execute(self, changes):
         if self.before is not None:
@@ -150,29 +155,29 @@ class Unaware(MergedOutput):
 
 def test_a_stale_runner_merges_nothing(output):
     old, new = output.log(), output.log()
-    old.commit_epoch(1)
+    old.log.commit_epoch(1)
     old.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
     late = output.stage(1, [(2, NOON, "a", 99)])
-    new.commit_epoch(2)
-    version = new.version()
+    new.log.commit_epoch(2)
+    version = new.log.version()
     with pytest.raises(FencedError, match="epoch 2"):
         old.merge(1, 1, late)
     with pytest.raises(FencedError):
-        old.commit_epoch(1)
+        old.log.commit_epoch(1)
     unaware = Unaware(output.path, APP, Appends(ROWS, merge_key=KEY), output.spark)
     unaware.before = lambda: setattr(unaware, "before", None)
     with pytest.raises(FencedError, match="epoch 2"):
         unaware.merge(1, 1, late)
-    assert (new.version(), output.found()) == (version, {("12", "a", 1, 0)})
+    assert (new.log.version(), output.found()) == (version, {("12", "a", 1, 0)})
     new.merge(1, 2, output.stage(1, [(2, NOON, "a", 2)], epoch=2))
     assert output.found() == {("12", "a", 2, 1)}
 
 
 def test_a_runner_that_takes_over_before_the_first_merge_fences_it(output):
     """Nothing of the table has a transaction of Spark's yet but for the epochs'."""
-    output.log().commit_epoch(1)
+    output.log().log.commit_epoch(1)
     stale = Unaware(output.path, APP, Appends(ROWS, merge_key=KEY), output.spark)
-    stale.before = lambda: output.log().commit_epoch(2)
+    stale.before = lambda: output.log().log.commit_epoch(2)
     with pytest.raises(FencedError, match="epoch 2"):
         stale.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
     assert output.found() == set()
@@ -181,7 +186,7 @@ def test_a_runner_that_takes_over_before_the_first_merge_fences_it(output):
 def test_only_files_with_keys_of_the_batch_are_read(output):
     log = output.log()
     log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
-    (cold,) = log.files_at(log.version())
+    (cold,) = log.log.files.files_at(log.log.version())
     away = cold.rename(cold.with_suffix(".away"))
     log.merge(1, 1, output.stage(1, [(0, ONE, "a", 1)]))
     away.rename(cold)
@@ -211,7 +216,7 @@ def test_a_row_that_violates_a_constraint_keeps_its_whole_batch_out(output):
     with pytest.raises(ConstraintViolatedError, match=r"CHECK constraint few") as raised:
         log.merge(0, 1, output.stage(0, [(0, NOON, "a", 4711), (0, NOON, "b", 1)]))
     assert "4711" not in raised.value.message
-    assert (output.found(), log.last_batch()) == (set(), None)
+    assert (output.found(), log.log.batches.last_batch()) == (set(), None)
 
 
 REFUSED = {
@@ -224,7 +229,7 @@ REFUSED = {
 def test_a_table_that_keeps_no_newest_row_is_refused(tmp_path, spark, properties, wanted, told):
     create_table(tmp_path / "out", ROWS, properties=properties)
     with pytest.raises(SinkError, match=told):
-        Output(tmp_path, spark).log(wanted).choice()
+        Output(tmp_path, spark).log(wanted).log.choice()
 
 
 # The writer

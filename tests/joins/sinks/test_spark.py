@@ -132,14 +132,14 @@ def test_a_table_gets_its_rows_once_and_they_are_read_back_without_spark(user, o
     output.run(again, at(0))  # a crash before our notes: the batch comes again
     output.run(again, at(1))
     assert sorted(output.pairs(user), key=str) == sorted([*PAIRS, *PAIRS], key=str)
-    assert log.last_batch() == 1
+    assert log.batches.last_batch() == 1
     commits = BatchCommits(output.path, APP)
     commit = commits.of(0)
     read = pa.concat_tables(commits.rows_added(commit), promote_options="permissive")
     assert set(zip(*(read[c].to_pylist() for c in ("user_id", "name")), strict=True)) == PAIRS
     now = commits.rows_now({"_batch": 1}, output.schema)
     assert set(zip(*(now[c].to_pylist() for c in ("user_id", "name")), strict=True)) == PAIRS
-    assert all(path.is_file() for path in log.files_at(log.version()))
+    assert all(path.is_file() for path in log.files.files_at(log.version()))
     assert nothing_is_cached(output.spark)
     see_it_retracted(user, output, log, NOT_RETRACTED.get(name))
 
@@ -263,11 +263,11 @@ def test_spark_reads_and_continues_a_log_with_entries_of_our_own(user, output):
         [6, 4, 2, 1],
         True,
     )
-    assert 2 in log.checkpoints()
+    assert 2 in log.upkeep.checkpoints()
     feed = user.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     kinds = [row._change_type for row in feed.load(str(output.path)).collect()]
     assert (kinds.count("insert"), kinds.count("delete")) == (3 * 3 + 5, 1)
-    assert DeltaLog(output.path, APP).last_batch() == 2
+    assert DeltaLog(output.path, APP).batches.last_batch() == 2
 
 
 # Fencing
@@ -296,11 +296,17 @@ def test_a_stale_runner_commits_nothing(user, output):
 class Unaware(OutputLog):
     """A log whose look at the fence came before somebody else's commit."""
 
-    def _check_epoch(self, table, epoch):
-        if not getattr(self, "looked", False):
+    looked = False
+
+    def __init__(self, path, app_id, appends, spark):
+        super().__init__(path, app_id, appends, spark)
+        self.check, self.batches.check_epoch = self.batches.check_epoch, self.check_later
+
+    def check_later(self, epoch, table=None):
+        if not self.looked:
             self.looked = True
             return
-        super()._check_epoch(table, epoch)
+        self.check(epoch, table)
 
 
 def test_what_sparks_writer_skips_is_no_commit(user, output):
@@ -329,7 +335,7 @@ def test_of_two_sessions_that_commit_at_the_same_time_the_newer_runner_wins(user
             pass
         yield from batches
 
-    frame = stale._spark.createDataFrame(
+    frame = stale.spark.session.createDataFrame(
         pa.Table.from_pylist([{"user_id": 1, "_batch": 0}], output.schema),
         spark_schema(output.schema),
     )
@@ -352,8 +358,12 @@ class Late(OutputLog):
 
     before = None
 
-    def _newest_batch(self, table):
-        found = super()._newest_batch(table)
+    def __init__(self, path, app_id, appends, spark):
+        super().__init__(path, app_id, appends, spark)
+        self.look, self.batches.last_in_log = self.batches.last_in_log, self.last_in_log
+
+    def last_in_log(self, table):
+        found = self.look(table)
         before, self.before = self.before, None
         if before is not None:
             before()
@@ -385,7 +395,7 @@ def test_a_new_runner_knows_a_batch_that_came_between_its_look_and_its_commit(
     new.before = look
     new.commit_epoch(2)
     assert next(looks, "all are done") == "all are done"
-    assert (new.last_batch(), new.version_of(1)) == (1, old.version_of(1))
+    assert (new.batches.last_batch(), new.batches.version_of(1)) == (1, old.batches.version_of(1))
     assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == spark_version(2, 1)
     with pytest.raises(FencedError):
         output.run(writer, at(2, 1), epoch=1)
@@ -433,7 +443,7 @@ def test_the_writers_take_turns_on_one_plain_table(user, output):
         with pytest.raises(FencedError):
             output.run(DeltaOutputWriter(output.log(wanted)), at(3, epoch), epoch=epoch)
     last = DeltaLog(output.path, APP)
-    assert (last.last_batch(), last.batch_metadata(1)["batch"]) == (2, 1)
+    assert (last.batches.last_batch(), last.batches.batch_metadata(1)["batch"]) == (2, 1)
 
 
 def test_a_columnar_writer_that_is_asked_for_by_name_refuses_such_a_table(user, output):
@@ -512,7 +522,7 @@ def test_upkeep_leaves_the_checkpoints_and_files_of_sparks_writer_alone(user, ou
     before = {p for p in output.path.rglob("*") if p.is_file()}
     OutputMaintenance(Upkeep(log, 2, UpkeepSettings(checkpoint_every=1))).run()
     assert before - {p for p in output.path.rglob("*") if p.is_file()} == {stray}
-    assert log.checkpoints() == []
+    assert log.upkeep.checkpoints() == []
     assert set(output.pairs(user)) == PAIRS
 
 

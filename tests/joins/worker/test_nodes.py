@@ -161,7 +161,7 @@ def large(tmp_path):
     ]
     changelog = Changelog(tmp_path / "changelog")
     log, batch = changelog.log, pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    number = (log.last_batch() or 0) + 1
+    number = (log.batches.last_batch() or 0) + 1
     version = log.commit(number, 1, [stage(log.path, batch, number=number)], {})
     (tmp_path / "task").write_bytes(pickle.dumps(task))
     return task, version

@@ -93,7 +93,7 @@ class Made:
     def batches(self):
         return [
             b
-            for t in self.log.read_files(self.log.files_at(self.log.version()))
+            for t in self.log.files.read_files(self.log.files.files_at(self.log.version()))
             for b in t.to_batches()
         ]
 
@@ -177,7 +177,7 @@ IDS = [3, 5, 6, 7, MANY, MANY + 1, MANY + 2, 3, 12_345]
 def shuffled(made, version, ids):
     """An index of the rows that come to the chunk that asks for `ids`."""
     role = ShuffledRole("d", 0, made.spec)
-    paths = [str(path) for path in made.log.files_at(version)]
+    paths = [str(path) for path in made.log.files.files_at(version)]
     spread = read_changelog([pa.record_batch([paths], names=["path"])], made.spec, 3)
     table = pa.Table.from_batches(spread, PACKETS).sort_by("bucket")
     rows = pa.Table.from_batches(fold(table.to_batches(max_chunksize=1), made.spec, 1), PACKETS)

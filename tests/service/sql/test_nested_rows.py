@@ -105,10 +105,10 @@ def test_nested_rows_are_appended_to_a_delta_table_and_read_back(joined, tmp_pat
     for batch in range(2):
         log.commit(batch, 1, [stage(path, rows, number=batch)], {})
     assert log.choose_writer(Appends(rows.schema)).writer is SinkWriter.COLUMNAR
-    log.make_checkpoint(log.version())
+    log.upkeep.make_checkpoint(log.version())
     read = DeltaTable(str(path)).to_pyarrow_table()
     assert read.num_rows == 2 * len(ROWS)
-    again = log.table_rows().where({"size": 2}, rows.schema)
+    again = log.files.table_rows().where({"size": 2}, rows.schema)
     assert again.to_pylist() == [ROWS[0]] * 2
     assert pc.list_value_length(read["items"].combine_chunks()).null_count == 2
 

@@ -31,19 +31,22 @@ def entries_of(path):
 
 
 def engine_of(log, version):
-    return next(a["commitInfo"]["engineInfo"] for a in log.commit_entry(version))
+    return next(a["commitInfo"]["engineInfo"] for a in log.versions.commit_entry(version))
 
 
 class Stalled(DeltaLog):
     """A log whose next commit waits between its look and its entry until `before` has happened."""
 
-    before = None
+    def __init__(self, path, app_id):
+        super().__init__(path, app_id)
+        self.before = None
+        self.write, self.writer.write = self.writer.write, self.write_behind
 
-    def _write(self, table, commit):
+    def write_behind(self, table, commit):
         before, self.before = self.before, None
         if before is not None:
             before()
-        return super()._write(table, commit)
+        return self.write(table, commit)
 
 
 def stalled(table, before):
@@ -58,7 +61,7 @@ def test_an_entry_is_like_those_that_other_writers_make(table):
     file = stage(table, rows_of(1, 2))
     log.commit_epoch(3)
     log.commit(0, 3, [file], {"batch": 0})
-    (info, add, *told) = log.commit_entry(2)
+    (info, add, *told) = log.versions.commit_entry(2)
     assert (info["commitInfo"]["isBlindAppend"], info["commitInfo"]["readVersion"]) == (True, 1)
     assert add["add"] | {"modificationTime": 0} == {
         "path": file.path,
@@ -81,12 +84,12 @@ def test_an_entry_is_like_those_that_other_writers_make(table):
 def test_a_commit_lists_nothing_of_the_log(table):
     log = DeltaLog(table, "app")
     log.commit(0, 1, [stage(table, rows_of(1))], {})
-    first = log.entries.path(0)
+    first = log.versions.entries.path(0)
     first.rename(table / "aside")  # a listing of the log would find that it begins too late
     with pytest.raises(SinkError):
         DeltaLog(table, "app").version()
     assert log.commit(1, 1, [stage(table, rows_of(2))], {}) == 2
-    assert (log.version(), log.last_batch()) == (2, 1)
+    assert (log.version(), log.batches.last_batch()) == (2, 1)
     (table / "aside").rename(first)
     assert ids_in(table) == [1, 2]
 
@@ -157,8 +160,8 @@ def taken_over(table, shorten_to):
     newer.commit_epoch(2)
     for batch in range(3, 8):
         newer.commit(batch, 2, [stage(table, rows_of(batch))], {})
-    newer.make_checkpoint(shorten_to)
-    newer.remove_log_before(shorten_to)
+    newer.upkeep.make_checkpoint(shorten_to)
+    newer.upkeep.remove_log_before(shorten_to)
 
 
 STALE = {
@@ -184,22 +187,26 @@ def test_a_stalled_runner_leaves_nothing_where_the_log_was_shortened(table, comm
         commit(log, stage(table, rows_of(99)))
     assert entries_of(table) == list(range(shorten_to, 11))
     assert 99 not in ids_in(table)
-    assert DeltaLog(table, "app").newest_batch(99) == (10, 7)
+    assert DeltaLog(table, "app").batches.newest_batch(99) == (10, 7)
 
 
 def test_an_entry_that_a_crash_has_left_in_a_hole_is_no_part_of_the_log(table):
     DeltaLog(table, "app").commit_epoch(1)
     for batch in range(3):
         DeltaLog(table, "app").commit(batch, 1, [], {})
-    stale, seen = DeltaLog(table, "app"), DeltaLog(table, "app").commit_entry(4)
+    stale, seen = DeltaLog(table, "app"), DeltaLog(table, "app").versions.commit_entry(4)
     assert stale.version() == 4
     taken_over(table, 8)
-    stale.entries.put(5, seen)  # and then it was killed
+    stale.versions.entries.put(5, seen)  # and then it was killed
     log = DeltaLog(table, "app")
-    assert (log.version(), log.oldest_entry(), log.newest_batch(99)) == (10, 8, (10, 7))
-    assert (stale.version(), stale.last_batch()) == (10, 7)
-    log.make_checkpoint(10)
-    log.remove_log_before(10)
+    assert (log.version(), log.versions.oldest_entry(), log.batches.newest_batch(99)) == (
+        10,
+        8,
+        (10, 7),
+    )
+    assert (stale.version(), stale.batches.last_batch()) == (10, 7)
+    log.upkeep.make_checkpoint(10)
+    log.upkeep.remove_log_before(10)
     assert entries_of(table) == [10]
 
 
@@ -232,12 +239,12 @@ def test_a_crash_leaves_a_whole_entry_or_none(table, when, is_there):
     assert died.returncode == -signal.SIGKILL
     assert len(list((table / "_delta_log").glob(".*.tmp"))) == 1
     assert DeltaTable(str(table)).version() == log.version() == (2 if is_there else 1)
-    assert log.last_batch() == int(is_there)
+    assert log.batches.last_batch() == int(is_there)
     assert log.commit(1, 1, [], {"batch": 1}) == 2
-    assert log.batch_metadata(1) == {"batch": 1}
+    assert log.batches.batch_metadata(1) == {"batch": 1}
     log.commit(2, 1, [], {})
-    log.make_checkpoint(3)
-    log.remove_log_before(3)
+    log.upkeep.make_checkpoint(3)
+    log.upkeep.remove_log_before(3)
     assert not list((table / "_delta_log").glob(".*.tmp"))
 
 
@@ -266,7 +273,7 @@ def test_where_files_cannot_be_linked_delta_rs_commits(table, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     assert [log.commit(batch, 1, [stage(table, rows_of(batch))], {}) for batch in (1, 2)] == [2, 3]
     assert [engine_of(log, version).split(":")[0] for version in (1, 2)] == ["Sluice", "delta-rs"]
-    assert (ids_in(table), log.last_batch()) == ([1, 2], 2)
+    assert (ids_in(table), log.batches.last_batch()) == ([1, 2], 2)
     assert not list((table / "_delta_log").glob(".*.tmp"))
 
 
@@ -274,12 +281,12 @@ def test_where_files_cannot_be_linked_delta_rs_commits(table, monkeypatch):
 def test_a_torn_entry_of_another_writer_is_an_error_and_stays(table, cut):
     log = DeltaLog(table, "app")
     log.commit(0, 1, [], {})
-    whole = log.entries.path(1).read_bytes()
-    log.entries.path(2).write_bytes(whole[:cut])
+    whole = log.versions.entries.path(1).read_bytes()
+    log.versions.entries.path(2).write_bytes(whole[:cut])
     for _ in range(2):
         with pytest.raises(SinkError, match="cannot be read"):
             log.commit(1, 1, [], {})
-    log.entries.path(2).write_bytes(whole.replace(b'"app"', b'"someone"'))
+    log.versions.entries.path(2).write_bytes(whole.replace(b'"app"', b'"someone"'))
     assert log.commit(1, 1, [], {}) == 3
 
 
@@ -301,7 +308,7 @@ def test_only_a_table_that_asks_for_nothing_unknown_gets_our_entries(tmp_path, p
     log.commit_epoch(1)
     log.commit(0, 1, [stage(tmp_path, rows_of(1))], {})
     assert [engine_of(log, at).split(":")[0] for at in (1, 2)] == [engine] * 2
-    assert list(log.rows_at(2).values()) == [1]
+    assert list(log.files.rows_at(2).values()) == [1]
 
 
 def test_what_a_table_asks_for_is_seen_as_soon_as_it_does(table):
@@ -323,9 +330,9 @@ def test_checkpoints_come_as_often_as_the_table_says_and_readers_go_by_them(tmp_
     log = DeltaLog(tmp_path, "app")
     for batch in range(12):
         log.commit(batch, 1, [stage(tmp_path, rows_of(batch))], {})
-    assert log.checkpoints() == [4, 9]
+    assert log.upkeep.checkpoints() == [4, 9]
     for version in range(9):
-        log.entries.remove(version)
+        log.versions.entries.remove(version)
     loaded = DeltaTable(str(tmp_path))
     assert (loaded.version(), loaded.transaction_version("app")) == (12, 11)
     assert ids_in(tmp_path) == list(range(12))
@@ -371,26 +378,28 @@ class Runners:
         log.commit_epoch(self.epochs[runner])
 
     def commit(self, runner, log):
-        last = log.last_batch()
+        last = log.batches.last_batch()
         batch = 0 if last is None else last + 1
         row = next(self.ids)
         file = stage(self.table, rows_of(row), number=batch, epoch=self.epochs[runner])
         version = log.commit(batch, self.epochs[runner], [file], {"batch": batch})
-        if log.commit_entry(version) and log.files_named(version, version) == {file.path}:
+        if log.versions.commit_entry(version) and log.files.files_named(version, version) == {
+            file.path
+        }:
             assert batch not in self.committed
             self.committed[batch] = row
 
     def rewrite(self, runner, log):
-        files = log.rows_at(log.version())
+        files = log.files.rows_at(log.version())
         if len(files) > 1:
-            tables = list(log.read_files([self.table / name for name in files]))
+            tables = list(log.files.read_files([self.table / name for name in files]))
             ids = [i for each in tables for i in each.column("id").to_pylist()]
             log.rewrite(Rewrite([stage(self.table, rows_of(*ids))], list(files)), 1, {})
 
     def shorten(self, runner, log):
         version = log.version()
-        log.make_checkpoint(version)
-        log.remove_log_before(version)
+        log.upkeep.make_checkpoint(version)
+        log.upkeep.remove_log_before(version)
 
 
 @settings(
@@ -408,8 +417,8 @@ def test_whatever_stalls_each_batch_is_there_once_or_never(tmp_path_factory, ste
     assert ids_in(table) == sorted(runners.committed.values())
     assert sorted(runners.committed) == list(range(len(runners.committed)))
     fresh = DeltaLog(table, "app")
-    assert entries_of(table) == list(range(fresh.oldest_entry(), loaded.version() + 1))
+    assert entries_of(table) == list(range(fresh.versions.oldest_entry(), loaded.version() + 1))
     for log in (fresh, *runners.logs):
         assert log.version() == loaded.version()
-        assert log.last_batch() == loaded.transaction_version("app")
-        assert log.rows_at(log.version()) == fresh.rows_at(fresh.version())
+        assert log.batches.last_batch() == loaded.transaction_version("app")
+        assert log.files.rows_at(log.version()) == fresh.files.rows_at(fresh.version())

@@ -62,26 +62,26 @@ def test_a_missing_table_is_named(tmp_path):
 
 def test_committing_a_batch_twice_is_committing_it_once(table):
     log = DeltaLog(table, "app")
-    assert log.last_batch() is None
+    assert log.batches.last_batch() is None
     assert log.commit(0, 1, [stage(table, rows_of(1, 2))], {}) == 1
     again = stage(table, rows_of(1, 2))
     assert log.commit(0, 1, [again], {}) == 1
     assert DeltaLog(table, "app").commit(0, 1, [again], {}) == 1
-    assert (ids_in(table), log.last_batch()) == ([1, 2], 0)
+    assert (ids_in(table), log.batches.last_batch()) == ([1, 2], 0)
 
 
 def test_an_older_batch_changes_nothing(table):
     log = DeltaLog(table, "app")
     log.commit(5, 1, [], {})
     assert log.commit(4, 1, [stage(table, rows_of(1))], {}) == 1
-    assert (ids_in(table), log.last_batch()) == ([], 5)
+    assert (ids_in(table), log.batches.last_batch()) == ([], 5)
 
 
 def test_jobs_with_other_app_ids_do_not_meet(table):
     first, second = DeltaLog(table, "a"), DeltaLog(table, "b")
     first.commit_epoch(9)
     first.commit(3, 9, [stage(table, rows_of(1))], {})
-    assert second.last_batch() is None
+    assert second.batches.last_batch() is None
     second.commit(0, 1, [stage(table, rows_of(2))], {})
     assert ids_in(table) == [1, 2]
 
@@ -100,14 +100,12 @@ def test_an_epoch_is_committed_once_and_fences_older_runners(table):
     assert ids_in(table) == [2]
 
 
-class Loaded(DeltaLog):
+def loaded(table):
     """A log whose table was loaded before somebody else's commit."""
-
-    _first = None
-
-    def _fresh(self):
-        self._first = self._first or self._reload()
-        return self._first
+    log = DeltaLog(table, "app")
+    first = log.versions.reload()
+    log.versions.fresh = lambda: first
+    return log
 
 
 OTHERS = {
@@ -120,7 +118,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("other", "error"), OTHERS.values(), ids=OTHERS)
 def test_of_two_that_loaded_the_table_at_the_same_time_one_commits(table, other, error):
-    late = Loaded(table, "app")
+    late = loaded(table)
     assert late.version() == 0
     other(DeltaLog(table, "app"), stage(table, rows_of(1)))
     before = ids_in(table)
@@ -160,7 +158,7 @@ def test_processes_that_commit_the_same_batches_commit_each_once(table):
             one.kill()
             two.kill()
     log = DeltaLog(table, "app")
-    assert (log.version(), log.last_batch()) == (8, 7)
+    assert (log.version(), log.batches.last_batch()) == (8, 7)
 
 
 CHANGED = {
@@ -177,17 +175,22 @@ def test_a_staged_file_that_was_changed_is_refused(table, change):
     change(table / bad.path)
     with pytest.raises(SinkError, match="staged file"):
         log.commit(0, 1, [good, bad], {})
-    assert (log.version(), log.last_batch()) == (0, None)
+    assert (log.version(), log.batches.last_batch()) == (0, None)
     log.commit(0, 1, [good, stage(table, rows_of(2))], {})
     assert ids_in(table) == [1, 2]
 
 
-class Swallowing(DeltaLog):
+def swallowing(table):
     """A log whose writes go to the table under another app id."""
+    log = DeltaLog(table, "app")
+    write = log.writer.write
 
-    def _write(self, table, commit):
+    def write_another(seen, commit):
         mine = tuple(replace_app(transaction) for transaction in commit.transactions)
-        return super()._write(table, replace(commit, transactions=mine))
+        return write(seen, replace(commit, transactions=mine))
+
+    log.writer.write = write_another
+    return log
 
 
 def replace_app(transaction):
@@ -196,13 +199,13 @@ def replace_app(transaction):
 
 def test_a_commit_that_does_not_show_afterwards_is_an_error(table):
     with pytest.raises(SinkError, match="shows batch None"):
-        Swallowing(table, "app").commit(0, 1, [], {})
+        swallowing(table).commit(0, 1, [], {})
 
 
 def test_a_commit_tells_its_metadata_as_delta_users_see_it(table):
     log = DeltaLog(table, "app")
     version = log.commit(7, 3, [stage(table, rows_of(1))], {"batch": 7, "versions": {"u": 4}})
-    actions = log.commit_entry(version)
+    actions = log.versions.commit_entry(version)
     told = next(action["commitInfo"] for action in actions if "commitInfo" in action)
     assert json.loads(told["userMetadata"]) == {"batch": 7, "versions": {"u": 4}}
     transactions = {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
@@ -214,13 +217,13 @@ def test_a_commit_is_read_back_by_itself_and_as_part_of_a_version(table):
     log.commit(0, 1, [stage(table, rows_of(1)), stage(table, rows_of(2))], {})
     log.commit(1, 1, [], {})
     log.commit(2, 1, [stage(table, rows_of(3))], {})
-    assert log.read_commit(1).column("id").to_pylist() == [1, 2]
-    assert log.read_commit(2).num_rows == 0
-    assert log.read_commit(3, ["name"]).to_pylist() == [{"name": "n3"}]
-    added = [len(log.files_added(first, 3)) for first in (1, 2, 3, 4)]
+    assert log.files.read_commit(1).column("id").to_pylist() == [1, 2]
+    assert log.files.read_commit(2).num_rows == 0
+    assert log.files.read_commit(3, ["name"]).to_pylist() == [{"name": "n3"}]
+    added = [len(log.files.files_added(first, 3)) for first in (1, 2, 3, 4)]
     assert added == [3, 1, 1, 0]
-    assert [len(log.files_at(version)) for version in range(4)] == [0, 2, 2, 3]
-    tables = log.read_files(log.files_at(3))
+    assert [len(log.files.files_at(version)) for version in range(4)] == [0, 2, 2, 3]
+    tables = log.files.read_files(log.files.files_at(3))
     assert sorted(i for t in tables for i in t.column("id").to_pylist()) == [1, 2, 3]
 
 
@@ -236,11 +239,11 @@ def test_files_are_replaced_in_one_commit_that_is_no_change(table):
     change = Rewrite([whole], [file.path for file in old[:2]], {"dropped": 7})
     assert log.rewrite(change, 1, {"why": "small"}) == 4
     assert ids_in(table) == [1, 2, 3]
-    assert [log.counter("dropped", version) for version in (3, 4)] == [0, 7]
-    assert (log.last_batch(), log.metadata_at(4)) == (2, {"why": "small"})
-    assert [path.name for path in log.files_added(1, 4)] == [file.path for file in old]
-    assert log.files_named(4, 4) == {whole.path}
-    assert log.rows_at(4) == {whole.path: 2, old[2].path: 1}
+    assert [log.batches.counter("dropped", version) for version in (3, 4)] == [0, 7]
+    assert (log.batches.last_batch(), log.batches.metadata_at(4)) == (2, {"why": "small"})
+    assert [path.name for path in log.files.files_added(1, 4)] == [file.path for file in old]
+    assert log.files.files_named(4, 4) == {whole.path}
+    assert log.files.rows_at(4) == {whole.path: 2, old[2].path: 1}
     with pytest.raises(SinkError, match="to replace"):
         log.rewrite(change, 1, {})
     DeltaLog(table, "app").commit_epoch(2)
@@ -260,10 +263,10 @@ def test_commits_of_others_are_seen_although_the_log_was_shortened_meanwhile(tab
     assert log.version() == 3
     for batch in range(3, 7):
         other.commit(batch, 1, [files[batch]], {})
-    other.make_checkpoint(kept_from)
-    assert other.remove_log_before(kept_from) > 0
-    assert (log.version(), log.last_batch()) == (7, 6)
-    assert log.rows_at(7) == {file.path: 1 for file in files}
+    other.upkeep.make_checkpoint(kept_from)
+    assert other.upkeep.remove_log_before(kept_from) > 0
+    assert (log.version(), log.batches.last_batch()) == (7, 6)
+    assert log.files.rows_at(7) == {file.path: 1 for file in files}
     assert log.commit(7, 1, [stage(table, rows_of(7))], {}) == 8
     other.commit_epoch(2)
     with pytest.raises(FencedError, match="epoch 2"):
@@ -277,7 +280,11 @@ def test_a_look_at_a_quiet_table_opens_nothing_but_names(table):
     hidden.rename(table / "aside")  # a listing of the log would find that it begins too late
     entry = table / "_delta_log" / f"{1:020d}.json"
     entry.chmod(0)
-    assert (log.version(), log.last_batch(), list(log.rows_at(1).values())) == (1, 0, [1])
+    assert (log.version(), log.batches.last_batch(), list(log.files.rows_at(1).values())) == (
+        1,
+        0,
+        [1],
+    )
 
 
 def test_a_batch_is_retracted_once_and_its_number_stays_used(table):
@@ -300,18 +307,23 @@ def test_a_file_whose_rows_were_counted_wrong_is_refused(table):
     assert DeltaLog(table, "app").version() == 0
 
 
-class Losing(DeltaLog):
+def losing(table):
     """A log that commits one file less than it is asked to."""
+    log = DeltaLog(table, "app")
+    write = log.writer.write
 
-    def _write(self, table, commit):
-        version = super()._write(table, replace(commit, added=commit.added[1:]))
-        return self._verified(commit, range(version, version + 1))
+    def write_less(seen, commit):
+        version = write(seen, replace(commit, added=commit.added[1:]))
+        return log.writer.verified(commit, range(version, version + 1))
+
+    log.writer.write = write_less
+    return log
 
 
 def test_a_commit_with_other_rows_than_were_staged_is_an_error(table):
     files = [stage(table, rows_of(1)), stage(table, rows_of(2, 3))]
     with pytest.raises(SinkError, match="adds 2 rows and removes 0 files, expected 3 and 0"):
-        Losing(table, "app").commit(0, 1, files, {})
+        losing(table).commit(0, 1, files, {})
 
 
 def test_batches_are_found_among_the_commits_of_others(table):
@@ -321,10 +333,10 @@ def test_batches_are_found_among_the_commits_of_others(table):
         where[batch * 3] = log.commit(batch * 3, 1, [], {"batch": batch})
         for at in range(batch % 4):
             other.commit(batch * 10 + at, 1, [], {})
-    assert {batch: log.version_of(batch) for batch in where} == where
-    assert [log.version_of(batch) for batch in (1, 2, 34, 99)] == [None] * 4
-    assert log.batch_metadata(9) == {"batch": 3}
-    assert DeltaLog(table, "none").version_of(0) is None
+    assert {batch: log.batches.version_of(batch) for batch in where} == where
+    assert [log.batches.version_of(batch) for batch in (1, 2, 34, 99)] == [None] * 4
+    assert log.batches.batch_metadata(9) == {"batch": 3}
+    assert DeltaLog(table, "none").batches.version_of(0) is None
 
 
 def test_threads_that_commit_under_one_log_do_not_conflict(table):
@@ -463,7 +475,7 @@ def test_a_table_that_asks_for_more_since_the_files_were_staged_gets_none_of_the
     DeltaTable(str(table)).alter.add_constraint({"positive": "id > 0"})
     with pytest.raises(SinkError, match=r"needs spark's writer now.*constraints\.positive"):
         log.commit(1, 1, [staged], {})
-    assert (ids_in(table), log.last_batch()) == ([1], 0)
+    assert (ids_in(table), log.batches.last_batch()) == ([1], 0)
 
 
 # Commits of Spark's writer in the same log
@@ -486,9 +498,9 @@ def commit_as_spark(table, epoch, batch, metadata):
 def test_batches_and_epochs_of_both_writers_are_one_sequence(table):
     log = DeltaLog(table, "app")
     commit_as_spark(table, 1, None, {"sluice.epoch": 1})
-    assert log.last_batch() is None
+    assert log.batches.last_batch() is None
     commit_as_spark(table, 1, 0, {"batch": 0})
-    assert (log.last_batch(), log.version_of(0)) == (0, 2)
+    assert (log.batches.last_batch(), log.batches.version_of(0)) == (0, 2)
     log.commit_epoch(2)
     assert DeltaTable(str(table)).transaction_version("app:spark") == spark_version(2, 0)
     assert log.commit(0, 2, [stage(table, rows_of(1))], {}) == 3
@@ -499,9 +511,9 @@ def test_batches_and_epochs_of_both_writers_are_one_sequence(table):
     commit_as_spark(table, 3, 2, {"batch": 2})
     commit_as_spark(table, 4, 2, {"sluice.epoch": 4})
     again = DeltaLog(table, "app")
-    assert again.last_batch() == 2
-    assert [again.version_of(batch) for batch in (0, 1, 2, 3)] == [2, 4, 6, None]
-    assert again.batch_metadata(2) == {"batch": 2}
+    assert again.batches.last_batch() == 2
+    assert [again.batches.version_of(batch) for batch in (0, 1, 2, 3)] == [2, 4, 6, None]
+    assert again.batches.batch_metadata(2) == {"batch": 2}
 
 
 def test_a_size_that_was_told_wrong_is_refused(table):

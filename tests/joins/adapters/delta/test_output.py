@@ -44,22 +44,24 @@ class Output(OutputLog):
         self.meanwhile = None
         self.after = 0
         self.by_spark = []
+        self.look, self.batches.last_in_log = self.batches.last_in_log, self.last_in_log
+        self.spark.save = self.save
 
-    def _newest_batch(self, table):
-        found = super()._newest_batch(table)
+    def last_in_log(self, table):
+        found = self.look(table)
         self.after -= 1
         if self.meanwhile is not None and self.after < 0:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
         return found
 
-    def _save(self, table, append, transaction):
+    def save(self, table, transaction, append):
         before = int(table.version())
         self.by_spark.append(transaction)
         known = newest(self.path)
         if known is None or known < transaction:  # else Delta skips it
             commit_as_spark(self.path, transaction, append.metadata)
-        return self._committed_as(transaction, range(before + 1, self.version() + 1))[0]
+        return self.spark.committed_as(transaction, range(before + 1, self.version() + 1))[0]
 
 
 @pytest.fixture
@@ -81,14 +83,14 @@ def test_an_epoch_is_committed_without_spark_where_that_is_possible(path):
     output = Output(path)
     output.commit_epoch(1)
     output.commit_epoch(1)
-    assert (newest(path), output.last_batch(), output.by_spark) == (
+    assert (newest(path), output.batches.last_batch(), output.by_spark) == (
         spark_version(1, None),
         None,
         [],
     )
     output.append(0, 1, SparkAppend(None, 0, {"batch": 0}))
     version = output.version()
-    assert (output.last_batch(), output.version_of(0)) == (0, version)
+    assert (output.batches.last_batch(), output.batches.version_of(0)) == (0, version)
     assert output.append(0, 1, SparkAppend(None, 0, {"batch": 0})) == version
     Output(path).commit_epoch(2)
     assert newest(path) == spark_version(2, 0)
@@ -111,8 +113,8 @@ def test_a_batch_of_an_older_runner_in_between_is_known(path, after):
     output.commit_epoch(2)
     assert output.meanwhile is None
     assert output.by_spark
-    assert (newest(path), output.last_batch()) == (spark_version(2, 1), 1)
-    assert output.version_of(1) is not None
+    assert (newest(path), output.batches.last_batch()) == (spark_version(2, 1), 1)
+    assert output.batches.version_of(1) is not None
     output.append(1, 2, SparkAppend(None, 0, {"batch": 1}))
     assert newest(path) == spark_version(2, 1)
 
@@ -126,4 +128,4 @@ def test_what_spark_skips_is_no_commit(path):
     output.commit_epoch(1)
     Output(path).commit_epoch(2)
     with pytest.raises(FencedError, match="epoch 2"):
-        output._save(output._fresh(), SparkAppend(None, 0), spark_version(1, 0))
+        output.save(output.versions.fresh(), spark_version(1, 0), SparkAppend(None, 0))

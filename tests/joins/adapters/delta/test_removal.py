@@ -41,7 +41,7 @@ def table(tmp_path):
     commit(path, f"{JOB}:replay", 0)
     log = DeltaLog(path, JOB)
     log.retract(1, 1)
-    log.make_checkpoint(log.version())
+    log.upkeep.make_checkpoint(log.version())
     stage(path, ROWS, number=9, writer=log.shared.writer)
     return path
 

@@ -95,7 +95,7 @@ def test_what_never_was_committed_is_not_undone(state):
 
 def test_bounds_outlive_a_checkpoint_of_the_log(state):
     version = state.commit(0, 1, StateChange([staged(state, 10, 2**63 - 1)]))
-    state.log.make_checkpoint(version)
+    state.log.upkeep.make_checkpoint(version)
     fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
     (file,) = fresh.files(version)
     assert (file.min_due, file.max_due) == (10, 2**63 - 1)
@@ -119,7 +119,7 @@ def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
     fresh = StateLog(DeltaLog(state.log.path, "app"), COLUMNS)
     assert [file.path for file in fresh.files(versions[7])] == [names[6]]
     assert fresh.newest_after() == {"watermark": 7}
-    assert fresh.log.oldest_entry() > 0
+    assert fresh.log.versions.oldest_entry() > 0
     fresh.undo(7, 1, versions[7], {"watermark": 6})
     assert [file.path for file in fresh.newest_files()] == [names[6]]
 

@@ -1,0 +1,130 @@
+"""The data files of one Delta table, and their rows."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from joins.adapters.delta.entries import added_files
+from joins.adapters.delta.rows import TableRows
+from joins.adapters.delta.versions import TableVersions
+from joins.plan.errors import SinkError
+
+_PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
+_MAPPED_COLUMNS_READER = 2  # of readers before table features
+
+
+class TableFiles:
+    """What the versions of a table have as files; threads may share it."""
+
+    def __init__(self, versions: TableVersions) -> None:
+        self._versions = versions
+        self._path = versions.path
+
+    def table_rows(self) -> TableRows:
+        """What reads the rows of the newest version, whatever features the table has."""
+        with self._versions.lock:
+            return TableRows(self._versions.whole(self._versions.fresh()), self._path)
+
+    def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows that commit `version` added."""
+        tables = list(self.read_files(self.files_added(version, version), columns))
+        return pa.concat_tables(tables) if tables else pa.table({})
+
+    def read_files(
+        self, files: Sequence[Path], columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows of data files, one table a file.
+
+        Raises:
+            SinkError: a file is gone.
+        """
+        names = list(columns) if columns is not None else None
+        for file in files:
+            try:
+                yield pq.read_table(
+                    file, columns=names, partitioning=None, coerce_int96_timestamp_unit="us"
+                )
+            except FileNotFoundError as exc:
+                raise SinkError(
+                    f'data file "{file}" is gone',
+                    hint="Maintenance removes files of versions that no pin needs; if a needed "
+                    "one is gone, restore it from a backup.",
+                ) from exc
+
+    def files_added(self, first: int, last: int) -> list[Path]:
+        """The data files with the changes of commits `first` to `last`, in commit order.
+
+        Files that only say anew what was there (`dataChange` is false) are no changes.
+
+        Raises:
+            SinkError: the log has one of the commits no more.
+        """
+        return [
+            self._path / unquote(action["path"])
+            for version in range(first, last + 1)
+            for action in added_files(self._versions.commit_entry(version))
+            if action.get("dataChange", True)
+        ]
+
+    def files_named(self, first: int, last: int) -> set[str]:
+        """The paths of all files that commits `first` to `last` added, whatever for."""
+        return {
+            action["path"]
+            for version in range(first, last + 1)
+            for action in added_files(self._versions.commit_entry(version))
+        }
+
+    def files_at(self, version: int) -> list[Path]:
+        """The data files of `version`, in no order.
+
+        Raises:
+            SinkError: the version cannot be read (any more).
+        """
+        return [self._path / unquote(path) for path in self._versions.of(version, paths_of)]
+
+    def check_plain(self, version: int) -> None:
+        """See that the rows of `version` are those of its data files, under their own names.
+
+        Raises:
+            SinkError: the table has deletion vectors or mapped columns, or cannot be read.
+        """
+        protocol = self._versions.load(version).protocol()
+        denied = set(protocol.reader_features or ()) - _PLAIN_READER_FEATURES
+        if protocol.min_reader_version == _MAPPED_COLUMNS_READER:
+            denied.add("columnMapping")
+        if denied:
+            raise SinkError(
+                f'delta table "{self._path}" uses {", ".join(sorted(denied))}, '
+                "so its data files alone are not its rows",
+                hint="Remove the feature from the table's properties and rewrite its files.",
+            )
+
+    def rows_at(self, version: int) -> dict[str, int]:
+        """Path → rows of the data files of `version`."""
+        actions = self._versions.of(version, _add_actions)
+        names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+        return dict(zip(names, rows, strict=True))
+
+    def described_at(self, version: int) -> list[dict[str, Any]]:
+        """The data files of `version` with path, size, rows, and statistics by column.
+
+        Raises:
+            SinkError: the version cannot be read (any more).
+        """
+        described: list[dict[str, Any]] = self._versions.of(version, _add_actions).to_pylist()
+        return described
+
+
+def _add_actions(table: DeltaTable) -> pa.Table:
+    return pa.table(table.get_add_actions())
+
+
+def paths_of(table: DeltaTable) -> list[str]:
+    """The paths of the table's files, relative to its root."""
+    paths: list[str] = _add_actions(table).column("path").to_pylist()
+    return paths

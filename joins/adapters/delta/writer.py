@@ -1,0 +1,185 @@
+"""One commit on its way into the log of a Delta table, and what is seen of it afterwards.
+
+| commit | written by |
+|---|---|
+| blind append to a table that asks for nothing that we do not know | us, one entry put by name |
+| anything else, or where files cannot be linked | delta-rs, which lists the log several times |
+
+Both put the next entry only where there is none. Where another writer was faster, a blind append
+goes behind it, unless that commit has one of our transactions or changes what the table asks for:
+then it conflicts, as delta-rs would have it.
+"""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from deltalake import DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from joins.adapters.delta.batches import TableBatches
+from joins.adapters.delta.commit import Commit
+from joins.adapters.delta.entries import NoLinksError, added_files, transactions
+from joins.adapters.delta.features import Appends, WriterChoice, takes_plain_entries
+from joins.adapters.delta.upkeep import TableUpkeep
+from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions
+from joins.plan.errors import FencedError, SinkError
+
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_CHECKPOINT_INTERVAL = 100  # Delta's default
+_MOST_TRIES = 15  # as delta-rs
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """What a table asks of its writers.
+
+    Attributes:
+        of: the table that was asked.
+        takes_entries: whether its blind appends may be entries of our own.
+        choice: the writer of what batches append, None where nobody asks.
+        interval: commits between two checkpoints.
+    """
+
+    of: DeltaTable
+    takes_entries: bool
+    choice: WriterChoice | None
+    interval: int
+
+
+class CommitWriter:
+    """Writes commits to one table; its caller holds the lock of `versions`."""
+
+    def __init__(
+        self,
+        versions: TableVersions,
+        batches: TableBatches,
+        upkeep: TableUpkeep,
+        appends: Appends | None,
+    ) -> None:
+        self._versions = versions
+        self._batches = batches
+        self._upkeep = upkeep
+        self._appends = appends
+        self._known_rules: TableRules | None = None
+        self._has_links = True
+
+    def write(self, table: Seen, commit: Commit) -> int:
+        """Write `commit` and find it in the log; returns its version."""
+        version = self._put(table, commit)
+        if version is None:
+            self._write_by_delta_rs(table, commit)
+            return self.verified(commit, range(table.at + 1, self._versions.version() + 1))
+        self.verified(commit, range(version, version + 1))
+        interval = self.rules(table).interval
+        is_due = (version + 1) % interval == 0 and commit.may_checkpoint
+        if is_due and version - self._versions.entries.last_checkpoint() >= interval:
+            self._upkeep.make_checkpoint(version)
+        return version
+
+    def rules(self, table: Seen) -> TableRules:
+        """What the table asks for; told anew when an entry has changed it."""
+        known = self._known_rules
+        if known is None or known.of is not table.rules:
+            rules, appends = table.rules, self._appends
+            interval = str(rules.metadata().configuration.get("delta.checkpointInterval", ""))
+            known = self._known_rules = TableRules(
+                rules,
+                takes_plain_entries(rules),
+                None if appends is None else appends.choose(self._versions.path, rules),
+                int(interval) if interval.isdecimal() and int(interval) else _CHECKPOINT_INTERVAL,
+            )
+        return known
+
+    def _put(self, table: Seen, commit: Commit) -> int | None:
+        """Write `commit` as the next entry; None if it is for delta-rs.
+
+        Raises:
+            FencedError: a newer runner was faster.
+            SinkError: another commit conflicts, or the file system refuses.
+        """
+        if not (self._has_links and commit.is_blind_append and self.rules(table).takes_entries):
+            return None
+        for _ in range(_MOST_TRIES):
+            try:
+                if self._versions.entries.put(table.at + 1, commit.entry(table.at)):
+                    return table.at + 1
+            except NoLinksError:
+                self._has_links = False
+                return None
+            table = self._behind(table, commit)
+        raise self._conflict(commit, f"{_MOST_TRIES} others were faster, one after the other")
+
+    def _behind(self, table: Seen, commit: Commit) -> Seen:
+        """The newest version, whose commits since `table` leave `commit` as it is."""
+        newest = self._versions.follow(table)
+        if newest is None:
+            raise self._conflict(commit, "it changed what the table asks for, or is gone again")
+        ours = {*self._versions.followed, *(one.app_id for one in commit.transactions)}
+        for version in range(table.at + 1, newest.at + 1):
+            met = sorted(ours & transactions(self._versions.entries.read(version)).keys())
+            if met:
+                raise self._conflict(commit, f'version {version} has transactions of "{met[0]}"')
+        return newest
+
+    def _write_by_delta_rs(self, table: Seen, commit: Commit) -> None:
+        loaded = self._versions.whole(table)
+        try:
+            loaded.create_write_transaction(
+                commit.actions(),
+                "append",
+                loaded.schema(),
+                commit_properties=commit.properties(),
+                post_commithook_properties=CHECKPOINTS if commit.may_checkpoint else _NO_HOOKS,
+            )
+        except CommitFailedError as exc:
+            raise self._conflict(commit, str(exc)) from exc
+        except DeltaError as exc:
+            # a newer runner has shortened the log
+            self._batches.check_epoch(commit.epoch, self._versions.reload())
+            raise SinkError(
+                f'commit to delta table "{self._versions.path}" failed: {exc}',
+                hint="Check space and permissions of the table's directory.",
+            ) from exc
+
+    def verified(self, commit: Commit, versions: range) -> int:
+        """The version of `commit`, which must be in the log, whole, as one of `versions`."""
+        for version in filter(self._versions.entries.has, versions):
+            entry = self._versions.entries.read(version)
+            if not commit.is_in(entry):
+                continue
+            self._check_place(version, commit)
+            rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
+            removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
+            expected = sum(file.rows for file in commit.added)
+            if rows == expected and removed == sorted(map(unquote, commit.removed)):
+                return version
+            raise SinkError(
+                f'version {version} of delta table "{self._versions.path}" adds {rows} rows and '
+                f"removes {len(removed)} files, expected {expected} and {len(commit.removed)}",
+                hint="The log was changed from outside; compare it with the runner's log.",
+            )
+        raise SinkError(
+            f'delta table "{self._versions.path}" does not show a commit that succeeded',
+            hint="Another program removes entries of its log; stop it.",
+        )
+
+    def _check_place(self, version: int, commit: Commit) -> None:
+        """See that the number was never another commit's; else no reader sees what has it."""
+        if not self._versions.entries.follows(version):
+            self._versions.entries.remove(version)
+            raise self._conflict(commit, f"the log was shortened beyond version {version}")
+
+    def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
+        """What a refused commit means: a newer runner, or somebody else's change of the table."""
+        newest = self._batches.epoch(self._versions.reload())
+        if newest is not None and newest > commit.epoch:
+            return FencedError(
+                f'commit to delta table "{self._versions.path}" met one of epoch {newest}, this is '
+                f"{commit.epoch}",
+                hint="A newer runner of the job has taken over; this one ends.",
+            )
+        return SinkError(
+            f'commit to delta table "{self._versions.path}" met a concurrent one: {why}',
+            hint="The batch is tried again; let nobody else change the table while the job runs.",
+        )

@@ -1,0 +1,120 @@
+"""What a job does behind its batches: folds, trims, prunes, and keeps its tables small."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.batch.probe_control import ProbeControl
+from joins.dimension.maintenance import JobLogs, Maintenance, UpkeepSettings
+from joins.durable.leases import StateLease, oldest_kept, oldest_leased
+from joins.job.parts import JobParts
+
+_log = structlog.get_logger(__name__)
+_TRIM_EVERY_S = 20.0
+
+
+class JobUpkeep:
+    """A thread that works until `stopping`; what fails is tried again in its next round."""
+
+    def __init__(self, parts: JobParts, control: ProbeControl, stopping: threading.Event) -> None:
+        self._parts = parts
+        self._control = control
+        self._stopping = stopping
+        states = () if parts.event is None else parts.event.tables.states
+        logs = [each.log for each in states]
+        ours = (parts.dead_letters, *logs)
+        self._maintenance = Maintenance(
+            parts.dimensions,
+            JobLogs(
+                # Of two INSERTs into one table the later one commits last: what it has, both have.
+                [*{log.path: log for log in parts.outputs if log not in ours}.values()],
+                parts.dead_letters,
+                logs,
+            ),
+            parts.meta.epoch,
+            UpkeepSettings(
+                current_retention_hours=parts.settings.current_retention_hours,
+                replayed_state_bytes=parts.settings.replay_state_bytes,
+            ),
+        )
+        self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the end of the thread, if it was started, but not for ever."""
+        if self._thread.is_alive():
+            self._thread.join(timeout=15)
+
+    def _run(self) -> None:
+        """Fold, trim and keep the tables small, at a lower priority than both sides."""
+        self._parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "fold")
+        settings = self._parts.settings
+        trimmed_at = maintained_at = time.monotonic()
+        interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)
+        while not self._stopping.wait(interval_s):
+            for dimension in self._parts.dimensions:
+                part = f"fold {dimension.dimension.name}"
+                self._attempt(part, partial(dimension.fold, self._parts.spark, settings.fold))
+            if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
+                self._attempt("trim", self._trim)
+                self._attempt("prune", self._prune)
+                trimmed_at = time.monotonic()
+            if time.monotonic() - maintained_at >= settings.maintenance_interval_s:
+                self._attempt("upkeep", self._keep_up)
+                maintained_at = time.monotonic()
+
+    def _keep_up(self) -> None:
+        """Compaction and clean-up of every table, below what is leased."""
+        pins, kept = self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
+        leased = oldest_leased(
+            pins,
+            kept,
+            self._parts.opening.view().versions_at_open,
+            {d.dimension.name: d.keeper.ready_version for d in self._parts.dimensions},
+        )
+        oldest = oldest_kept(pins, kept)
+        batch = None if oldest is None else int(oldest["batch"])
+        for part, work in self._maintenance.steps(leased, self._state_leases(), batch):
+            if not self._stopping.is_set():
+                self._attempt(part, work)
+
+    def _state_leases(self) -> tuple[StateLease, ...]:
+        """The versions of the state that the newest batch has read, and the kept ones before."""
+        pin, event = self._control.pins.newest(), self._parts.event
+        if pin is None or pin.event is None or event is None:
+            return ()
+        kept = oldest_kept(
+            self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
+        )
+        needed = pin.event["state_versions"]
+        replayed = needed if kept is None else kept["event"]["state_versions"]
+        names = [each.log.path.name for each in event.tables.states]
+        return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
+
+    def _attempt(self, part: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as exc:  # whatever it is: without this thread nobody folds and trims
+            if not self._stopping.is_set():
+                _log.warning("background work failed; it is tried again", part=part, error=str(exc))
+
+    def _prune(self) -> None:
+        """Index versions and pins that no batch needs any more."""
+        done, pin = self._control.progress.counts.batch, self._control.pins.newest()
+        needed = {} if pin is None or (done is not None and done >= pin.batch) else pin.versions
+        for dimension in self._parts.dimensions:
+            dimension.keeper.prune(needed.get(dimension.dimension.name))
+        self._control.pins.prune(self._parts.settings.replay_batches)
+
+    def _trim(self) -> None:
+        """Changelog topics keep nothing below the last committed batch of the build side."""
+        cluster = KafkaCluster(self._parts.changelog_kafka)
+        for dimension in self._parts.dimensions:
+            cluster.delete_records_before(dimension.places.topic, dimension.trimmable_offsets())
