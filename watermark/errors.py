@@ -64,7 +64,7 @@ class MissingTimestampError(WatermarkError):
 
 
 class InvalidTransitionError(WatermarkError):
-    """A phase was asked for a step that its table does not have."""
+    """A phase was asked for a step that its table does not have; report it."""
 
 
 class LostRecordsError(WatermarkError):

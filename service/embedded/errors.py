@@ -16,7 +16,7 @@ class EmbeddedError(ServiceError):
 
 
 class JavaNotFoundError(EmbeddedError):
-    """No Java of a supported version can be found."""
+    """There is no Java 17 to 25."""
 
 
 class JarCacheError(EmbeddedError):
