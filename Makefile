@@ -27,7 +27,7 @@ test: setup ## All tests but the experiments, or those that ARGS selects
 	@$(PYTEST) $(ARGS)
 
 test-quick: setup ## The tests that start no server and no other process
-	@$(PYTEST) -m 'not servers' $(ARGS)
+	@$(PYTEST) -m 'not servers and not experiment' $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)

@@ -35,6 +35,7 @@ from service.security.secrets import SecretResolver
 from service.sql.catalog.options import CONNECTORS
 from service.sql.planner.planner import plan
 from tests.support.certificates import self_signed
+from tests.support.laws import examples
 from tests.support.sockets import listening, silent
 from tests.support.topics import create_topic, delete_topics
 from tests.support.wait import wait_until
@@ -66,7 +67,7 @@ WRITTEN = {
 }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(values, st.sampled_from(sorted(WRITTEN)))
 def test_a_secret_is_replaced_however_it_is_written(value, form):
     secret = Secret(value, "\N{SNOWMAN}")
@@ -75,7 +76,7 @@ def test_a_secret_is_replaced_however_it_is_written(value, form):
     assert secret not in shown
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(long_values, st.integers(16, 20))
 def test_of_a_secret_that_is_cut_short_nothing_is_left(value, kept):
     secret = Secret(value, "\N{SNOWMAN}")

@@ -2,4 +2,5 @@
 
 # One compiler is quick to start. Its 48 MB of code are full after a minute of a job with many
 # queries, and then the JVM compiles nothing any more.
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# One thread collects: on two cores several only wait for each other.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from tests.support.laws import examples
 from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
 from watermark.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
 from watermark.reference.generators import (
@@ -216,7 +217,7 @@ class ChainMachine(RuleBasedStateMachine):
 
 
 ChainMachine.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.watermark.acceptance import covers
 from watermark.errors import StateFormatError, UnknownChannelError
 from watermark.model import MAX_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
@@ -114,7 +115,7 @@ def test_many_deleted_times_do_not_stay_in_memory():
     assert queue.next_ms() == 5
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["add", "discard", "pop"]), st.integers(0, 9), st.integers(0, 2)),

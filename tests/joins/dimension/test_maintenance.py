@@ -31,6 +31,7 @@ from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
 from tests.support.histories import KEYS, PARTITIONS, histories
+from tests.support.laws import examples
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, PARTITIONS)
@@ -157,7 +158,9 @@ def filled(kept, updates=12):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=histories, data=st.data())
 def test_leased_versions_are_the_same_before_and_after_maintenance(tmp_path, commits, data):

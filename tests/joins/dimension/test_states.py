@@ -15,6 +15,7 @@ from joins.kernels.changelog.compaction import CompactionTask, compact, watermar
 from joins.plan.errors import UnknownVersionError, VersionExpiredError
 from tests.support.changelog import Changelog, record, stage, watermark
 from tests.support.histories import PARTITIONS, copied_histories
+from tests.support.laws import examples
 from tests.support.probe import USERS
 
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
@@ -86,7 +87,7 @@ def applied(rows, found):
     return dict(sorted(rows.items()))
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(copied_histories, st.integers(1, 4), st.data())
 def test_versions_have_their_rows_and_changes_lead_from_one_to_another(
     tmp_path_factory, commits, rows, data

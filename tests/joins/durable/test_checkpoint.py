@@ -20,6 +20,7 @@ from joins.durable.checkpoint import (
     write_json_atomically,
 )
 from joins.plan.errors import CheckpointError, CheckpointInUseError
+from tests.support.laws import examples
 
 DAMAGED = {
     "empty": b"",
@@ -62,7 +63,7 @@ print(sum(made), flush=True)
 """
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     value=st.dictionaries(
         st.text().filter(lambda name: name != "format_version"),

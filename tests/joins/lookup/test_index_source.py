@@ -30,6 +30,7 @@ from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import Changelog, batch_of, record, watermark
 from tests.support.folds import Current, can_fold, shown, state_of, visible
 from tests.support.histories import KEYS, PARTITIONS, copied_histories, histories
+from tests.support.laws import examples
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, PARTITIONS)
@@ -90,7 +91,9 @@ def merging(request, monkeypatch):
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=copied_histories, data=st.data())
 @pytest.mark.usefixtures("merging")
@@ -110,7 +113,7 @@ def test_a_fold_and_the_commits_after_it_show_what_all_commits_show(scratch, com
         assert names(scratch, version) == shown(old + tail, PARTITIONS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(commits=histories, data=st.data())
 def test_what_a_fold_cannot_tell_is_never_guessed(scratch, commits, data):
     """Repeats and copies whose positions go back: right, or refused."""
@@ -242,7 +245,9 @@ def made(source, directory, version, spec=BY_ID):
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(12),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=copied_histories, data=st.data())
 def test_every_version_is_right_whatever_was_folded_compacted_and_made_before(

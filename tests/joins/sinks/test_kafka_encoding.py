@@ -13,6 +13,7 @@ from joins.plan.expressions import Column
 from joins.plan.plan import OutputColumn
 from joins.plan.types import SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
+from tests.support.laws import examples
 from tests.support.probe import PIN
 
 TYPES = {
@@ -40,7 +41,7 @@ def column_batch(rows, schema):
     return pa.record_batch(arrays, schema=schema)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(ROW, PLACE), max_size=8), st.integers(0, 8))
 def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
     joined = JoinedBatch(

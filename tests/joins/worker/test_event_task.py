@@ -33,6 +33,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import SqlType, TypeName
 from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
+from tests.support.laws import examples
 from tests.support.probe import USERS
 from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 from watermark.model import PROCESSING_TIME
@@ -449,7 +450,7 @@ def static_join():
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(batches=BATCHES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
     tmp_path_factory, emit_at_once, batches
 ):
@@ -461,7 +462,7 @@ def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(seam=SEAMS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_behind_a_backlog_the_join_is_that_of_the_operator_in_processing_time(
     tmp_path_factory, emit_at_once, seam
 ):
@@ -507,7 +508,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
 @given(batches=BATCHES, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assigner, batches, mode):
     lateness, emit_at_once = mode
     keyed = Stream().key_by(lambda value: value[2]).window(assigner)
@@ -522,7 +523,7 @@ def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assig
 
 @pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
 @given(seam=SEAMS, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_behind_a_backlog_windows_follow_the_clock_like_the_operator(
     tmp_path_factory, shape, assigner, seam, mode
 ):
@@ -583,7 +584,7 @@ class JoinThenCount:
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(batches=BATCHES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_once, batches):
     keyed = Stream().key_by(lambda value: value[2]).window(TumblingWindows(10))
     windows = keyed.process(lambda context, values: [(context.key, len(values))])
@@ -596,7 +597,7 @@ def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_on
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(seam=SEAMS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_behind_a_backlog_what_a_join_lets_through_may_be_late_for_its_window(
     tmp_path_factory, emit_at_once, seam
 ):

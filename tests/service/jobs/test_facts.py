@@ -19,6 +19,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import Status, read_status
 from service.jobs.supervise.liveness import UNRESPONSIVE
 from service.jobs.supervise.supervisor import RunnerView
+from tests.support.laws import examples
 from tests.support.page_jobs import dimension, stream
 
 COUNTS = st.integers(0, 5_000)
@@ -127,7 +128,7 @@ def explained(job):
     return {"waiting": found.waiting, "sentence": found.sentence, "conditions": conditions}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(found=jobs())
 def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_all(found):
     job, live = found
@@ -146,7 +147,7 @@ def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_
     assert "by a runner that does not speak now" in text_of(job)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(found=jobs())
 def test_all_is_joined_only_where_everybody_sees_that_nothing_is_left(found):
     job, _ = found
@@ -159,7 +160,7 @@ def test_all_is_joined_only_where_everybody_sees_that_nothing_is_left(found):
     assert all(probe["next_offsets"][p] >= end for p, end in probe["end_offsets"].items())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(found=jobs())
 def test_what_is_said_of_a_copy_has_its_numbers_and_no_more_rows_than_there_are(found):
     job, _ = found
@@ -174,7 +175,7 @@ def test_what_is_said_of_a_copy_has_its_numbers_and_no_more_rows_than_there_are(
             assert all(f"{copy['rows_done']:,}" in evidence for evidence in mine)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(found=jobs())
 def test_a_table_that_stands_still_is_no_reason_for_nothing_to_come_out(found):
     job, live = found
@@ -187,7 +188,7 @@ def test_a_table_that_stands_still_is_no_reason_for_nothing_to_come_out(found):
     assert parts or "source-reached" not in unmet
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(found=jobs())
 def test_a_job_that_joins_no_table_has_no_matches(found):
     job, _ = found

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from joins.adapters.delta.log import DeltaLog, Rewrite, create_table
 from joins.plan.errors import FencedError, SinkError
 from tests.support.changelog import stage
+from tests.support.laws import examples
 from tests.support.named_rows import SCHEMA, ids_in, rows_of
 
 
@@ -393,7 +394,9 @@ class Runners:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=STEPS)
 def test_whatever_stalls_each_batch_is_there_once_or_never(tmp_path_factory, steps):

@@ -13,6 +13,7 @@ from kafka import KafkaProducer
 from joins.adapters.kafka.cluster import KafkaCluster, reader_options, spark_options
 from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
+from tests.support.laws import examples
 from tests.support.producer_histories import Model, Producer, generate, interleave
 from tests.support.topics import create_topic, produce
 from tests.support.transactions import transactions
@@ -168,7 +169,9 @@ def reader(kafka):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())
 def test_any_range_of_interleaved_histories_has_its_committed_records(reader, history, data):

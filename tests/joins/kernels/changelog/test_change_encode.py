@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from joins.kernels.changelog.change_encode import debezium_values, upsert_values
 from joins.kernels.changelog.row_kinds import SIGNS, all_kinds, is_any, signs
+from tests.support.laws import examples
 
 ROW = '{"id":1}'
 DEBEZIUM = {
@@ -45,7 +46,7 @@ def table_of(changes):
     return rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CHANGES, st.integers(0, 3))
 def test_the_newest_value_of_each_key_is_the_table(changes, first):
     kinds = pa.array([kind for kind, _, _ in changes], pa.int8()).slice(first)

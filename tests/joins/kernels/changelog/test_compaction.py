@@ -18,6 +18,7 @@ from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import batch_of, record, watermark
 from tests.support.histories import KEYS, PARTITIONS, histories
+from tests.support.laws import examples
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, PARTITIONS)
@@ -61,7 +62,7 @@ def names(scratch: Path, first, *later):
     return dict(zip(found.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(commits=histories, data=st.data())
 def test_index_and_state_are_the_same_now_and_after_whatever_comes(scratch, commits, data):
     at = data.draw(st.integers(0, len(commits)))
@@ -77,7 +78,7 @@ def test_index_and_state_are_the_same_now_and_after_whatever_comes(scratch, comm
     assert state(left, dropped) == state(old)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(commits=histories, seed=st.integers(0, 1 << 16))
 def test_parts_may_be_compacted_in_any_order(scratch, commits, seed):
     """Some files are merged, then the result with others: as long as marks of all are known."""

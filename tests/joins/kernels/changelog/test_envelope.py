@@ -26,6 +26,7 @@ from joins.kernels.json.encode import encode_objects
 from joins.kernels.json.wire import Encoding
 from joins.plan.errors import SourceError
 from joins.plan.types import SqlType, TypeName
+from tests.support.laws import examples
 
 MIN = -(2**63)
 LOW = BinlogPosition(0, 12, 3456)
@@ -222,7 +223,7 @@ def test_value_beyond_its_declared_type_is_named():
         decode(kafka_rows([record(GOOD.replace('"id":1', '"id":300'))]), columns, topic="t")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(MIN, 2**63 - 1), st.none() | st.text(max_size=8)), max_size=6)
 )

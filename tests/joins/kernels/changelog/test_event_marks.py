@@ -10,6 +10,7 @@ from joins.kernels.changelog.event_marks import EventDigest, EventState
 from joins.plan.expressions import Call, Case, Column, Constant
 from joins.plan.plan import WatermarkSpec
 from joins.plan.types import SqlType, TypeName
+from tests.support.laws import examples
 
 TIME, BIGINT = SqlType(TypeName.TIMESTAMP, 3), SqlType(TypeName.BIGINT)
 AT, SIZE = Column("", "at", TIME), Column("", "size", BIGINT)
@@ -105,7 +106,7 @@ rows = st.builds(
 marks = st.builds(mark, partition=st.integers(0, 2), generation=st.integers(1, 2))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.lists(rows | marks, max_size=6), max_size=6))
 def test_the_greatest_value_of_complete_copies_is_the_watermark(commits):
     state, seen = EMPTY, []

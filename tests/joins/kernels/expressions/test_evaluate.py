@@ -15,6 +15,7 @@ from joins.kernels.expressions.evaluate import FUNCTIONS, Scope, evaluate, evalu
 from joins.plan.errors import ExpressionError
 from joins.plan.expressions import Call, Case, Cast, Column, Constant, ProcTime
 from joins.plan.types import Member, SqlType, TypeName, arrow_type
+from tests.support.laws import examples
 
 TINYINT = SqlType(TypeName.TINYINT)
 INT = SqlType(TypeName.INT)
@@ -519,7 +520,7 @@ OPERATORS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     rows=st.lists(st.tuples(MAYBE_INT, MAYBE_INT), min_size=1, max_size=20),
     name=st.sampled_from(sorted(OPERATORS)),

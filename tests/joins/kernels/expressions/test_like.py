@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from joins.kernels.expressions import like
 from tests.support.expressions import arrays, evaluated, planned
+from tests.support.laws import examples
 
 TYPES = {"t": "STRING", "p": "STRING", "e": "STRING"}
 OF_COLUMNS = planned("t LIKE p", TYPES)
@@ -19,7 +20,9 @@ def reference(text, pattern):
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
-UNHURRIED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+UNHURRIED = settings(
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @UNHURRIED

@@ -27,6 +27,7 @@ from joins.kernels.json.wire import to_wire
 from joins.plan.expressions import Call, Case, Cast, Column, Constant
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from tests.support.laws import examples
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)
@@ -225,7 +226,7 @@ def text_of(value):
     return json.dumps({"v": value}).encode()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_parsing_gives_what_a_reader_of_single_values_gives(data):
     kind = data.draw(KINDS)
@@ -253,7 +254,7 @@ def like(value, kind):
     return [(key, like(item, kind.members[1].type)) for key, item in value.items()]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_written_as_json_is_read_back_the_same(data):
     kind = data.draw(KINDS)
@@ -273,7 +274,7 @@ def exact(kind):
     return replace(kind, precision=6 if kind == TIMESTAMP else kind.precision, members=members)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
     kind = exact(data.draw(KINDS.filter(lambda found: found.is_nested)))
@@ -292,7 +293,7 @@ def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
         assert read.column("v").to_pylist() == found.slice(first).to_pylist()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_nested_value_is_a_change_where_it_is_another_one(data):
     kind = data.draw(KINDS.filter(lambda found: found.is_nested))

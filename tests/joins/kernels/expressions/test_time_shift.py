@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from joins.kernels.expressions.evaluate import Evaluated, Scope, evaluate_rows
 from joins.plan.expressions import Call, Column, Constant
 from joins.plan.types import SqlType, TypeName, arrow_type
+from tests.support.laws import examples
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)
 INSTANT = SqlType(TypeName.TIMESTAMP_LTZ, 3)
@@ -40,7 +41,7 @@ def months_later(time: dt.datetime, months: int) -> dt.datetime | None:
 
 
 @given(TIMES, st.integers(0, 10**11), st.sampled_from(["+", "-"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_milliseconds_are_added_as_by_the_calendar(times, ms, sign):
     found = called(sign, times, TIME, Constant(str(ms), BIGINT))
     assert found.errors == {}
@@ -53,7 +54,7 @@ def test_milliseconds_are_added_as_by_the_calendar(times, ms, sign):
 
 
 @given(TIMES, st.integers(-5_000, 5_000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_months_are_added_as_by_the_calendar(times, months):
     found = called("ADD_MONTHS", times, TIME, Constant(str(months), INT))
     assert found.errors == {}
@@ -66,7 +67,7 @@ def test_months_are_added_as_by_the_calendar(times, months):
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=20), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_number_is_a_time_or_its_row_fails(numbers, of_seconds):
     precision = Constant("0" if of_seconds else "3", INT)
     found = called("TO_TIMESTAMP_LTZ", numbers, BIGINT, precision)

@@ -40,6 +40,7 @@ from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import batch_of
 from tests.support.histories import KEYS, PARTITIONS, histories
+from tests.support.laws import examples
 from tests.support.probe import BIGINT, PLAN, STRING, USERS
 
 BY_ID = IndexSpec(("id",), ("id",), USERS.fields, PARTITIONS)
@@ -65,7 +66,7 @@ def keys_of(commits, spec):
     return [columns[name].slice(1) for name in spec.join_key]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(commits=histories, spec=st.sampled_from([BY_ID, BY_NAME, BY_BOTH, NULL_NAME, NULL_BOTH]))
 def test_an_index_in_memory_answers_as_the_one_on_disk(commits, spec):
     keys = keys_of(commits, spec)
@@ -212,7 +213,7 @@ RECORDS = st.lists(st.lists(st.tuples(st.integers(1, 4), VALUES), max_size=12), 
 
 
 @pytest.mark.parametrize("joins", CHAINS.values(), ids=CHAINS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(commits=histories, records=RECORDS, buckets=st.integers(1, 4))
 def test_a_shuffled_join_is_the_join_with_the_index(joins, commits, records, buckets):
     plan, batches = plan_of(joins), kafka(records)

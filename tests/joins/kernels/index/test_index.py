@@ -26,6 +26,7 @@ from joins.plan.errors import IndexBuildError, IndexDirectoryError, IndexDiskFul
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.support.disk import largest_file
+from tests.support.laws import examples
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)
@@ -172,7 +173,7 @@ def changelogs(draw):
     return commits
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(commits=changelogs(), spec=st.sampled_from(list(ALL_KEYS)), data=st.data())
 def test_every_version_answers_as_the_changelog_says(commits, spec, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("index")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from joins.kernels.json import rows as json_rows
 from joins.kernels.json.rows import parse
 from joins.kernels.json.screen import Screen
+from tests.support.laws import examples
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 ONE = b'{"a":1,"s":"x"}'
@@ -289,7 +290,7 @@ def surrogates(row):
     return any(0xD800 <= ord(character) < 0xE000 for character in row["s"] or "")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(VALUES, max_size=12), st.integers(1, 64))
 def test_every_row_comes_from_its_own_record(values, block_bytes):
     json_rows._BLOCK_BYTES, kept = block_bytes, json_rows._BLOCK_BYTES

@@ -18,6 +18,7 @@ from pyspark.sql import functions as f
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.kernels.probe.files import FileOrigin, ParquetStage, writer_tag
 from tests.support.changelog import stage
+from tests.support.laws import examples
 
 ORIGIN = FileOrigin(epoch=2, batch=17, task=3, attempt=41)
 SCHEMA = pa.schema(
@@ -61,7 +62,7 @@ def plain(value):
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(batches=BATCHES)
 def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_factory, batches):
     root = tmp_path_factory.mktemp("table")

@@ -10,6 +10,7 @@ from joins.kernels.probe.generate import generate, sequence_length
 from joins.plan.errors import SourceError
 from joins.plan.plan import DatagenField, DatagenKind, Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from tests.support.laws import examples
 
 RANDOM, SEQUENCE = DatagenKind.RANDOM, DatagenKind.SEQUENCE
 KINDS = {
@@ -51,7 +52,7 @@ def column(kind, rule, rows=range(1000)):
     return generate((Field("v", KINDS[kind]),), (rule,), seed=1, rows=rows).column(0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=st.integers(0, 2**40),
     counts=st.lists(st.integers(1, 40), min_size=1, max_size=4),

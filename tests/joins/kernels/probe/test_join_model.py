@@ -41,6 +41,7 @@ from joins.plan.plan import (
     ProbeSource,
 )
 from joins.plan.types import SqlType, TypeName, arrow_type
+from tests.support.laws import examples
 
 BOOLEAN, INT, STRING = (SqlType(name) for name in (TypeName.BOOLEAN, TypeName.INT, TypeName.STRING))
 CONTEXT = BatchContext(proctime_ms=0, batch_id=0, versions=())
@@ -418,7 +419,7 @@ def a_world(random: Random) -> World:
 RANDOMS = st.randoms(use_true_random=True)  # its values are spread as they are asked for
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(random=RANDOMS)
 def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
@@ -426,7 +427,7 @@ def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
         check(tmp_path_factory.mktemp("join"), a_world(random))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(random=RANDOMS)
 def test_a_batch_is_the_same_when_all_hashes_are_equal(random, tmp_path_factory):
     same = lambda columns: np.zeros(len(columns[0]), dtype=np.uint64)  # noqa: E731

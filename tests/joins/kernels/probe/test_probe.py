@@ -30,6 +30,7 @@ from joins.plan.plan import (
     ProbeSource,
 )
 from joins.plan.types import SqlType, TypeName
+from tests.support.laws import examples
 
 BIGINT = SqlType(TypeName.BIGINT)
 INT = SqlType(TypeName.INT)
@@ -281,7 +282,7 @@ def test_an_empty_batch_has_no_rows_and_the_right_schema(tmp_path):
 CITIES = st.sampled_from(["Oslo", "Rome", None, "Bonn"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     towns=st.lists(CITIES, max_size=8),
     cities=st.lists(CITIES, max_size=8),

@@ -15,6 +15,7 @@ from joins.kernels.windows.spec import WindowKey
 from joins.plan.expressions import Call, Cast, Column, Constant
 from joins.plan.plan import WINDOW, AggregateFunction, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
+from tests.support.laws import examples
 from tests.support.windows import (
     BIGINT,
     COUNTED,
@@ -137,7 +138,7 @@ def test_rows_that_a_filter_leaves_out_do_not_count():
     assert fired(items, nothing) == ([0, None, 0], 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     values=st.lists(
         st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)), min_size=1, max_size=20

@@ -16,6 +16,7 @@ from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import WINDOW, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
 from tests.joins.kernels.windows.test_windows import play, steps
+from tests.support.laws import examples
 from tests.support.windows import BIGINT, STRING, TIMESTAMP_3, window_spec
 
 BOOLEAN = SqlType(TypeName.BOOLEAN)
@@ -66,7 +67,7 @@ class Table:
         self.rows[window] = n
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     spec=WINDOWS,
     query=QUERIES,

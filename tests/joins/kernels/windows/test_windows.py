@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from joins.kernels.windows import Advance, fire, partials
 from joins.plan.plan import WindowKind
+from tests.support.laws import examples
 from tests.support.windows import (
     ENDLESS,
     KernelWindows,
@@ -85,7 +86,7 @@ def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
     return kernels, operator
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     spec=FIXED,
     steps=st.one_of(steps(["a", "b", None], 25, 30), steps(["a", None], 8, 3)),  # mostly late
@@ -108,7 +109,7 @@ SESSIONS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     spec=SESSIONS,
     steps=st.one_of(steps(["a", "a", None], 10, 12), steps(["a"], 8, 2)),

@@ -1,0 +1,15 @@
+"""Experiment `journeys`: the tests marked `experiment`, which `make test` leaves out.
+
+Kills, hangs, clusters, restarts of servers, the oracle's own runs: each is a test like any other,
+but takes long, or the machine for itself.
+"""
+
+from typing import Any
+
+from tests.reliability.experiment import Lab
+from tests.reliability.selected_tests import run_selected
+
+
+def run(lab: Lab) -> dict[str, Any]:
+    """Each of them once, whatever the scale."""
+    return run_selected(lab, "journeys", "experiment")

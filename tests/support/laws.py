@@ -1,0 +1,11 @@
+"""How many examples a property test tries."""
+
+import os
+
+SHARE = "SLUICE_TEST_EXAMPLES"
+_SHARE_PERCENT = "25"
+
+
+def examples(count: int) -> int:
+    """`SHARE` percent of `count`: all in the experiment `laws`, a quarter in `make test`."""
+    return max(1, count * int(os.environ.get(SHARE, _SHARE_PERCENT)) // 100)
