@@ -16,7 +16,7 @@ from service.embedded.process import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/tutorial").glob("*.md"))
 BLOCK = re.compile(
-    r'^```\w+ title="([^"]+)"\n(.*?)^```$|((?:^ {4}.*\n)+)', re.MULTILINE | re.DOTALL
+    r'^```\w+ title="([^"]+)"\n(.*?)^```$|((?:^ {4}[^\n]*\n)+)', re.MULTILINE | re.DOTALL
 )
 UP = "sluice up --data-dir ."
 LAST = "rm -r ~/first-hour"
@@ -27,7 +27,7 @@ MOST_S = 900
 
 def commands():
     """What the pages say to type, as one script; `sluice up` has a terminal of its own."""
-    lines = ["set -eu", "trap 'kill $up' EXIT"]
+    lines = ["set -eu", "up=", "trap 'test -z \"$up\" || kill $up' EXIT"]
     for page in PAGES:
         for name, text, typed in BLOCK.findall(page.read_text(encoding="utf-8")):
             if name:
