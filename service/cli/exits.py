@@ -3,7 +3,7 @@
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | It could not be done, or what was examined is not as it should be (`doctor`, `replay`). |
+| 1 | Not done, or what was examined (`doctor`, `replay`, `dlq replay`) is not as it should be. |
 | 2 | The command line is wrong. |
 | 3 | No control plane can be reached. |
 | 4 | The control plane does not allow it to whoever asks: no token, or one that may not. |
