@@ -29,39 +29,39 @@
 from watermark.errors import SluiceError
 
 
-class ServiceError(SluiceError):
+class ServiceError(SluiceError, fault="service"):
     """A fault of the service around the data path."""
 
 
-class ConfigError(ServiceError):
+class ConfigError(ServiceError, fault="config"):
     """A setting cannot be used."""
 
 
-class SecretError(ServiceError):
+class SecretError(ServiceError, fault="secret"):
     """A `${secret:name}` is malformed, or nobody provides it."""
 
 
-class NotAllowedError(ServiceError):
+class NotAllowedError(ServiceError, fault="not-allowed"):
     """A script names a broker, server or path that the operator's lists do not have."""
 
 
-class SubmissionError(ServiceError):
+class SubmissionError(ServiceError, fault="submission"):
     """A submission is too large or not text."""
 
 
-class JobNotFoundError(ServiceError):
+class JobNotFoundError(ServiceError, fault="job-not-found"):
     """There is no job with this id or name."""
 
 
-class VertexNotFoundError(ServiceError):
+class VertexNotFoundError(ServiceError, fault="vertex-not-found"):
     """The job has no part of this id; `/v1/jobs/{id}/watermarks` lists them."""
 
 
-class JobConflictError(ServiceError):
+class JobConflictError(ServiceError, fault="job-conflict"):
     """The request contradicts the job's state or an earlier request."""
 
 
-class JobStateError(JobConflictError):
+class JobStateError(JobConflictError, fault="job-state"):
     """The job's state does not allow that: start a stopped job, resume a paused one.
 
     Attributes:
@@ -74,19 +74,19 @@ class JobStateError(JobConflictError):
         self.state, self.desired_state = found
 
 
-class RunnerAbsentError(JobConflictError):
+class RunnerAbsentError(JobConflictError, fault="runner-absent"):
     """The request needs a runner that lives: start the job."""
 
 
-class BusyError(ServiceError):
+class BusyError(ServiceError, fault="busy"):
     """Too much is asked at once; asking again later helps."""
 
 
-class InspectionError(ServiceError):
+class InspectionError(ServiceError, fault="inspection"):
     """A job's files could not be looked at in time."""
 
 
-class AnsweredError(ServiceError):
+class AnsweredError(ServiceError, fault="answered"):
     """A runner or an inspection refused, in its own words and under its own name.
 
     Attributes:
@@ -98,7 +98,7 @@ class AnsweredError(ServiceError):
         self.kind = kind
 
 
-class UnauthorizedError(ServiceError):
+class UnauthorizedError(ServiceError, fault="unauthorized"):
     """A request has no token, or one that cannot be used.
 
     Attributes:
@@ -110,11 +110,11 @@ class UnauthorizedError(ServiceError):
         self.invalid = invalid
 
 
-class ForbiddenError(ServiceError):
+class ForbiddenError(ServiceError, fault="forbidden"):
     """The token's scope is too small, or the request came a way that is not allowed."""
 
 
-class TooManyRequestsError(ServiceError):
+class TooManyRequestsError(ServiceError, fault="too-many-requests"):
     """A caller asks, or is refused, too often: wait as `Retry-After` says.
 
     Attributes:
@@ -126,31 +126,31 @@ class TooManyRequestsError(ServiceError):
         self.retry_after_s = retry_after_s
 
 
-class TokenNotFoundError(ServiceError):
+class TokenNotFoundError(ServiceError, fault="token-not-found"):
     """There is no token with this id or name."""
 
 
-class TokenLimitError(ServiceError):
+class TokenLimitError(ServiceError, fault="token-limit"):
     """There are too many tokens: revoke some."""
 
 
-class StoreError(ServiceError):
+class StoreError(ServiceError, fault="store"):
     """The job store cannot be used, or is newer than the program."""
 
 
-class ControlPlaneError(ServiceError):
+class ControlPlaneError(ServiceError, fault="control-plane"):
     """The control plane cannot start or refused a request."""
 
 
-class UnreachableError(ControlPlaneError):
+class UnreachableError(ControlPlaneError, fault="unreachable"):
     """No control plane answers at the address (exit code 3)."""
 
 
-class WaitTimeoutError(ControlPlaneError):
+class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
     """What was waited for has not happened in time (exit code 5); it goes on."""
 
 
-class ExportError(ServiceError):
+class ExportError(ServiceError, fault="export"):
     """`sluice export`: package, address or cursor's file is missing, or nobody receives.
 
     Attributes:

@@ -1,5 +1,6 @@
 """What an upgrade meets: names that older versions start processes by, and names in their files."""
 
+import ast
 import json
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,8 @@ from joins.durable.probe_lives import Life
 from joins.durable.stalls import Fault
 from joins.stream.guards import TopicGuard
 from service.jobs.store.requests import CHOICES
+from tests.support.hints import PACKAGES, ROOT
+from watermark.errors import SluiceError
 
 STARTED_BY = {
     "joins.worker_daemon": "joins.worker.daemon",
@@ -21,6 +24,95 @@ STARTED_BY = {
     "service.jobs.inspect": "service.jobs.inspect.program",
     "service.cli": "service.cli.main",
 }
+KEPT_FAULTS = [
+    "access",
+    "answered",
+    "batch-not-committed",
+    "busy",
+    "checkpoint",
+    "checkpoint-in-use",
+    "config",
+    "conflict",
+    "constraint-violated",
+    "control-plane",
+    "definition",
+    "demo",
+    "dimension-too-large",
+    "embedded",
+    "expired",
+    "export",
+    "expression",
+    "failpoint",
+    "fenced",
+    "forbidden",
+    "future-watermark",
+    "guard",
+    "index-build",
+    "index-directory",
+    "index-disk-full",
+    "index-locked",
+    "inspection",
+    "invalid-parameter",
+    "invalid-request",
+    "invalid-transition",
+    "jar-cache",
+    "java-not-found",
+    "job-conflict",
+    "job-not-found",
+    "job-state",
+    "join",
+    "logs-disagree",
+    "lost-records",
+    "missing-timestamp",
+    "not-allowed",
+    "not-found",
+    "not-readable",
+    "not-replayable",
+    "nothing-to-acknowledge",
+    "offsets-went-back",
+    "partitions-missing",
+    "pinned-version-expired",
+    "plan-format",
+    "problem",
+    "question",
+    "records-expired",
+    "records-lost",
+    "refused",
+    "request",
+    "runner-absent",
+    "secret",
+    "server-start",
+    "service",
+    "sink",
+    "sluice",
+    "snapshot-needed",
+    "source",
+    "source-unavailable",
+    "sql",
+    "state-format",
+    "stopping",
+    "store",
+    "submission",
+    "token-limit",
+    "token-not-found",
+    "too-many-requests",
+    "topic-identity-changed",
+    "topic-missing",
+    "unauthorized",
+    "unavailable",
+    "unknown-batch",
+    "unknown-channel",
+    "unknown-dimension",
+    "unknown-letter",
+    "unknown-topic",
+    "unknown-version",
+    "unreachable",
+    "version-expired",
+    "vertex-not-found",
+    "wait-timeout",
+    "watermark",
+    "watermark-regression",
+]
 ACKNOWLEDGED_AS = {
     "topic-missing",
     "topic-identity-changed",
@@ -56,6 +148,19 @@ def test_a_fault_of_the_stream_that_an_older_version_has_kept_still_waits(tmp_pa
     assert fault is not None
     told = Fault.of(fault)
     assert (told.type, told.message, told.hint) == (name, "what happened", "What to do.")
+
+
+def test_faults_have_the_names_that_jobs_and_clients_have_kept():
+    stated = [
+        keyword.value.value
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for keyword in node.keywords
+        if keyword.arg == "fault"
+    ]
+    assert sorted([SluiceError.fault, *stated]) == KEPT_FAULTS
 
 
 def test_faults_are_acknowledged_under_the_names_that_scripts_of_operators_have():

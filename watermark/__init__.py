@@ -91,7 +91,7 @@ from watermark.model import (
     WatermarkStatus,
 )
 from watermark.phase import Phase, PhaseEvent, advance
-from watermark.progress import BinlogPosition, Evidence, SnapshotProgress
+from watermark.progress import Evidence, RowPosition, SnapshotProgress
 from watermark.valve import ChannelState, StatusWatermarkValve
 
 __all__ = [
@@ -100,7 +100,6 @@ __all__ = [
     "MIN_TIMESTAMP",
     "PROCESSING_TIME",
     "START_OF_TIME",
-    "BinlogPosition",
     "ChannelState",
     "CombinedWatermarkStatus",
     "Evidence",
@@ -108,6 +107,7 @@ __all__ = [
     "Phase",
     "PhaseEvent",
     "ProbeGate",
+    "RowPosition",
     "SluiceError",
     "SnapshotProgress",
     "StatusWatermarkValve",

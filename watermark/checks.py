@@ -105,8 +105,8 @@ def _holding(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal checks
         if checks is None:  # annotations may name what is defined further down: read late
             checks = _checks_of(function)
-        given = zip(names, args, strict=False)
-        for name, value in (*given, *kwargs.items()) if kwargs else given:
+        named = zip(names, args, strict=False)
+        for name, value in (*named, *kwargs.items()) if kwargs else named:
             check = checks.get(name)
             if check is not None and not check[0](value):
                 where = function.__qualname__.removesuffix(".__init__")
@@ -119,8 +119,8 @@ def _holding(function: Callable[..., Any]) -> Callable[..., Any]:
 def _checks_of(function: Callable[..., Any]) -> dict[str, tuple[_Check, str]]:
     """By parameter, without those that take anything."""
     hints = typing.get_type_hints(function)
-    found = {name: (_check_of(hint), _named(hint)) for name, hint in hints.items()}
-    return {name: check for name, check in found.items() if check[0] is not _anything}
+    checks = {name: (_check_of(hint), _named(hint)) for name, hint in hints.items()}
+    return {name: check for name, check in checks.items() if check[0] is not _anything}
 
 
 def _check_of(hint: Any) -> _Check:  # noqa: ANN401 (annotations have no common type)

@@ -17,6 +17,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from watermark.redaction import redact, redacted
 
@@ -30,7 +31,15 @@ class SluiceError(Exception):
         message: lowercase fragment with the object's kind and quoted name, the value met and
             expected.
         hint: one full sentence that the operator can act on.
+        fault: the stable name of its class, which jobs and the API keep; never changed.
     """
+
+    # reads better deep: whoever catches an error names its kind, and kinds have kinds.
+
+    fault: ClassVar[str] = "sluice"
+
+    def __init_subclass__(cls, *, fault: str) -> None:
+        cls.fault = fault
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(redacted(message))
@@ -39,39 +48,39 @@ class SluiceError(Exception):
         redact(sys.exc_info()[1])
 
 
-class WatermarkError(SluiceError):
+class WatermarkError(SluiceError, fault="watermark"):
     """A rule about progress was broken."""
 
 
-class InvalidParameterError(WatermarkError):
+class InvalidParameterError(WatermarkError, fault="invalid-parameter"):
     """A size, gap, offset, bound or name has no meaning."""
 
 
-class UnknownChannelError(WatermarkError):
+class UnknownChannelError(WatermarkError, fault="unknown-channel"):
     """A channel, input or partition was never declared, or has been removed."""
 
 
-class WatermarkRegressionError(WatermarkError):
+class WatermarkRegressionError(WatermarkError, fault="watermark-regression"):
     """Progress was taken back: a lower time, or event time after processing time."""
 
 
-class FutureWatermarkError(WatermarkError):
+class FutureWatermarkError(WatermarkError, fault="future-watermark"):
     """Processing time was claimed before the clock has reached the promised time."""
 
 
-class MissingTimestampError(WatermarkError):
+class MissingTimestampError(WatermarkError, fault="missing-timestamp"):
     """Event-time work met a record without a timestamp."""
 
 
-class InvalidTransitionError(WatermarkError):
+class InvalidTransitionError(WatermarkError, fault="invalid-transition"):
     """A phase was asked for a step that its table does not have; report it."""
 
 
-class LostRecordsError(WatermarkError):
+class LostRecordsError(WatermarkError, fault="lost-records"):
     """Retention has removed records that were held for the join."""
 
 
-class StateFormatError(WatermarkError):
+class StateFormatError(WatermarkError, fault="state-format"):
     """A stored state cannot be restored."""
 
 

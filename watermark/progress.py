@@ -9,7 +9,7 @@ from watermark.errors import InvalidParameterError
 
 @checked
 @dataclass(frozen=True, slots=True, order=True)
-class BinlogPosition:
+class RowPosition:
     """A place in a server's history; later places compare greater.
 
     Attributes:
@@ -18,7 +18,7 @@ class BinlogPosition:
         pos: position of the transaction's GTID event.
         row: ordinal of the row in its transaction; -1 is before the first.
 
-    >>> BinlogPosition(0, 9, 900, 4) < BinlogPosition(0, 10, 4, -1) < BinlogPosition(1, 1, 4, -1)
+    >>> RowPosition(0, 9, 900, 4) < RowPosition(0, 10, 4, -1) < RowPosition(1, 1, 4, -1)
     True
     """
 
@@ -97,9 +97,9 @@ class TableProgress:
     table: str
     generation: int
     snapshot: SnapshotProgress = SnapshotProgress()
-    low: BinlogPosition | None = None
-    high: BinlogPosition | None = None
-    applied: BinlogPosition | None = None
+    low: RowPosition | None = None
+    high: RowPosition | None = None
+    applied: RowPosition | None = None
     evidence: Evidence | None = None
     reason: str = ""
 

@@ -64,9 +64,9 @@ def redact(error: BaseException | None) -> None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen and _living:
         seen.add(id(error))
-        told = tuple(redacted(a) if isinstance(a, str) else a for a in error.args)
-        if told != error.args:
-            error.args = told
+        arguments = tuple(redacted(a) if isinstance(a, str) else a for a in error.args)
+        if arguments != error.args:
+            error.args = arguments
         if isinstance(error, OSError) and isinstance(error.strerror, str):
             error.strerror = redacted(error.strerror)
         error = error.__cause__ or error.__context__

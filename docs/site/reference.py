@@ -251,10 +251,10 @@ def metrics() -> Iterator[str]:
 
 
 def errors() -> Iterator[str]:
-    """Each error that a user can meet, with the first line of its docstring."""
+    """Each error with its name in the API, and the first line of its docstring."""
     for error in sorted(error_classes(), key=lambda one: one.__name__):
         first = (inspect.getdoc(error) or "").split("\n")[0]
-        yield entry(f"`{error.__name__}`", plain(first))
+        yield entry(f"`{error.__name__}`", plain(first), note=f" (`{error.fault}`)")
 
 
 def error_classes() -> set[type[SluiceError]]:

@@ -215,8 +215,8 @@ class EventBatches:
 
     def newest_state(self) -> EventState:
         """What the newest batch has left that was not given up."""
-        told = self._tables.states[-1].newest_after()
-        return EventState() if told is None else EventState.of(told)
+        stored = self._tables.states[-1].newest_after()
+        return EventState() if stored is None else EventState.of(stored)
 
     def run(self, pin: Pin, *, is_retry: bool) -> EventOutcome:
         """Run the batch of `pin`, commit it and say what it has done.
@@ -241,9 +241,9 @@ class EventBatches:
         try:
             yield
         except Exception as exc:
-            told = no_room(exc)
-            if told is not None:
-                raise told from exc
+            disk_error = no_room(exc)
+            if disk_error is not None:
+                raise disk_error from exc
             self._parts.restore(pin.versions)
             raise
 
@@ -279,15 +279,15 @@ class EventBatches:
 
     def _records(self, pin: Pin, *, is_retry: bool) -> DataFrame | None:
         """The records of the batch, None if it has none."""
-        wanted = pin.ranges()
-        if not wanted:
+        ranges = pin.ranges()
+        if not ranges:
             return None
-        start, end = ({p: found[at] for p, found in wanted.items()} for at in (0, 1))
+        start, end = ({p: bounds[at] for p, bounds in ranges.items()} for at in (0, 1))
         reader = (
             self._parts.reader.read.format("kafka")
             .options(**reader_options(self._parts.kafka))
             .option("kafka.group.id", self._group)
-            .option("assign", json.dumps({pin.topic: sorted(wanted)}))
+            .option("assign", json.dumps({pin.topic: sorted(ranges)}))
             .option("startingOffsets", json.dumps({pin.topic: offsets_text(start)}))
             .option("endingOffsets", json.dumps({pin.topic: offsets_text(end)}))
             .option("failOnDataLoss", "true")

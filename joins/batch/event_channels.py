@@ -187,9 +187,9 @@ class EventChannels:
             if not each.has_watermarks:
                 self._know(each, set())  # its snapshot is complete before any batch
         self._know(stream, set(batch.partitions))
-        heard, told = _in_event_time(batch)
-        if stream.has_watermarks and told is not None:
-            by_partition, steps = self._take_steps(stream, heard, told)
+        heard, steps_there = _in_event_time(batch)
+        if stream.has_watermarks and steps_there is not None:
+            by_partition, steps = self._take_steps(stream, heard, steps_there)
         else:
             self._take_greatest(stream, heard)
         self._end(stream, batch.ended)
@@ -219,10 +219,10 @@ class EventChannels:
     def _take_greatest(self, each: EventInput, heard: Mapping[int, Heard]) -> None:
         if not each.has_watermarks:
             return
-        for partition, found in sorted(heard.items()):
-            self._notice(each, partition, found)
-        told = [(h.watermark_ms, p) for p, h in heard.items() if h.watermark_ms is not None]
-        for watermark_ms, partition in sorted(told):
+        for partition, news in sorted(heard.items()):
+            self._notice(each, partition, news)
+        watermarks = [(h.watermark_ms, p) for p, h in heard.items() if h.watermark_ms is not None]
+        for watermark_ms, partition in sorted(watermarks):
             self._raise(each, partition, watermark_ms)
 
     def _take_steps(
@@ -235,7 +235,7 @@ class EventChannels:
         if self.watermark.use_processing_time:
             self._take_greatest(stream, heard)
             return {}, ()
-        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        steps_of: dict[int, tuple[tuple[int, int], ...]] = {}
         places: list[tuple[int, int, int]] = []
         for partition, news in sorted(heard.items()):
             self._notice(stream, partition, news)
@@ -246,8 +246,8 @@ class EventChannels:
                 if now > merged[-1][1]:
                     merged.append((offset + 1, now))
                     places.append((partition, offset, now))
-            found[partition] = tuple(merged)
-        return found, tuple(places)
+            steps_of[partition] = tuple(merged)
+        return steps_of, tuple(places)
 
     def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
         """A channel with new records is active, by the clock of the batch that sees them."""
@@ -287,8 +287,8 @@ class EventChannels:
             channel = _channel(stream, partition)
             told_ms = (valve.watermark_of(channel).timestamp_ms, valve.last_output.timestamp_ms)
             if max(told_ms) <= self._now_ms:
-                told = valve.input_watermark(channel, PROCESSING_TIME, now_ms=self._now_ms)
-                self._say(stream, told)
+                progress = valve.input_watermark(channel, PROCESSING_TIME, now_ms=self._now_ms)
+                self._say(stream, progress)
 
     def _rest(self, each: EventInput, done: set[int]) -> None:
         """Channels that were quiet for longer than the timeout are idle, but for those done."""
@@ -301,9 +301,9 @@ class EventChannels:
     def _mark(self, each: EventInput, partition: int, status: WatermarkStatus) -> None:
         self._say(each, self._valves[each.name].input_status(_channel(each, partition), status))
 
-    def _say(self, each: EventInput, told: Sequence[Progress]) -> None:
+    def _say(self, each: EventInput, promises: Sequence[Progress]) -> None:
         """What an input says goes to the operator."""
-        for progress in told:
+        for progress in promises:
             if isinstance(progress, Watermark):
                 self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)
             else:
@@ -316,8 +316,8 @@ class EventChannels:
         return {
             "combined": self._combined.snapshot(),
             "valves": {name: valve.snapshot() for name, valve in self._valves.items()},
-            "active_at_ms": {name: _text(found) for name, found in self._active_at.items()},
-            "records": {name: _text(found) for name, found in self._noted.items()},
+            "active_at_ms": {name: _text(value) for name, value in self._active_at.items()},
+            "records": {name: _text(value) for name, value in self._noted.items()},
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -342,21 +342,21 @@ def _in_event_time(batch: BatchInput) -> tuple[Mapping[int, Heard], Steps | None
         return batch.heard, batch.steps
     silent = set(batch.backlog_read_before)
     heard = {
-        partition: replace(found, watermark_ms=None) if partition in silent else found
-        for partition, found in batch.heard.items()
+        partition: replace(value, watermark_ms=None) if partition in silent else value
+        for partition, value in batch.heard.items()
     }
     if batch.steps is None:
         return heard, None
-    return heard, {p: () if p in silent else found for p, found in batch.steps.items()}
+    return heard, {p: () if p in silent else value for p, value in batch.steps.items()}
 
 
 def _channel(each: EventInput, partition: int) -> str:
     return f"{each.name}/{partition}"
 
 
-def _text(found: Mapping[int, Number]) -> dict[str, Number]:
-    return {str(partition): value for partition, value in sorted(found.items())}
+def _text(numbers: Mapping[int, Number]) -> dict[str, Number]:
+    return {str(partition): value for partition, value in sorted(numbers.items())}
 
 
-def _value(found: Mapping[str, Number]) -> dict[int, Number]:
-    return {int(partition): value for partition, value in found.items()}
+def _value(numbers: Mapping[str, Number]) -> dict[int, Number]:
+    return {int(partition): value for partition, value in numbers.items()}

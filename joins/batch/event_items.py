@@ -38,7 +38,7 @@ class StagePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _WorkItem:
     rows: int
     value: Mapping[str, Any]
 
@@ -46,7 +46,9 @@ class _Part:
 def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
     """The files that a batch should write anew, each bucket's together with what it adds."""
     buckets = _by_bucket(files).values()
-    chosen = (_newest_ones(found) for found in buckets if len(found) > MANY_IN_BUCKET)
+    chosen = (
+        _newest_ones(files_of_one) for files_of_one in buckets if len(files_of_one) > MANY_IN_BUCKET
+    )
     return frozenset(name for names in chosen for name in names)
 
 
@@ -91,10 +93,12 @@ def act_stage(
         ]
         rows = sum(each["rows"] for each in here) + sum(f.rows for f in old.get(partition, ()))
         paths = [each["path"] for each in here]
-        parts.append(_Part(rows, {"partition": partition, "arrivals": paths, "waiting": waiting}))
-    told = {"stage": "act", "after": after, "upto": upto, "steps": _steps(move)}
+        parts.append(
+            _WorkItem(rows, {"partition": partition, "arrivals": paths, "waiting": waiting})
+        )
+    head = {"stage": "act", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
-    return StagePlan(_items(told, parts), tuple(sorted(dead | merged)))
+    return StagePlan(_items(head, parts), tuple(sorted(dead | merged)))
 
 
 def window_stage(
@@ -124,11 +128,11 @@ def window_stage(
         state = [_described(file, rewrite=file.path in merged) for file in mine]
         rows = sum(file.rows for file in mine) + sum(e.get("rows", 0) for e in new.get(bucket, ()))
         parts.append(
-            _Part(rows, {"bucket": bucket, "state": state, "partials": new.get(bucket, [])})
+            _WorkItem(rows, {"bucket": bucket, "state": state, "partials": new.get(bucket, [])})
         )
-    told = {"stage": "windows", "after": after, "upto": upto, "steps": _steps(move)}
+    head = {"stage": "windows", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
-    return StagePlan(_items(told, parts), tuple(sorted(dead | merged)))
+    return StagePlan(_items(head, parts), tuple(sorted(dead | merged)))
 
 
 def _steps(move: Advance) -> list[int]:
@@ -147,13 +151,13 @@ def _described(file: StateFile, *, rewrite: bool) -> dict[str, Any]:
 
 
 def _by_bucket(files: Iterable[StateFile]) -> dict[int, list[StateFile]]:
-    found: dict[int, list[StateFile]] = {}
+    buckets: dict[int, list[StateFile]] = {}
     for file in files:
-        found.setdefault(file.bucket, []).append(file)
-    return found
+        buckets.setdefault(file.bucket, []).append(file)
+    return buckets
 
 
-def _items(told: Mapping[str, Any], parts: Sequence[_Part]) -> tuple[str, ...]:
+def _items(head: Mapping[str, Any], parts: Sequence[_WorkItem]) -> tuple[str, ...]:
     """The parts in as many items as they are worth; one without parts where there is nothing."""
     groups: list[list[Mapping[str, Any]]] = [[]]
     rows = 0
@@ -163,4 +167,4 @@ def _items(told: Mapping[str, Any], parts: Sequence[_Part]) -> tuple[str, ...]:
             rows = 0
         groups[-1].append(part.value)
         rows += part.rows
-    return tuple(json.dumps({**told, "parts": group}) for group in groups)
+    return tuple(json.dumps({**head, "parts": group}) for group in groups)

@@ -17,27 +17,27 @@ NOTHING = BatchReport({}, {}, ())
 
 def steps_told(report: BatchReport) -> Steps:
     """What stage `steps` has found."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    steps: dict[int, list[tuple[int, int]]] = {}
     for detail in report.details:
         for partition, rises in detail.get("steps", {}).items():
-            found.setdefault(int(partition), []).extend((o, w) for o, w in rises)
-    return {partition: sorted(rises) for partition, rises in found.items()}
+            steps.setdefault(int(partition), []).extend((o, w) for o, w in rises)
+    return {partition: sorted(rises) for partition, rises in steps.items()}
 
 
-def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, told: Steps | None) -> Advance:
+def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, steps: Steps | None) -> Advance:
     """Where the batch of `pin` takes the time.
 
     Args:
         spec: of its job.
         pin: says what was before.
         scanned: the report of the scan; with steps it is not needed.
-        told: with a watermark for each record: those of the batch.
+        steps: with a watermark for each record: those of the batch.
 
     Raises:
         StateFormatError: the channels in the pin are damaged.
     """
     event = pin.event or {}
-    batch = batch_input(event, pin.end_offsets, told, _heard(pin, scanned))
+    batch = batch_input(event, pin.end_offsets, steps, _heard(pin, scanned))
     return advance(spec, EventState.of(event), batch)
 
 
@@ -45,10 +45,10 @@ def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:
     """The partitions with records, and the greatest watermark of each as the scan tells it."""
     greatest: dict[int, int] = {}
     for detail in report.details:
-        for partition, found in detail.get("partitions", {}).items():
-            told = found["watermark"]
-            if told is not None:
-                greatest[int(partition)] = max(told, greatest.get(int(partition), told))
+        for partition, reported in detail.get("partitions", {}).items():
+            watermark = reported["watermark"]
+            if watermark is not None:
+                greatest[int(partition)] = max(watermark, greatest.get(int(partition), watermark))
     return {p: Heard(greatest.get(p), pin.batch) for p in pin.ranges()}
 
 
@@ -57,13 +57,13 @@ def details(report: BatchReport, name: str) -> list[Mapping[str, Any]]:
     return [each for detail in report.details for each in detail.get(name, ())]
 
 
-def together(reports: Iterable[BatchReport]) -> BatchReport:
+def merged_reports(reports: Iterable[BatchReport]) -> BatchReport:
     """The reports of several stages as one."""
     files: dict[str, tuple[StagedFile, ...]] = {}
     counts: dict[str, int] = {}
     for report in reports:
-        for name, found in report.files.items():
-            files[name] = (*files.get(name, ()), *found)
+        for name, staged in report.files.items():
+            files[name] = (*files.get(name, ()), *staged)
         for name, count in report.counts.items():
             counts[name] = counts.get(name, 0) + count
     return BatchReport(files, counts, ())
@@ -71,5 +71,5 @@ def together(reports: Iterable[BatchReport]) -> BatchReport:
 
 def added(report: BatchReport, name: str) -> tuple[StagedFile, ...]:
     """The new files of one table of the state."""
-    mine = (found for key, found in report.files.items() if key.startswith(f"{name}/"))
-    return tuple(file for found in mine for file in found)
+    mine = (staged for key, staged in report.files.items() if key.startswith(f"{name}/"))
+    return tuple(file for staged in mine for file in staged)

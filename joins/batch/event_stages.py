@@ -17,7 +17,7 @@ from typing import Protocol
 
 from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_items import StagePlan, act_stage, window_stage
-from joins.batch.event_reports import NOTHING, details, pinned_advance, steps_told, together
+from joins.batch.event_reports import NOTHING, details, merged_reports, pinned_advance, steps_told
 from joins.batch.event_state import Advance, EventSpec
 from joins.durable.pins import Pin
 from joins.worker.staging import BatchReport
@@ -87,7 +87,7 @@ def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
         plan = window_stage(partials, stages.files("windows"), move, spec.window.kind)
         removed["windows"] = plan.removed
         reports.append(stages.last(plan))
-    return StagedEvents(together(reports), move, removed)
+    return StagedEvents(merged_reports(reports), move, removed)
 
 
 def _scanned(spec: EventSpec, pin: Pin, stages: Stages) -> tuple[BatchReport, Advance]:

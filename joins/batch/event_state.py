@@ -196,8 +196,8 @@ def batch_input(
         heard=heard or {},
         ended=event["at_end"],
         dimensions={
-            name: {int(p): Heard(*found) for p, found in told.items()}
-            for name, told in event["dimensions"].items()
+            name: {int(p): Heard(*watermark) for p, watermark in watermarks.items()}
+            for name, watermarks in event["dimensions"].items()
         },
         steps=steps,
         backlog_read=backlog.get("read", ()),

@@ -77,7 +77,7 @@ class EventView:
 
     def waits_for(self) -> dict[str, Any] | None:
         """Which partition holds back what waits, and by how much; None if nothing waits."""
-        wanted_ms, what = self._wanted()
+        wanted_ms, what = self._next_due()
         slowest = self._slowest() if wanted_ms is not None else None
         if wanted_ms is None or slowest is None:
             return None
@@ -95,7 +95,7 @@ class EventView:
             "text": f"{what} for the watermark of {whose}, partition {partition}, which {far}",
         }
 
-    def _wanted(self) -> tuple[int | None, str]:
+    def _next_due(self) -> tuple[int | None, str]:
         """The first time that is waited for, and who waits."""
         if self.next_waiting_ms is not None:
             count = self.state.waiting

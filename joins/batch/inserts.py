@@ -45,8 +45,8 @@ class StagedBatch:
     @property
     def dead_letters(self) -> tuple[StagedFile, ...]:
         """The staged letters of all INSERTs."""
-        found = [report for report in self.reports if report is not None]
-        return tuple(file for report in found for file in report.files.get(DEAD_LETTERS, ()))
+        reports = [report for report in self.reports if report is not None]
+        return tuple(file for report in reports for file in report.files.get(DEAD_LETTERS, ()))
 
 
 class Inserts:
@@ -120,9 +120,9 @@ def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:
         return None
     if len(known) == 1:
         return known[0]
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for each in known:
         for name, number in each.items():
-            before = found.get(name, 0)
-            found[name] = max(before, number) if name in _OF_THE_STREAM else before + number
-    return found
+            before = totals.get(name, 0)
+            totals[name] = max(before, number) if name in _OF_THE_STREAM else before + number
+    return totals

@@ -95,10 +95,10 @@ class ProbeControl:
 
         It may not be where somebody chose the offsets, or a release that read open transactions.
         """
-        wanted, pin = self.progress.next_offsets, self.pins.newest()
+        ends, pin = self.progress.next_offsets, self.pins.newest()
         if pin is not None and pin.batch >= self.lives.current.first_batch:
-            wanted |= pin.end_offsets
-        return self.progress.is_stable(wanted)
+            ends |= pin.end_offsets
+        return self.progress.is_stable(ends)
 
     def look(self, *, holding: bool, running: bool) -> None:
         """Look at the topic; what is found is in `may_run`.
@@ -301,7 +301,7 @@ class ProbeControl:
             pin = None  # of an earlier life, and committed
         uncommitted = pin if pin is not None and not self._is_committed(pin) else None
         committed = self.progress.next_offsets
-        found = resumption(old, committed, self._guard.marks, view)
+        resumed = resumption(old, committed, self._guard.marks, view)
         directory = self.lives.next_directory()
         record = {
             "id": request.id,
@@ -311,18 +311,18 @@ class ProbeControl:
             "choice": choice,
             "reason": request.body["reason"],
             "message": fault.message,
-            "gaps": [gap.as_json() for gap in found.gaps],
+            "gaps": [gap.as_json() for gap in resumed.gaps],
             "life": directory,
         }
         life = Life(
             directory=directory,
             first_batch=old.first_batch if pin is None else pin.batch + 1,
             topic_id=view.topic_id or "",
-            start_offsets=found.start_offsets,
+            start_offsets=resumed.start_offsets,
             cause=fault.type,
             acknowledgement=record,
-            end_offsets=found.end_offsets,
-            backlog_offsets=found.backlog_offsets,
+            end_offsets=resumed.end_offsets,
+            backlog_offsets=resumed.backlog_offsets,
         )
         if uncommitted is None:
             return replace(life, versions=old.versions if pin is None else None)

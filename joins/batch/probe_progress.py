@@ -71,6 +71,8 @@ class ProbeProgress:
             another topic.
     """
 
+    # reads better long: all numbers that a status has of the stream, under one lock.
+
     def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
         self._checkpoint = checkpoint
         self._lives = lives
@@ -102,8 +104,10 @@ class ProbeProgress:
                 None if batch is None else int(batch), **counts, next_offsets=offsets
             )
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            told = f'file "{self._checkpoint.progress_file}" is damaged: {type(exc).__name__} {exc}'
-            raise CheckpointError(told, hint=PROGRESS_DAMAGED) from exc
+            message = (
+                f'file "{self._checkpoint.progress_file}" is damaged: {type(exc).__name__} {exc}'
+            )
+            raise CheckpointError(message, hint=PROGRESS_DAMAGED) from exc
 
     def begins(self, pin: Pin) -> None:
         """A batch begins under `pin`."""
@@ -133,8 +137,8 @@ class ProbeProgress:
             return self.counts.bytes / self.counts.records
         stored = self._cluster.size_bytes(self._topic)
         begin, end = (
-            sum(found.values())
-            for found in (
+            sum(offsets.values())
+            for offsets in (
                 self._cluster.beginning_offsets(self._topic),
                 self._cluster.high_watermarks(self._topic),
             )
@@ -204,8 +208,8 @@ class ProbeProgress:
         if view.topic_id != life.topic_id:
             return view
         begin, end, high = (
-            cut(found, life.end_offsets)
-            for found in (view.begin_offsets, view.end_offsets, view.high_watermarks)
+            cut(offsets, life.end_offsets)
+            for offsets in (view.begin_offsets, view.end_offsets, view.high_watermarks)
         )
         behind = {p: offset for p, offset in high.items() if offset > end[p]}
         return TopicView(view.topic_id, begin, end, behind)

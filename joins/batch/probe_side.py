@@ -146,11 +146,11 @@ class ProbeSide:
         """
         logged = self._logged(spark_batch)
         number = self._settings.life.first_batch + spark_batch
-        found = self._hooks.pins.read(number)
-        if found is not None:
-            if dict(found.end_offsets) != dict(logged.end_offsets):
+        pin = self._hooks.pins.read(number)
+        if pin is not None:
+            if dict(pin.end_offsets) != dict(logged.end_offsets):
                 raise logs_disagree(number)
-            return found
+            return pin
         start = self._start_of(spark_batch, logged)
         first = self._settings.life.versions if spark_batch == 0 else None
         versions = dict(self._hooks.versions() if first is None else first)
@@ -206,9 +206,9 @@ class ProbeSide:
         try:
             return self._inserts.stage(frame, pin, committed)
         except Exception as exc:
-            told = no_room(exc)
-            if told is not None:
-                raise told from exc
+            disk_error = no_room(exc)
+            if disk_error is not None:
+                raise disk_error from exc
             self._hooks.restore(pin.versions)
             raise
 
@@ -252,8 +252,8 @@ class ProbeSide:
         self._inserts.attach(pin.versions)
         hit("C4", number)
         limit_arrow_batches(frame, by_bytes=is_retry or not self._hooks.small_records())
-        wanted = up_to(frame, self._planned(spark_batch).end_offsets, pin)
-        staged = self._join(in_few_tasks(wanted, pin.records()), pin, committed)
+        records = up_to(frame, self._planned(spark_batch).end_offsets, pin)
+        staged = self._join(in_few_tasks(records, pin.records()), pin, committed)
         self._hooks.check(pin)
         hit("C6", number)
         self._hooks.dead_letters.commit(

@@ -22,7 +22,7 @@ from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import joins_before
 from joins.lookup.index_source import version_expired
 from joins.plan.errors import SinkError
-from joins.worker.probe_task import ProbeTask, asked
+from joins.worker.probe_task import ProbeTask, role_keys
 
 _BUCKET_ROWS = 250_000  # a bucket is looked up in the memory of one worker
 _BUCKET_FILE_BYTES = 16 << 20  # of Parquet, several times that in memory
@@ -45,7 +45,7 @@ class ShuffleSource:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CachedRows:
     """The visible rows of one version, cached by bucket of a join key."""
 
     version: int
@@ -54,7 +54,7 @@ class _Rows:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _ShuffledBatch:
     """The records of one batch in packets, and what they are matched with, by role's alias."""
 
     task: ProbeTask
@@ -63,13 +63,13 @@ class _Batch:
     roles: dict[str, ShuffledRole] = field(default_factory=dict)
     matched: dict[str, DataFrame] = field(default_factory=dict)
 
-    def match(self, source: ShuffleSource, rows: _Rows) -> None:
+    def match(self, source: ShuffleSource, rows: _CachedRows) -> None:
         """Let the records ask for their keys of `source`, which earlier roles may be needed for."""
         role = ShuffledRole(source.alias, source.ordinal, source.spec, rows.buckets)
         needed = (join.alias for join in joins_before(self.task.kernel.joins, source.alias))
         before = [alias for alias in needed if alias in self.roles]
         task = replace(self.task, shuffled=tuple(self.roles[alias] for alias in before))
-        asking = partial(asked, task=task, pin=self.pin, role=role)
+        asking = partial(role_keys, task=task, pin=self.pin, role=role)
         keys = self.in_order(before).mapInArrow(asking, PACKETS_DDL)
         both = keys.groupBy("bucket").cogroup(rows.frame.groupBy("bucket"))
         self.matched[source.alias] = both.applyInArrow(
@@ -92,7 +92,7 @@ class Shuffle:
 
     def __init__(self, sources: Sequence[ShuffleSource]) -> None:
         self._sources = sources
-        self._rows: dict[tuple[str, IndexSpec], _Rows] = {}
+        self._rows: dict[tuple[str, IndexSpec], _CachedRows] = {}
 
     @property
     def is_used(self) -> bool:
@@ -108,7 +108,7 @@ class Shuffle:
         Raises:
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        batch = _Batch(task, pin, frame.mapInArrow(pack, PACKETS_DDL).persist())
+        batch = _ShuffledBatch(task, pin, frame.mapInArrow(pack, PACKETS_DDL).persist())
         try:
             for source in self._sources:
                 version = pin.versions[source.dimension]
@@ -125,7 +125,7 @@ class Shuffle:
             rows.frame.unpersist()
         self._rows.clear()
 
-    def _rows_of(self, spark: SparkSession, source: ShuffleSource, version: int) -> _Rows:
+    def _rows_of(self, spark: SparkSession, source: ShuffleSource, version: int) -> _CachedRows:
         key = (source.dimension, source.spec)
         kept = self._rows.get(key)
         if kept is not None and kept.version == version:
@@ -143,7 +143,7 @@ class Shuffle:
             partial(fold, spec=source.spec, buckets=buckets), PACKETS_DDL
         )
         frame = _by_bucket(folded, buckets).persist(StorageLevel.DISK_ONLY)
-        self._rows[key] = _Rows(version, buckets, frame)
+        self._rows[key] = _CachedRows(version, buckets, frame)
         return self._rows[key]
 
 

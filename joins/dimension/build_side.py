@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from joins.adapters.delta.log import Change, DeltaLog
+from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import reader_options
 from joins.durable.pins import read_offset_log
 from joins.kernels.changelog.digest import (
@@ -24,7 +24,7 @@ from joins.kernels.changelog.digest import (
     compacted_reads,
 )
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
-from joins.kernels.changelog.event_marks import EventState
+from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.probe.files import ParquetStage
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.worker.staging import (
@@ -177,7 +177,7 @@ class BuildSide:
         version = self._log.commit_change(
             batch,
             self._task.epoch,
-            Change(report.files.get(_TABLE, ()), counters=counters),
+            FileActions(report.files.get(_TABLE, ()), counters=counters),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
         )
         self._hooks.guards.failpoints.hit("C12", batch)
@@ -217,6 +217,8 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
     return replace(state, events=read_event_state(log, version, state.next_offsets))
 
 
-def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> EventState:
+def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> ChangelogEventTime:
     """What the changelog table at `version` says of event time."""
-    return EventState.of_counters(log.counters(EventState.names(partitions), version))
+    return ChangelogEventTime.of_counters(
+        log.counters(ChangelogEventTime.names(partitions), version)
+    )

@@ -43,8 +43,8 @@ class ChangelogScan:
     def __init__(self, dimension: Dimension, partitions: int) -> None:
         self._name = dimension.name
         self.key = list(dimension.primary_key)
-        told = Field(SOURCE_TIME, SqlType(TypeName.BIGINT))
-        fields = (*dimension.fields, told)
+        source_time = Field(SOURCE_TIME, SqlType(TypeName.BIGINT))
+        fields = (*dimension.fields, source_time)
         self.spec = IndexSpec(dimension.primary_key, dimension.primary_key, fields, partitions)
         kinds = {"_op": pa.string(), **dict.fromkeys(_SHORT, pa.int32())}
         meta = [pa.field(name, kinds.get(name, pa.int64())) for name in CHANGE_COLUMNS]
@@ -102,10 +102,10 @@ class ChangelogScan:
         kept = pa.schema([self._schema.field(name) for name in self.key]).empty_table()
         bound: pa.Scalar | None = None
         for batch in self.rows(files, self.key, where):
-            found = pa.Table.from_batches([batch])
+            positions = pa.Table.from_batches([batch])
             if bound is not None:
-                found = found.filter(pc.less_equal(found.column(0), bound))
-            kept = pa.concat_tables([kept, found])
+                positions = positions.filter(pc.less_equal(positions.column(0), bound))
+            kept = pa.concat_tables([kept, positions])
             if kept.num_rows > 2 * count + _BATCH_ROWS:
                 kept = self._smallest(kept, count)
                 bound = kept.column(0)[-1] if kept.num_rows == count else None
@@ -171,9 +171,9 @@ def rows_of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
     """
     names = keys.column_names
     numbers = pa.array(np.arange(rows.num_rows))
-    told = rows.select(names).append_column(_ROW, numbers)
-    found = told.join(keys, names, join_type="left semi").column(_ROW)
-    return rows.take(whole(found).sort())
+    numbered = rows.select(names).append_column(_ROW, numbers)
+    row_numbers = numbered.join(keys, names, join_type="left semi").column(_ROW)
+    return rows.take(whole(row_numbers).sort())
 
 
 def _behind(names: Sequence[str], after: Key) -> pc.Expression:

@@ -28,7 +28,7 @@ class ChangeType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key's rows, as numbers of rows of the page's two tables; both for an update."""
 
     before: int | None
@@ -47,23 +47,23 @@ class ChangePage:
 
     before: pa.Table
     after: pa.Table
-    changes: tuple[Change, ...]
+    changes: tuple[KeyChange, ...]
     next_after: Key | None
 
     def as_table(self) -> pa.Table:
         """A row a change, two an update, with `_change_type` as its last column."""
-        told: list[tuple[int, ChangeType]] = []
+        kinds: list[tuple[int, ChangeType]] = []
         for change in self.changes:
             is_update = change.before is not None and change.after is not None
             if change.before is not None:
                 kind = ChangeType.BEFORE if is_update else ChangeType.DELETE
-                told.append((change.before, kind))
+                kinds.append((change.before, kind))
             if change.after is not None:
                 kind = ChangeType.AFTER if is_update else ChangeType.INSERT
-                told.append((change.after + self.before.num_rows, kind))
+                kinds.append((change.after + self.before.num_rows, kind))
         rows = pa.concat_tables([self.before, self.after])
-        picked = rows.take(pa.array([at for at, _ in told], pa.int64()))
-        return picked.append_column(CHANGE_TYPE, pa.array([str(k) for _, k in told], pa.string()))
+        picked = rows.take(pa.array([at for at, _ in kinds], pa.int64()))
+        return picked.append_column(CHANGE_TYPE, pa.array([str(k) for _, k in kinds], pa.string()))
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Found:
 
     before: list[pa.Table]
     after: list[pa.Table]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[KeyChange] = field(default_factory=list)
     bytes: int = 0
     rows: tuple[int, int] = (0, 0)
 
@@ -81,7 +81,7 @@ class _Found:
         first, second = self.rows
         for at, other in _differences(before, after, dimension):
             self.changes.append(
-                Change(
+                KeyChange(
                     None if at is None else at + first,
                     None if other is None else other + second,
                 )
@@ -105,16 +105,16 @@ def changes_between(
         VersionExpiredError: a file of one of them is gone.
     """
     before, after = versions
-    found = _Found([states.no_rows()], [states.no_rows()])
+    page = _Found([states.no_rows()], [states.no_rows()])
     walk = KeyWalk(states.scan, _touched(states, before, after), behind, limit.seconds)
     for keys in walk:
-        size = found.add(states.rows(before, keys), states.rows(after, keys), states.dimension)
+        size = page.add(states.rows(before, keys), states.rows(after, keys), states.dimension)
         walk.weigh(size)
-        if len(found.changes) > limit.rows or (found.changes and found.bytes > limit.bytes):
+        if len(page.changes) > limit.rows or (page.changes and page.bytes > limit.bytes):
             break
-    old, new = pa.concat_tables(found.before), pa.concat_tables(found.after)
-    kept = tuple(found.changes[: limit.rows])
-    if len(kept) == len(found.changes):
+    old, new = pa.concat_tables(page.before), pa.concat_tables(page.after)
+    kept = tuple(page.changes[: limit.rows])
+    if len(kept) == len(page.changes):
         return ChangePage(old, new, kept, walk.position)
     last = kept[-1]
     row = new.slice(last.after, 1) if last.after is not None else old.slice(last.before, 1)
@@ -138,17 +138,17 @@ def _differences(
     before: pa.Table, after: pa.Table, dimension: Dimension
 ) -> Iterator[tuple[int | None, int | None]]:
     """(row of `before`, row of `after`) of each key whose rows are not equal, by key."""
-    told = [list(zip(*json_columns(rows, dimension), strict=True)) for rows in (before, after)]
+    texts = [list(zip(*json_columns(rows, dimension), strict=True)) for rows in (before, after)]
     names = [item.name for item in dimension.fields]
     key_at = [names.index(name) for name in dimension.primary_key]
-    keys = [{tuple(row[n] for n in key_at): at for at, row in enumerate(rows)} for rows in told]
+    keys = [{tuple(row[n] for n in key_at): at for at, row in enumerate(rows)} for rows in texts]
     for side, at in _by_key(before, after, dimension):
-        key = tuple(told[side][at][n] for n in key_at)
+        key = tuple(texts[side][at][n] for n in key_at)
         if side == 0 and key not in keys[1]:
             yield at, None
         elif side == 1 and key not in keys[0]:
             yield None, at
-        elif side == 1 and told[0][keys[0][key]] != told[1][at]:
+        elif side == 1 and texts[0][keys[0][key]] != texts[1][at]:
             yield keys[0][key], at
 
 

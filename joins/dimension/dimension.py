@@ -25,7 +25,7 @@ from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
 from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
-from joins.kernels.changelog.event_marks import EventState
+from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
 from joins.lookup.fold_commits import Folded, newest_fold
 from joins.plan.plan import Dimension
@@ -63,6 +63,8 @@ class DimensionCounts:
 
 class DimensionRuntime:
     """The build side of one dimension in one runner."""
+
+    # reads better long: what a job does with a dimension, from its start to its end.
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class DimensionRuntime:
 
     def _state_of(self, version: int) -> ChangelogState | None:
         """What the changelog says as of `version`; None if it is older than what is kept."""
-        return next((state for found, state in reversed(self._past) if found <= version), None)
+        return next((state for number, state in reversed(self._past) if number <= version), None)
 
     def source_time_ms(self, version: int) -> int | None:
         """When the source made the newest change that is in `version`.
@@ -235,7 +237,7 @@ class DimensionRuntime:
         moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
         self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
 
-    def _warn_of_times(self, events: EventState) -> None:
+    def _warn_of_times(self, events: ChangelogEventTime) -> None:
         """Rows whose time is unfit, whenever a commit has brought more of them."""
         known, name = self.state.events, self.dimension.name
         if events.null_rowtimes > known.null_rowtimes:
@@ -274,11 +276,11 @@ class DimensionRuntime:
 
     def _folded(self, version: int) -> Folded | None:
         """What an earlier runner has folded."""
-        found = newest_fold(self.current, version)
-        if found is None:
+        fold = newest_fold(self.current, version)
+        if fold is None:
             return None
-        self.fold_version = found.changelog_version
-        return found.folded
+        self.fold_version = fold.changelog_version
+        return fold.folded
 
     def lag_records(self) -> int | None:
         """Records of the changelog topic that are not committed yet; None while nobody knows."""

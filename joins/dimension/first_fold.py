@@ -62,11 +62,11 @@ class FirstFiles:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote."""
-        told: dict[str, Any] = json.loads(text)
-        progress = Progress({(partition, made): at for partition, made, at in told["marks"]})
-        files = [Path(file) for file in told["files"]]
-        fold = FirstFold(files, tuple(told["primary_key"]), progress, told["complete"])
-        return cls(fold, Path(told["root"]), FileOrigin(**told["origin"]))
+        document: dict[str, Any] = json.loads(text)
+        progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
+        files = [Path(file) for file in document["files"]]
+        fold = FirstFold(files, tuple(document["primary_key"]), progress, document["complete"])
+        return cls(fold, Path(document["root"]), FileOrigin(**document["origin"]))
 
     def write(self) -> list[StagedFile]:
         """Write them; none if the table has no row.

@@ -17,7 +17,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from joins.adapters.delta.log import Change, DeltaLog, create_table
+from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.merge import commit_settings
 from joins.dimension.first_fold import FirstFiles
 from joins.kernels.changelog.changes import Progress
@@ -87,12 +87,12 @@ class Fold:
         if any(_newest_generation(file) > complete for file in files):
             return folded
         if files and not self._changes_nothing(files, folded, complete):
-            told = fold_metadata(version, state)
-            if folded is None and self._fill(files, state.marks, complete, told):
+            metadata = fold_metadata(version, state)
+            if folded is None and self._fill(files, state.marks, complete, metadata):
                 return version
             self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
-            self._merge(newest, complete, told)
+            self._merge(newest, complete, metadata)
         return version
 
     def _cut(self, rows: int) -> None:
@@ -136,23 +136,23 @@ class Fold:
         files: list[Path],
         marks: Mapping[int, tuple[int, int]],
         complete: int,
-        told: Mapping[str, Any],
+        metadata: Mapping[str, Any],
     ) -> bool:
         """Write the empty table without Spark, unless it has rows or is too large for that."""
         if self._current.files_at(self._current.version()):
             return False
         progress = Progress({(at, generation): last for at, (generation, last) in marks.items()})
-        version = told[VERSION_KEY]
+        version = metadata[VERSION_KEY]
         fold = FirstFold(files, self._primary_key, progress, complete)
         origin = FileOrigin(self._epoch, version, 0, 0)
         staged = FirstFiles(fold, self._current.path, origin).write_aside()
         if staged is None:
             return False
-        change = Change(staged, is_first=True)
-        self._current.commit_change(version, self._epoch, change, told)
+        change = FileActions(staged, is_first=True)
+        self._current.commit_change(version, self._epoch, change, metadata)
         return True
 
-    def _merge(self, changes: DataFrame, complete: int, told: Mapping[str, Any]) -> None:
+    def _merge(self, changes: DataFrame, complete: int, metadata: Mapping[str, Any]) -> None:
         """Merge each key's newest record; those of generations before `complete` are gone."""
         same_key = " AND ".join(f"t.{quoted(n)} = s.{quoted(n)}" for n in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
@@ -173,7 +173,7 @@ class Fold:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
         # The metadata is for users and for indexes made of the fold; the transaction outlives the
         # log's clean-up.
-        with commit_settings(self._spark, self._current.app_id, told[VERSION_KEY], told):
+        with commit_settings(self._spark, self._current.app_id, metadata[VERSION_KEY], metadata):
             merge.execute()
 
 
@@ -193,9 +193,9 @@ def folded_version(current: DeltaLog) -> int | None:
     if folded is not None:
         return folded
     for version in range(current.version(), current.oldest_entry() - 1, -1):
-        told = current.metadata_at(version) or {}
-        if VERSION_KEY in told:
-            return int(told[VERSION_KEY])
+        metadata = current.metadata_at(version) or {}
+        if VERSION_KEY in metadata:
+            return int(metadata[VERSION_KEY])
     return None
 
 

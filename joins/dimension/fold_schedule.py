@@ -40,13 +40,13 @@ class FoldSchedule:
 
     def is_due(self, state: ChangelogState) -> bool:
         """Whether to fold up to `state`; the first time, and for a new generation, always."""
-        folded, found = self._folded, Folded.of(state)
-        if folded is None or found.generation != folded.generation:
+        folded, newest = self._folded, Folded.of(state)
+        if folded is None or newest.generation != folded.generation:
             return True
-        if found == folded:
+        if newest == folded:
             return False
         large = max(0, state.snapshot_rows - SMALL_ROWS)
-        if found.records - folded.records >= self._policy.share * large:
+        if newest.records - folded.records >= self._policy.share * large:
             return True
         return self._monotonic_s() - self._folded_at_s >= self._policy.latest_s
 

@@ -119,9 +119,9 @@ class IndexKeeper:
     def prune(self, pinned: int | None) -> None:
         """Remove all but the newest versions and the `pinned` one, which a batch still needs."""
         with self._lock:
-            found = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
-            keep = set(sorted(found)[-_KEPT_VERSIONS:])
-            if found - keep - {pinned}:
+            versions = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
+            keep = set(sorted(versions)[-_KEPT_VERSIONS:])
+            if versions - keep - {pinned}:
                 remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
 
     @contextmanager

@@ -14,6 +14,7 @@ nothing here, and the names of files say which epoch wrote them.
 
 The log of an output is never shortened: it is the user's table.
 """
+# reads better long: the steps of all tables keep one order, and one rule of what is leased.
 
 import math
 import time
@@ -84,22 +85,22 @@ class Upkeep:
         every = self.settings.checkpoint_every
         if version - self.log.oldest_entry() < every:
             return
-        found = [at for at in self.log.checkpoints() if at <= version]
-        if not found or version - found[-1] >= every:
+        checkpoints = [at for at in self.log.checkpoints() if at <= version]
+        if not checkpoints or version - checkpoints[-1] >= every:
             self.on_step("checkpoint for the log")
             self.log.make_checkpoint(version)
-            found.append(version)
+            checkpoints.append(version)
         self.log.check_epoch(self.epoch)
         self.on_step("log clean-up")
-        self.log.remove_log_before(found[-1])
+        self.log.remove_log_before(checkpoints[-1])
 
     def settled(self, last_batch: int | None, writer: str = "") -> dict[str, FileOrigin]:
         """Name → origin of the files of `writer` that no batch of its will still commit."""
-        found = {path.name: FileOrigin.of_name(path.name) for path in self.log.path.iterdir()}
+        origins = {path.name: FileOrigin.of_name(path.name) for path in self.log.path.iterdir()}
         last = -1 if last_batch is None else last_batch
         return {
             name: origin
-            for name, origin in found.items()
+            for name, origin in origins.items()
             if origin is not None
             and origin.writer == writer
             and (origin.epoch < self.epoch or (origin.epoch == self.epoch and origin.batch <= last))
@@ -180,8 +181,8 @@ class ChangelogMaintenance:
         others = [name for name in files if name not in set(chosen)]
         change = self._compacted(chosen, others, needed_from_ms)
         self._table.on_step("compaction's commit")
-        told = {"sluice.maintenance": "compaction", "sluice.horizon": horizon}
-        self._log.rewrite(change, self._table.epoch, told)
+        metadata = {"sluice.maintenance": "compaction", "sluice.horizon": horizon}
+        self._log.rewrite(change, self._table.epoch, metadata)
 
     def _chosen(self, files: Mapping[str, int]) -> list[str]:
         """The small files, and each larger one that is not much larger than they are together."""
@@ -315,9 +316,9 @@ class LetterMaintenance(OutputMaintenance):
         Args:
             batch: the oldest one whose commit may be asked for, None while nobody knows.
         """
-        found = None if batch is None else self._table.log.newest_batch(batch)
-        if found is not None:
-            self._table.shorten_log(found[0])
+        committed = None if batch is None else self._table.log.newest_batch(batch)
+        if committed is not None:
+            self._table.shorten_log(committed[0])
         self.run()
 
 

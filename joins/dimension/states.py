@@ -151,8 +151,8 @@ class DimensionStates:
 
     def rows(self, state: State, keys: pa.Table) -> pa.Table:
         """The rows of `keys`, by key."""
-        found = self.records(state, keys)
-        return found.filter(found.column(VISIBLE))
+        records = self.records(state, keys)
+        return records.filter(records.column(VISIBLE))
 
     def page(self, state: State, after: Key | None, limit: PageLimit) -> RowPage:
         """The rows behind the key `after`."""

@@ -158,10 +158,10 @@ def read_json(
         raise CheckpointError(f'file "{path}" is not valid JSON', hint=damaged) from exc
     if not isinstance(value, dict):
         raise CheckpointError(f'file "{path}" is not a JSON object', hint=damaged)
-    found = value.get("format_version")
-    if found != format_version:
+    version = value.get("format_version")
+    if version != format_version:
         raise CheckpointError(
-            f'file "{path}" has format version {found}, expected {format_version}',
+            f'file "{path}" has format version {version}, expected {format_version}',
             hint="Run the version of Sluice that wrote this job, or submit the job anew.",
         )
     return dict(value)
@@ -313,13 +313,13 @@ class Checkpoint:
             CheckpointError: the file vanished again.
         """
         create_json_once(self._meta_file, _meta_json(meta))
-        found = self.read_meta()
-        if found is None:
+        stored = self.read_meta()
+        if stored is None:
             raise CheckpointError(
                 f'file "{self._meta_file}" vanished after it was written',
                 hint="Another program removes files of this job's checkpoint; stop it.",
             )
-        return found
+        return stored
 
     def claim_epoch(self, above: int) -> int:
         """The next epoch above `above` that nobody has had: ours, also beside a second runner.

@@ -37,7 +37,7 @@ POINTS = {
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 
-class FailpointError(JoinError):
+class FailpointError(JoinError, fault="failpoint"):
     """A planted fault, asked for by SLUICE_FAILPOINTS."""
 
 
@@ -77,13 +77,13 @@ def parse_failpoints(text: str) -> tuple[PlannedFault, ...]:
     """
     faults = []
     for item in filter(None, (part.strip() for part in text.split(";"))):
-        found = _ENTRY.fullmatch(item)
-        if found is None:
+        match = _ENTRY.fullmatch(item)
+        if match is None:
             raise JoinError(
                 f'failpoint "{item}" is not <point>=<action>[@<n>|#<batch>]',
                 hint=f"Points are {', '.join(POINTS)}; actions are {', '.join(ACTIONS)}.",
             )
-        point, action, passage, batch = found.groups()
+        point, action, passage, batch = match.groups()
         number = None if batch is None else int(batch)
         at = int(passage or "1") if batch is None else None
         faults.append(PlannedFault(item, point, action, at, number))

@@ -45,8 +45,8 @@ def oldest_pinned(pins: Path, newest: int) -> Mapping[str, int]:
     Raises:
         CheckpointError: as `oldest_kept`.
     """
-    found = oldest_kept(pins, newest)
-    return {} if found is None else dict(found["versions"])
+    oldest = oldest_kept(pins, newest)
+    return {} if oldest is None else dict(oldest["versions"])
 
 
 def oldest_leased(

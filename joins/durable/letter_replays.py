@@ -40,15 +40,15 @@ class ChosenLetter:
 
     def as_json(self) -> dict[str, Any]:
         """For the file of the replay."""
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "batch": self.batch,
             "partition": self.partition,
             "offset": self.offset,
             "inserts": list(self.inserts),
         }
         if self.corrected is None:
-            return told
-        return {**told, "value_base64": base64.b64encode(self.corrected).decode()}
+            return document
+        return {**document, "value_base64": base64.b64encode(self.corrected).decode()}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "ChosenLetter":
@@ -146,7 +146,7 @@ class LetterReplays:
 
     def outcome(self, number: int) -> dict[str, Any] | None:
         """What became of a replay, None while it is not finished."""
-        return _told(self._outcome_path(number))
+        return _document(self._outcome_path(number))
 
     def finish_insert(self, number: int, insert: int, outcome: Mapping[str, Any]) -> None:
         """Keep what became of a replay in one of several INSERTs: its rows are there."""
@@ -154,7 +154,7 @@ class LetterReplays:
 
     def insert_outcome(self, number: int, insert: int) -> dict[str, Any] | None:
         """What `finish_insert` has kept."""
-        return _told(self._insert_path(number, insert))
+        return _document(self._insert_path(number, insert))
 
     def numbers(self) -> list[int]:
         """All replays, oldest first."""
@@ -165,7 +165,7 @@ class LetterReplays:
 
     def replayed(self) -> dict[tuple[int, int, int], Replayed]:
         """(batch, partition, offset) of each letter that was tried → what has become of it."""
-        found: dict[tuple[int, int, int], Replayed] = {}
+        states: dict[tuple[int, int, int], Replayed] = {}
         for number in self.numbers():
             outcome = self.outcome(number)
             if outcome is None or "abandoned" in outcome:
@@ -173,12 +173,12 @@ class LetterReplays:
             replay = self.read(number)
             bad = {(b["batch"], b["partition"], b["offset"]): b for b in outcome["still_bad"]}
             for letter in replay.letters if replay is not None else ():
-                told = bad.get(letter.place)
-                missing = () if told is None else told.get("inserts", _ONLY)
-                before = found.get(letter.place, Replayed())
+                reason = bad.get(letter.place)
+                missing = () if reason is None else reason.get("inserts", _ONLY)
+                before = states.get(letter.place, Replayed())
                 tried = frozenset(letter.inserts)
-                found[letter.place] = before.after(number, tried, frozenset(missing))
-        return found
+                states[letter.place] = before.after(number, tried, frozenset(missing))
+        return states
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:06d}.json"
@@ -190,7 +190,7 @@ class LetterReplays:
         return self._directory / f"{number:06d}.insert-{insert}.json"
 
 
-def _told(path: Path) -> dict[str, Any] | None:
+def _document(path: Path) -> dict[str, Any] | None:
     value = read_json(path)
     if value is not None:
         del value["format_version"]

@@ -51,8 +51,8 @@ class Pin:
 
     def ranges(self) -> dict[int, tuple[int, int]]:
         """Partition → first offset and the one behind the last, where there are records."""
-        found = {p: (self.start_offsets.get(p, 0), end) for p, end in self.end_offsets.items()}
-        return {p: (first, end) for p, (first, end) in found.items() if first < end}
+        bounds = {p: (self.start_offsets.get(p, 0), end) for p, end in self.end_offsets.items()}
+        return {p: (first, end) for p, (first, end) in bounds.items() if first < end}
 
     def records(self) -> int:
         """Offsets in the range."""
@@ -110,13 +110,13 @@ class PinStore:
             The pin that holds.
         """
         create_json_once(self._path(pin.batch), pin_json(pin))
-        found = self.read(pin.batch)
-        if found is None:
+        stored = self.read(pin.batch)
+        if stored is None:
             raise CheckpointError(
                 f"pin of batch {pin.batch} vanished after it was written",
                 hint="Another program removes files of this job's checkpoint; stop it.",
             )
-        return found
+        return stored
 
     def prune(self, keep: int = 10_000) -> None:
         """Remove all but the `keep` newest pins; commits of a Delta output have theirs for good."""

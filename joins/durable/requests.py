@@ -68,8 +68,8 @@ class Requests:
             names = {path.name for path in self._directory.iterdir()}
         except FileNotFoundError:
             return []
-        asked = {n.removesuffix(".json") for n in names if n.endswith(".json") and n[0] != "."}
-        return sorted(i for i in asked if not i.endswith(".result") and i + _RESULT not in names)
+        ids = {n.removesuffix(".json") for n in names if n.endswith(".json") and n[0] != "."}
+        return sorted(i for i in ids if not i.endswith(".result") and i + _RESULT not in names)
 
     def serve(self) -> None:
         """Carry out what is there; a slow request goes on behind, until then nothing else starts.
@@ -159,5 +159,5 @@ class Requests:
 
 def _refused(error: SluiceError) -> dict[str, Any]:
     fault = Fault.of(error)
-    told = {"type": fault.type, "message": fault.message, "hint": fault.hint}
-    return {"status": "refused", "error": told}
+    document = {"type": fault.type, "message": fault.message, "hint": fault.hint}
+    return {"status": "refused", "error": document}

@@ -17,7 +17,7 @@ class Fault:
     """An error as it is shown.
 
     Attributes:
-        type: stable name, kebab case of the error's class without `Error`.
+        type: stable name of the error's class.
         choices: what an operator's acknowledgement may choose; empty if none is needed.
     """
 
@@ -30,13 +30,7 @@ class Fault:
     def of(error: SluiceError) -> "Fault":
         """The fault that `error` describes."""
         choices = tuple(getattr(error, "choices", ()))
-        return Fault(type_name(type(error)), error.message, error.hint, choices)
-
-
-def type_name(error: type[SluiceError]) -> str:
-    """The stable name of a class of errors."""
-    name = error.__name__.removesuffix("Error")
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+        return Fault(error.fault, error.message, error.hint, choices)
 
 
 class Stalls:
@@ -66,13 +60,13 @@ class Stalls:
         One that several parts have is told once, and not of a table's source if the stream has it.
         """
         with self._lock:
-            found = sorted(self._faults.items(), key=lambda item: not item[1].choices)
-        told: dict[tuple[str, ...], tuple[str, Fault]] = {}
-        for part, fault in found:
-            older = told.setdefault(_cause(part, fault), (part, fault))
+            faults = sorted(self._faults.items(), key=lambda item: not item[1].choices)
+        first_of: dict[tuple[str, ...], tuple[str, Fault]] = {}
+        for part, fault in faults:
+            older = first_of.setdefault(_cause(part, fault), (part, fault))
             if older[0].startswith(SOURCE) and not part.startswith(SOURCE):
-                told[_cause(part, fault)] = part, fault
-        return list(told.values())
+                first_of[_cause(part, fault)] = part, fault
+        return list(first_of.values())
 
 
 def _cause(part: str, fault: Fault) -> tuple[str, ...]:

@@ -82,8 +82,11 @@ class EventSide:
     def _heard(self, versions: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         """What versioned dimensions have said as of `versions`."""
         return {
-            name: {str(partition): list(found) for partition, found in sorted(told.items())}
-            for name, told in (
+            name: {
+                str(partition): list(watermark)
+                for partition, watermark in sorted(watermarks.items())
+            }
+            for name, watermarks in (
                 (name, runtime.event_watermarks(versions[name]))
                 for name, runtime in self._versioned.items()
             )

@@ -134,9 +134,9 @@ class Queries:
         if isinstance(error, FencedError | CheckpointError):
             raise error
         if not isinstance(error, SluiceError):
-            told = error if error is not None else query.exception()
-            error = self._explain(name, told) or JoinError(
-                f"{name} query ended: {_first_line(told)}",
+            cause = error if error is not None else query.exception()
+            error = self._explain(name, cause) or JoinError(
+                f"{name} query ended: {_first_line(cause)}",
                 hint="It is started again by itself; if this stays, see the runner's log.",
             )
         self._stalls.note(name, error)

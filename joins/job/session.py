@@ -98,6 +98,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     Raises:
         JoinError: the JVM did not start.
     """
+    # reads better long: the settings of Spark are one table, some of them made here.
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -55,9 +55,9 @@ def _snapshot_json(dimension: DimensionRuntime, source: SourceCoordinator) -> di
 
 def _emitted_json(source: SourceCoordinator) -> dict[str, Any] | None:
     """The watermark that the source has written last, by partition; None before, or unknown."""
-    view, told = source.view(), source.progress
-    written = told.get("partitions")
-    if view is None or written is None or told.get("generation") != view.generation:
+    view, progress = source.view(), source.progress
+    written = progress.get("partitions")
+    if view is None or written is None or progress.get("generation") != view.generation:
         return None
     offsets = {str(each["partition"]): each["offset"] for each in written}
     watermark = watermark_json(PROCESSING_TIME)
@@ -68,7 +68,7 @@ def _dimension_json(
     dimension: DimensionRuntime, source: SourceCoordinator, opening: OpeningView
 ) -> dict[str, Any]:
     view = source.view()
-    told = dimension.complete and (view is None or _is_told(dimension, view))
+    is_whole = dimension.complete and (view is None or _is_told(dimension, view))
     name = dimension.dimension.name
     mine = [c for c in opening.channels if c.channel.rpartition("/")[0] == name]
     return {
@@ -89,7 +89,7 @@ def _dimension_json(
         "lag_records": dimension.lag_records(),
         "streamed_records": dimension.counts.streamed_records,
         "binlog_delay_ms": dimension.counts.delay_ms,
-        "evidence": "in_band_watermark" if told else None,
+        "evidence": "in_band_watermark" if is_whole else None,
         "emitted": _emitted_json(source),
         "channels": [_channel_json(channel) for channel in mine],
     }
@@ -108,8 +108,8 @@ def _state(join: TemporalJoin, opening: OpeningView) -> str:
 def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     fault = join.parts.stalls.first()
     if fault is not None:
-        part, told = fault
-        return f"{part}: {told.message}. {told.hint}{_meanwhile(join, opening)}"
+        part, first = fault
+        return f"{part}: {first.message}. {first.hint}{_meanwhile(join, opening)}"
     if opening.phase is Phase.JOIN:
         return _why_joining(join)
     waiting = [d for d in join.parts.dimensions if not d.complete]
@@ -143,9 +143,9 @@ def _why_joining(join: TemporalJoin) -> str:
         return f"{done}; {held[0]['text']}{more}"
     if join.event is None:
         return f"{done}; {_MEANWHILE if copied else 'records are joined as they come'}"
-    told = None if join.event.view is None else join.event.view.waits_for()
+    waits_for = None if join.event.view is None else join.event.view.waits_for()
     first = f"{done}; " if join.parts.dimensions else ""
-    return first + ("records go as watermarks let them" if told is None else told["text"])
+    return first + ("records go as watermarks let them" if waits_for is None else waits_for["text"])
 
 
 def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None:
@@ -187,6 +187,7 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> dict[str, Any]:
     """The whole status; ARCHITECTURE.md names the file that it is kept in."""
+    # reads better long: one document, field by field, as the file has it.
     opening = join.parts.opening.view()
     fault = join.parts.stalls.first()
     held = join.progress.held()
@@ -239,7 +240,7 @@ def status_json(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int
         "error": None
         if fault is None
         else {"type": fault[1].type, "message": fault[1].message, "hint": fault[1].hint},
-        "stalls": [_stall_json(part, told) for part, told in join.parts.stalls.all()],
+        "stalls": [_stall_json(part, stall) for part, stall in join.parts.stalls.all()],
         "warnings": join.progress.warnings(),
         "acknowledgements": join.control.lives.acknowledgements(),
     }
@@ -255,8 +256,8 @@ def _writer_json(join: TemporalJoin) -> dict[str, str | None]:
 
 def _stall_json(part: str, fault: Fault) -> dict[str, Any]:
     """A fault; `choices` is empty unless it waits for an acknowledgement."""
-    told = {"part": part, "type": fault.type, "message": fault.message, "hint": fault.hint}
-    return {**told, "choices": list(fault.choices)}
+    document = {"part": part, "type": fault.type, "message": fault.message, "hint": fault.hint}
+    return {**document, "choices": list(fault.choices)}
 
 
 def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:

@@ -6,6 +6,7 @@ the opening is made durable and the probe query starts from the held offsets. JO
 until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of the
 stream pauses the probe only, until it is acknowledged.
 """
+# reads better long: all that starts, watches and ends the parts of a job, in one order.
 
 import threading
 import time
@@ -121,6 +122,7 @@ class TemporalJoin:
     """Runs the parts of one job until it is stopped or fails for good."""
 
     def __init__(self, parts: JobParts, on_tick: Callable[["TemporalJoin"], None]) -> None:
+        # reads better long: each part is made of those before it.
         self.parts = parts
         self._on_tick = on_tick
         self._stopping = threading.Event()
@@ -373,9 +375,9 @@ class TemporalJoin:
         for dimension in self.parts.dimensions:
             dimension.keeper.restore(versions[dimension.dimension.name])
 
-    def _available_versions(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
+    def _available_versions(self, versions: Mapping[str, int]) -> Mapping[str, int]:
         keepers = {d.dimension.name: d.keeper for d in self.parts.dimensions}
-        return {name: keepers[name].oldest_available(v) for name, v in wanted.items()}
+        return {name: keepers[name].oldest_available(v) for name, v in versions.items()}
 
     def _look_at_offsets(self) -> None:
         if not self.progress.is_due():

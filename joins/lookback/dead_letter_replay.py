@@ -132,16 +132,16 @@ class DeadLetterReplay:
             letters, remaining = self._pending()
             return LetterReplay(number, request.id, request.by, letters, remaining=remaining)
         records = _records_of(request.body)
-        wanted = [_wanted(record) for record in records]
-        found = self._parts.letters.locate(set(wanted))
-        places = {place for place, _ in found.values()}
+        letters_named = [_letter_key(record) for record in records]
+        located = self._parts.letters.locate(set(letters_named))
+        places = {place for place, _ in located.values()}
         if len(places) < len(records):
             raise RequestError("request names a dead letter twice", hint="Name each record once.")
         self._see_finished({batch for batch, _, _ in places})
         pending = tuple(
-            self._letter(found[one], _corrected(record))
-            for one, record in zip(wanted, records, strict=True)
-            if self._missing(found[one][1])
+            self._letter(located[one], _corrected(record))
+            for one, record in zip(letters_named, records, strict=True)
+            if self._missing(located[one][1])
         )
         already = len(records) - len(pending)
         return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
@@ -150,9 +150,9 @@ class DeadLetterReplay:
         return standing.missing(len(self._parts.inserts))
 
     def _letter(
-        self, found: tuple[Coordinates, Standing], corrected: bytes | None = None
+        self, located: tuple[Coordinates, Standing], corrected: bytes | None = None
     ) -> ChosenLetter:
-        place, standing = found
+        place, standing = located
         return ChosenLetter(*place, corrected, self._missing(standing))
 
     def _see_finished(self, batches: set[int]) -> None:
@@ -257,7 +257,7 @@ def _none_there(
         insert=insert.number,
         error=error.message,
     )
-    reason = insert.told(_words(error))
+    reason = insert.reason_of(_words(error))
     letters = replay.letters_of(insert.number)
     return {"rows": 0, "still_bad": [bad_letter(letter.place, reason) for letter in letters]}
 
@@ -270,8 +270,8 @@ def _outcome_of_all(replay: LetterReplay, outcomes: Outcomes) -> dict[str, Any]:
             place = (each["batch"], each["partition"], each["offset"])
             bad.setdefault(place, {})[number] = each["reason"]
     still_bad = [
-        {**bad_letter(place, "; ".join(dict.fromkeys(told.values()))), "inserts": sorted(told)}
-        for place, told in sorted(bad.items())
+        {**bad_letter(place, "; ".join(dict.fromkeys(reason.values()))), "inserts": sorted(reason)}
+        for place, reason in sorted(bad.items())
     ]
     rows = sum(outcome["rows"] for outcome in outcomes.values())
     return {"replay": replay.number, "rows": rows, "still_bad": still_bad}
@@ -303,7 +303,7 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(records)
 
 
-def _wanted(record: Mapping[str, Any]) -> Wanted:
+def _letter_key(record: Mapping[str, Any]) -> Wanted:
     """The letter that a record of a request names."""
     batch = None if record.get("batch") is None else _number(record, "batch")
     return batch, _number(record, "partition"), _number(record, "offset")

@@ -116,13 +116,13 @@ def _shown(value: bytes | None, limit: int | None) -> dict[str, Any]:
     if value is None:
         return {"bytes": None, "truncated": False, "value": None, "value_base64": None}
     part = value if limit is None else value[:limit]
-    told = {"bytes": len(value), "truncated": len(part) < len(value)}
+    document = {"bytes": len(value), "truncated": len(part) < len(value)}
     try:
         # What was cut off may end within a character.
-        text = codecs.getincrementaldecoder("utf-8")().decode(part, final=not told["truncated"])
+        text = codecs.getincrementaldecoder("utf-8")().decode(part, final=not document["truncated"])
     except UnicodeDecodeError:
-        return {**told, "value": None, "value_base64": base64.b64encode(part).decode()}
-    return {**told, "value": text, "value_base64": None}
+        return {**document, "value": None, "value_base64": base64.b64encode(part).decode()}
+    return {**document, "value": text, "value_base64": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,12 @@ class DeadLetters:
         self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
     ) -> LetterPage:
         """The first `limit` letters behind `after`; with `pending` only those without rows yet."""
-        found: list[DeadLetter] = []
+        page_letters: list[DeadLetter] = []
         for letter in self.letters(after=after, pending=pending):
-            if len(found) == limit:
-                return LetterPage(tuple(found), found[-1].coordinates)
-            found.append(letter)
-        return LetterPage(tuple(found), None)
+            if len(page_letters) == limit:
+                return LetterPage(tuple(page_letters), page_letters[-1].coordinates)
+            page_letters.append(letter)
+        return LetterPage(tuple(page_letters), None)
 
     def letters(
         self, *, after: Coordinates | None = None, pending: bool = False
@@ -174,13 +174,13 @@ class DeadLetters:
                     yield letter
 
     def of_batches(
-        self, wanted: Collection[int]
+        self, numbers: Collection[int]
     ) -> Iterator[tuple[int, dict[Coordinates, DeadLetter]]]:
         """The letters of each of these batches, in the order of the batches."""
         replayed, batches = self._replays.replayed(), self._batches()
-        for batch in sorted(wanted):
-            found = _letters_of(batch, batches.get(batch, []), replayed)
-            yield batch, {letter.coordinates: letter for letter in found}
+        for batch in sorted(numbers):
+            letters_by_place = _letters_of(batch, batches.get(batch, []), replayed)
+            yield batch, {letter.coordinates: letter for letter in letters_by_place}
 
     def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
         """The letter at an offset; the newest one where there are several and `batch` is None.
@@ -188,22 +188,22 @@ class DeadLetters:
         Raises:
             UnknownLetterError: there is none.
         """
-        wanted: Wanted = (batch, partition, offset)
-        place, _ = self.locate([wanted])[wanted]
+        letter_key: Wanted = (batch, partition, offset)
+        place, _ = self.locate([letter_key])[letter_key]
         ((_, letters),) = self.of_batches([place[0]])
         return letters[place]
 
-    def locate(self, wanted: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
+    def locate(self, places: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
         """Where letters are, and which INSERTs have rows of them; one pass for all.
 
         Args:
-            wanted: (batch, partition, offset); where the batch is None, the newest letter.
+            places: (batch, partition, offset); where the batch is None, the newest letter.
 
         Raises:
             UnknownLetterError: one of them is not there.
         """
-        replayed, batches, missing = self._replays.replayed(), self._batches(), set(wanted)
-        found: dict[Wanted, tuple[Coordinates, Standing]] = {}
+        replayed, batches, missing = self._replays.replayed(), self._batches(), set(places)
+        located: dict[Wanted, tuple[Coordinates, Standing]] = {}
         for batch in reversed(batches):
             here = {w for w in missing if w[0] is None or w[0] == batch}
             if not here:
@@ -212,21 +212,21 @@ class DeadLetters:
             for one in here:
                 if one[1:] in reasons:
                     at = (batch, *one[1:])
-                    found[one] = at, Standing(_dead_in(reasons[one[1:]]), replayed.get(at))
-            missing -= found.keys()
+                    located[one] = at, Standing(_dead_in(reasons[one[1:]]), replayed.get(at))
+            missing -= located.keys()
         if missing:
             _, partition, offset = min(missing, key=lambda w: w[1:])
             raise UnknownLetterError(
                 f"partition {partition} has no dead letter at offset {offset}",
                 hint="List the dead letters; a record with rows is in the output.",
             )
-        return found
+        return located
 
     def _batches(self) -> dict[int, list[Path]]:
         """Batch → its files, in the order of the batches."""
-        found: dict[int, list[Path]] = {}
+        files_of: dict[int, list[Path]] = {}
         if not (self._table / "_delta_log").is_dir():
-            return found
+            return files_of
         log = DeltaLog(self._table, "")
         for file in log.files_at(log.version()):
             origin = FileOrigin.of_name(file.name)
@@ -235,28 +235,30 @@ class DeadLetters:
                     f'file "{file.name}" of the dead letters was not written by Sluice',
                     hint="Let nobody else write to the directory of a job.",
                 )
-            found.setdefault(origin.batch, []).append(file)
-        return dict(sorted(found.items()))
+            files_of.setdefault(origin.batch, []).append(file)
+        return dict(sorted(files_of.items()))
 
 
 def _reasons(
-    files: Iterable[Path], wanted: Collection[tuple[int, int]]
+    files: Iterable[Path], record_places: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[str]]:
-    """The reasons of those letters that are `wanted`, by (partition, offset)."""
-    found: dict[tuple[int, int], list[str]] = {}
+    """The reasons of those letters that are `record_places`, by (partition, offset)."""
+    reasons_of: dict[tuple[int, int], list[str]] = {}
     for file in files:
         table = _read(file, [*_PLACE, "reason"])
         places = zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
         for row, place in enumerate(places):
-            if place in wanted:
-                found.setdefault(place, []).append(table.column("reason")[row].as_py())
-    return found
+            if place in record_places:
+                reasons_of.setdefault(place, []).append(table.column("reason")[row].as_py())
+    return reasons_of
 
 
 def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
     """The INSERTs that the reasons of one letter name; None: all of the job."""
-    told = {insert_told(reason) for reason in reasons}
-    return None if None in told else frozenset(number for number in told if number is not None)
+    inserts = {insert_told(reason) for reason in reasons}
+    return (
+        None if None in inserts else frozenset(number for number in inserts if number is not None)
+    )
 
 
 def _letters_of(
@@ -274,9 +276,9 @@ def _letters_of(
         for row in part.to_pylist()
     )
     for _, same in groupby(rows, key=itemgetter(*_PLACE)):
-        told = list(same)
-        row = told[0]
-        reasons = [each["reason"] for each in told]
+        letter_rows = list(same)
+        row = letter_rows[0]
+        reasons = [each["reason"] for each in letter_rows]
         tried = replayed.get((batch, row["partition"], row["offset"]))
         yield DeadLetter(
             batch=batch,

@@ -59,14 +59,14 @@ class _PastTask(ProbeTask):
     """A task with indexes of old versions, wherever they are.
 
     Attributes:
-        found: role's alias → index.
+        past_indexes: role's alias → index.
     """
 
-    found: Mapping[str, DimensionIndex] = field(default_factory=dict)
+    past_indexes: Mapping[str, DimensionIndex] = field(default_factory=dict)
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """The indexes that were found."""
-        return dict(self.found)
+        return dict(self.past_indexes)
 
 
 class PastState:
@@ -98,27 +98,27 @@ class PastState:
         root = log.log.path
         missing = [file.path for file in files if not (root / file.path).exists()]
         if missing:
-            told = f"{len(missing)} of its {len(files)} files are gone"
-            raise _gone(pin, name, version, told)
+            message = f"{len(missing)} of its {len(files)} files are gone"
+            raise _gone(pin, name, version, message)
         return tuple(replace(file, path=str(root / file.path)) for file in files)
 
     def after(self, batch: int) -> EventState | None:
         """What `batch` has left for the next one; None if its commit does not tell any more."""
         try:
-            told = list(self._logs.values())[-1].find_after(batch)
+            metadata = list(self._logs.values())[-1].find_after(batch)
         except SinkError:
             return None
-        return None if told is None else EventState.of(told)
+        return None if metadata is None else EventState.of(metadata)
 
 
 def _log(path: Path, app_id: str, columns: StateColumns) -> StateLog:
     return StateLog(DeltaLog(path, f"{app_id}:{path.name}"), columns)
 
 
-def _gone(pin: Pin, name: str, version: int, told: str) -> PinnedVersionExpiredError:
+def _gone(pin: Pin, name: str, version: int, message: str) -> PinnedVersionExpiredError:
     return PinnedVersionExpiredError(
         f'version {version} of the state "{name}", which batch {pin.batch} has read, '
-        f"cannot be read any more: {told}",
+        f"cannot be read any more: {message}",
         hint="Replay a younger batch; SLUICE_REPLAY_BATCHES and SLUICE_REPLAY_STATE_MAX_MIB say "
         "how many keep their state.",
     )
@@ -146,12 +146,12 @@ class EventReplay:
         """
         with tempfile.TemporaryDirectory(prefix="sluice-batch-") as scratch:
             task = self._task(pin, Path(scratch), indexes)
-            return _Run(self._spec, task, pin, self.state).result(records)
+            return _StageRun(self._spec, task, pin, self.state).result(records)
 
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:
         """The task of the batch, which writes below `scratch` only."""
         dead = scratch / DEAD_LETTERS
-        probe = _PastTask(pin.topic, self._kernel, {}, dead, pin.epoch, found=indexes)
+        probe = _PastTask(pin.topic, self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
         late = SharedTable(scratch)
         own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", late)
         for place in (own.scratch, dead):
@@ -160,7 +160,7 @@ class EventReplay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _StageRun:
     """One run of the stages."""
 
     spec: EventSpec
@@ -207,15 +207,17 @@ class _Here:
 
     def steps(self) -> BatchReport:
         """Over the records."""
-        return _told(steps(iter(self.records()), task=self.task, pin=self.pin))
+        return _merged_report(steps(iter(self.records()), task=self.task, pin=self.pin))
 
     def scan(self, merged: MergedSteps | None) -> BatchReport:
         """Over the records."""
-        return _told(scan(iter(self.records()), task=self.task, pin=self.pin, merged=merged))
+        return _merged_report(
+            scan(iter(self.records()), task=self.task, pin=self.pin, merged=merged)
+        )
 
     def act(self, plan: StagePlan) -> BatchReport:
         """Over the work items."""
-        return _told(act(_items(plan), task=self.task, pin=self.pin))
+        return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
     def last(self, plan: StagePlan) -> BatchReport:
         """What a sink runs; what it gives is added to `answers`."""
@@ -234,15 +236,15 @@ def _items(plan: StagePlan) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array([item])], names=["item"])
 
 
-def _told(reports: Iterator[pa.RecordBatch]) -> BatchReport:
+def _merged_report(reports: Iterator[pa.RecordBatch]) -> BatchReport:
     return merge_reports(text for each in reports for text in each.column(0).to_pylist())
 
 
 def state_differences(
-    expected: EventState, found: EventState
+    expected: EventState, actual: EventState
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The fields of two states that differ, as JSON values; None if none does."""
     # through JSON, for one of them comes from there
-    ones = [json.loads(json.dumps(each.as_json())) for each in (expected, found)]
-    wanted, other = ({n: each[n] for n in each if ones[0][n] != ones[1][n]} for each in ones)
-    return (wanted, other) if wanted else None
+    ones = [json.loads(json.dumps(each.as_json())) for each in (expected, actual)]
+    ours, other = ({n: each[n] for n in each if ones[0][n] != ones[1][n]} for each in ones)
+    return (ours, other) if ours else None

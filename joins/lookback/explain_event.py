@@ -68,14 +68,16 @@ class Journey:
     def as_json(self) -> dict[str, Any]:
         """As shown; a watermark before the first one is null."""
         before = EventState.of(self.arrived.event or {})
-        found = self.released
+        release = self.released
         return {
             "rowtime_ms": self.rowtime_ms,
             "arrived_in_batch": self.arrived.batch,
             "watermark_at_arrival_ms": shown_ms(before.watermark),
-            "released_in_batch": None if found is None else found.pin.batch,
-            "released_by_watermark_ms": None if found is None else shown_ms(found.after.watermark),
-            "released_by_processing_time": found is not None and found.after.processing_time,
+            "released_in_batch": None if release is None else release.pin.batch,
+            "released_by_watermark_ms": None
+            if release is None
+            else shown_ms(release.after.watermark),
+            "released_by_processing_time": release is not None and release.after.processing_time,
             "late": self.late,
         }
 
@@ -116,10 +118,10 @@ class EventJourneys:
     ) -> Journey:
         if arrival.num_rows == 0:
             return Journey(arrived, None, rowtime_ms, None, late)
-        found = None
+        release = None
         if late is None or late["reason"] == "window":
-            found = self._released(arrived, rowtime_ms)
-        return Journey(arrived, arrival, rowtime_ms, found, late)
+            release = self._released(arrived, rowtime_ms)
+        return Journey(arrived, arrival, rowtime_ms, release, late)
 
     def _released(self, arrived: Pin, rowtime_ms: int | None) -> Passed | None:
         if not self._spec.waits or rowtime_ms is None:
@@ -144,12 +146,12 @@ class EventJourneys:
         """What the late records say of a record; None if it is none of them."""
         table = self._history.late
         assert table is not None, "a job with event time has a table of late records"
-        found = table.rows_now({"partition": partition, "offset": offset}, LATE_RECORDS)
-        for row in found.to_pylist():
+        late_rows = table.rows_now({"partition": partition, "offset": offset}, LATE_RECORDS)
+        for row in late_rows.to_pylist():
             if row["topic"] == self._kernel.topic:
                 stamp = row["watermark"]
-                told = None if stamp is None else round(stamp.timestamp() * 1_000)
-                return {"reason": row["reason"], "watermark_ms": told}
+                late_at_ms = None if stamp is None else round(stamp.timestamp() * 1_000)
+                return {"reason": row["reason"], "watermark_ms": late_at_ms}
         return None
 
     def joined(self, journey: Journey, indexes: Mapping[str, DimensionIndex]) -> JoinedBatch | None:
@@ -168,14 +170,14 @@ class EventJourneys:
             return []
         spec = WindowSpec.of(self._plan, WINDOW_BUCKETS)
         clock = WindowClock.of(journey.pin, follows_clock=self._spec.follows_clock)
-        found = partials(spec, clock.timed(joined.rows)).table.select([START, END, DUE])
-        told = []
-        for start, end, due in sorted(set(zip(*found.to_pydict().values(), strict=True))):
+        bounds = partials(spec, clock.timed(joined.rows)).table.select([START, END, DUE])
+        documents = []
+        for start, end, due in sorted(set(zip(*bounds.to_pydict().values(), strict=True))):
             window: dict[str, Any] = {"start_ms": start, "end_ms": end, "merges": spec.merges}
             fired = None if spec.merges else self._fired(journey.pin, due)
-            told.append({**window, "fired_in_batch": fired})
-        return told
+            documents.append({**window, "fired_in_batch": fired})
+        return documents
 
     def _fired(self, pin: Pin, due: int) -> int | None:
-        found = self._first(pin, lambda state: state.window_watermark >= due)
-        return None if found is None else found.pin.batch
+        firing = self._first(pin, lambda state: state.window_watermark >= due)
+        return None if firing is None else firing.pin.batch

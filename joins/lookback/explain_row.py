@@ -147,8 +147,8 @@ class RowExplainer:
         end = self._records.high_watermarks(place.topic).get(place.partition, last)
         if place.offset >= end:
             return "beyond-end", f"the partition ends at offset {end}: there is no such record"
-        told = f"an open transaction keeps the partition from being read from offset {last} on"
-        return "in-open-transaction", told
+        reason = f"an open transaction keeps the partition from being read from offset {last} on"
+        return "in-open-transaction", reason
 
     def _before(self, place: Coordinates) -> tuple[str, str] | None:
         """Why no kept batch has a record that is older than the next one to be joined."""
@@ -197,7 +197,7 @@ class RowExplainer:
             letter = None  # of another INSERT
         outcome = self._outcome(place, pin, joined, letter)
         return {
-            **self._told(place, pin, outcome, letter),
+            **self._document(place, pin, outcome, letter),
             **_record_json(record),
             "dimensions": self._matches.of(record, indexes, pin),
         }
@@ -219,7 +219,7 @@ class RowExplainer:
         if outcome is None:
             outcome = self._outcome(place, pin, joined, letter)
         return {
-            **self._told(place, pin, outcome, letter),
+            **self._document(place, pin, outcome, letter),
             **_record_json(record),
             "dimensions": self._matches.of(record if is_joined else None, indexes, pin),
             "event_time": {**journey.as_json(), "windows": windows},
@@ -250,7 +250,7 @@ class RowExplainer:
             reason = "it is counted in a session, which others may have made longer"
         return _Outcome("in-windows", reason, (), None)
 
-    def _told(
+    def _document(
         self, place: Coordinates, pin: Pin, outcome: _Outcome, letter: DeadLetter | None
     ) -> dict[str, Any]:
         return {
@@ -277,11 +277,11 @@ class RowExplainer:
         """The record from Kafka, or from its dead letter once Kafka has removed it."""
         try:
             self._records.check_topic(pin)
-            found = self._record_now(place)
+            record = self._record_now(place)
         except (RecordsExpiredError, SourceError):
-            found = None
-        if found is not None or letter is None:
-            return found
+            record = None
+        if record is not None or letter is None:
+            return record
         stamp = None if letter.timestamp is None else letter.timestamp
         columns = {
             "value": pa.array([letter.value], pa.binary()),
@@ -309,8 +309,8 @@ class RowExplainer:
         rows, rows_from = self._rows(place, pin, joined)
         if letter is not None:
             by = letter.rows_by.get(self.places.insert + 1)
-            told = "" if by is None else f"; replay {by} joined it"
-            return _Outcome("dead-letter", letter.reason + told, rows, rows_from)
+            replayed = "" if by is None else f"; replay {by} joined it"
+            return _Outcome("dead-letter", letter.reason + replayed, rows, rows_from)
         if joined is None and not rows:
             reason = (
                 "the record is not in Kafka any more, or the offset has none: it is of an aborted "

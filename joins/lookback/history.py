@@ -108,13 +108,13 @@ class BatchCommits:
         if version is None:
             return None
         actions = self._log.commit_entry(version)
-        told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         added = tuple(added_files(actions))
         return BatchCommit(
             batch=batch,
             version=version,
-            committed_at_ms=told.get("timestamp"),
-            metadata=user_metadata(told),
+            committed_at_ms=info.get("timestamp"),
+            metadata=user_metadata(info),
             added=added,
             files=tuple(self._path / unquote(action["path"]) for action in added),
             removed=tuple(action["remove"] for action in actions if "remove" in action),
@@ -193,20 +193,20 @@ class History:
         Raises:
             UnknownBatchError: neither is there.
         """
-        found = self._find_pin(batch)
-        if found is None:
+        pin = self._find_pin(batch)
+        if pin is None:
             newest = self.pins.newest()
-            told = "none yet" if newest is None else f"up to {newest.batch}"
+            known = "none yet" if newest is None else f"up to {newest.batch}"
             raise UnknownBatchError(
-                f"batch {batch} has no pin, the job has batches {told}",
+                f"batch {batch} has no pin, the job has batches {known}",
                 hint="Use a batch number from the output's column _batch or from the job's status.",
             )
-        return found
+        return pin
 
     def _find_pin(self, batch: int) -> Pin | None:
-        found = self.pins.read(batch) if batch >= 0 else None
-        if found is not None or self.output is None or batch < 0:
-            return found
+        pin = self.pins.read(batch) if batch >= 0 else None
+        if pin is not None or self.output is None or batch < 0:
+            return pin
         commit = self.output.of(batch)
         return None if commit is None else _pin_of(commit.metadata)
 
@@ -250,17 +250,17 @@ class History:
         """The first pin behind `pin` that `holds`, as all later ones then do; None if none does."""
         newest = self.pins.newest()
         first, last = pin.batch + 1, pin.batch if newest is None else newest.batch
-        found: Pin | None = None
+        behind: Pin | None = None
         while first <= last:
             middle = (first + last) // 2
             candidate = self._next_pin(middle, last)
             if candidate is None:
                 last = middle - 1
             elif holds(candidate):
-                found, last = candidate, middle - 1
+                behind, last = candidate, middle - 1
             else:
                 first = candidate.batch + 1
-        return found
+        return behind
 
     def last_before(self, pin: Pin, first: Pin) -> Pin:
         """The pin before `pin`; `first` is an older one."""
@@ -273,9 +273,9 @@ class History:
         last = -1 if newest is None else newest.batch
         least = 0 if self.output is not None or oldest is None else oldest.batch
         for life in reversed(self.lives()):
-            found = self._covering(partition, offset, max(least, life.first_batch), last)
-            if found is not None:
-                return found
+            covering_pin = self._covering(partition, offset, max(least, life.first_batch), last)
+            if covering_pin is not None:
+                return covering_pin
             last = life.first_batch - 1
         return None
 

@@ -64,7 +64,7 @@ class LetterInsert:
         """From 1, in the order of the script."""
         return self.history.places.insert + 1
 
-    def told(self, reason: str) -> str:
+    def reason_of(self, reason: str) -> str:
         """Why a letter has no rows here, if the reason does not hold for all INSERTs."""
         member = self.history.places.kernel.member
         return reason if member is None else member.reason(reason)
@@ -121,14 +121,14 @@ class LetterRows:
         chosen: dict[int, list[ChosenLetter]] = {}
         for item in self._chosen:
             chosen.setdefault(item.batch, []).append(item)
-        for batch, found in self._source.letters.of_batches(chosen):
-            part = self._joined(batch, chosen[batch], found)
+        for batch, letters in self._source.letters.of_batches(chosen):
+            part = self._joined(batch, chosen[batch], letters)
             if part is not None:
                 yield part
         self._source.passed("joined")
 
     def _joined(
-        self, batch: int, chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
+        self, batch: int, chosen: Sequence[ChosenLetter], letters: Mapping[Coordinates, DeadLetter]
     ) -> Part | None:
         try:
             pin = self._source.pin(batch)
@@ -139,12 +139,12 @@ class LetterRows:
         if pin.event is not None:
             self._fail(chosen, _GOES_THROUGH_STATE)
             return None
-        known = [c for c in chosen if self._is_usable(c, found)]
+        known = [c for c in chosen if self._is_usable(c, letters)]
         if not known:
             return None
         versions = tuple(sorted(pin.versions.items()))
         context = BatchContext(pin.batch_timestamp_ms, pin.batch, versions)
-        records = _records(known, found)
+        records = _records(known, letters)
         joined = join_batch(self._kernel, records, indexes, context)
         for dead in joined.dead_letters.to_pylist():
             place = (batch, dead["partition"], dead["offset"])
@@ -152,8 +152,8 @@ class LetterRows:
         self._rows += joined.rows.num_rows
         return joined, pin
 
-    def _is_usable(self, chosen: ChosenLetter, found: Mapping[Coordinates, DeadLetter]) -> bool:
-        letter = found.get(chosen.place)
+    def _is_usable(self, chosen: ChosenLetter, letters: Mapping[Coordinates, DeadLetter]) -> bool:
+        letter = letters.get(chosen.place)
         if letter is None:
             self._fail([chosen], "the dead letter was retracted with its batch")
             return False
@@ -174,12 +174,12 @@ def bad_letter(place: Coordinates, reason: str) -> dict[str, Any]:
 
 
 def _records(
-    chosen: Sequence[ChosenLetter], found: Mapping[Coordinates, DeadLetter]
+    chosen: Sequence[ChosenLetter], letters: Mapping[Coordinates, DeadLetter]
 ) -> pa.RecordBatch:
     """The letters as records of the probe: their own coordinates, corrected bytes if there are."""
     rows = []
     for item in chosen:
-        letter = found[item.place]
+        letter = letters[item.place]
         value = letter.value if item.corrected is None else item.corrected
         place = {"partition": letter.partition, "offset": letter.offset}
         rows.append({"value": value, "topic": letter.topic, "timestamp": letter.timestamp, **place})

@@ -19,13 +19,13 @@ Changes = Mapping[str, str | None]
 
 def last_changes(answers: Iterable[JoinedBatch], key: Sequence[str]) -> Changes:
     """The last change of each key, as a merge applies it."""
-    found: dict[str, str | None] = {}
+    last: dict[str, str | None] = {}
     for answer in answers:
         kinds = all_kinds(answer.kinds, answer.rows.num_rows).to_pylist()
         for (name, row), kind in zip(_keyed(answer.rows, key), kinds, strict=True):
             if kind != UPDATE_BEFORE:  # the row that replaces it has the same key
-                found[name] = None if kind == DELETE else row
-    return found
+                last[name] = None if kind == DELETE else row
+    return last
 
 
 def changed_rows(
@@ -46,11 +46,11 @@ def changed_rows(
     changed key that was there and still is, beside or in place of its newest one, should have gone.
     """
     now, before = _counted(added, key), _counted(removed, key)
-    wanted = Counter((name, row) for name, row in changes.items() if row is not None)
+    expected = Counter((name, row) for name, row in changes.items() if row is not None)
     new = now - before
     lost = {at: count for at, count in (before - now).items() if at[0] not in changes}
     same = {at: count for at, count in (now & before).items() if at[0] in changes}
-    return _canonical(wanted + Counter(lost)), _canonical(new + Counter(same))
+    return _canonical(expected + Counter(lost)), _canonical(new + Counter(same))
 
 
 def _keyed(rows: pa.RecordBatch, key: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -59,11 +59,11 @@ def _keyed(rows: pa.RecordBatch, key: Sequence[str]) -> Iterable[tuple[str, str]
 
 
 def _counted(tables: Iterable[pa.Table], key: Sequence[str]) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for table in tables:
         for batch in table.to_batches():
-            found.update(_keyed(batch, key))
-    return found
+            counts.update(_keyed(batch, key))
+    return counts
 
 
 def _canonical(rows: Counter[tuple[str, str]]) -> CanonicalRows:

@@ -24,19 +24,19 @@ class WrittenRows:
     """Newest rows of one commit.
 
     Attributes:
-        batch: that has written them; None of a replay of dead letters.
-        replay: number of that replay, else None.
-        version: of the output, after the commit.
-        told: what the runner has told in the commit: of a batch, its pin and its counts.
-        rows: the last ones, in the order of the stream; in the order of the output's columns.
-        row_count: how many rows of the commit the table has.
+           batch: that has written them; None of a replay of dead letters.
+           replay: number of that replay, else None.
+           version: of the output, after the commit.
+        metadata: the runner's, in the commit: of a batch, its pin and its counts.
+           rows: the last ones, in the order of the stream; in the order of the output's columns.
+           row_count: how many rows of the commit the table has.
     """
 
     batch: int | None
     replay: int | None
     version: int
     committed_at_ms: int | None
-    told: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     rows: pa.Table
     row_count: int
 
@@ -67,20 +67,20 @@ class OutputPreview:
             return []
         newest = self._log.version()
         active = {path.name for path in self._log.files_at(newest)}
-        found: list[WrittenRows] = []
+        batches_shown: list[WrittenRows] = []
         for version in range(newest, max(self._log.oldest_entry(), newest - _MOST_COMMITS) - 1, -1):
             written = self._written(version, rows, active)
             if written is not None and written.rows.num_rows:
-                found.append(written)
+                batches_shown.append(written)
                 rows -= written.rows.num_rows
             if rows <= 0:
                 break
-        return found
+        return batches_shown
 
     def _written(self, version: int, most: int, active: set[str]) -> WrittenRows | None:
         entry = self._log.commit_entry(version)
         info: Mapping[str, Any] = next((a["commitInfo"] for a in entry if "commitInfo" in a), {})
-        told = user_metadata(info)
+        metadata = user_metadata(info)
         batch = self._log.batch_in(entry)
         replay = self._replays.batch_in(entry) if batch is None else None
         added = [action for action in added_files(entry) if action.get("dataChange", True)]
@@ -92,7 +92,7 @@ class OutputPreview:
             replay=replay,
             version=version,
             committed_at_ms=info.get("timestamp"),
-            told=told,
+            metadata=metadata,
             rows=self._newest_of(rows, most),
             row_count=rows.num_rows,
         )

@@ -33,12 +33,16 @@ class PastRecords:
         Raises:
             RecordsExpiredError: it is gone, or another one has its name.
         """
-        found = self._cluster.describe(pin.topic)
-        wanted = self._history.life_of(pin.batch).topic_id
-        if found is None or found.topic_id != wanted:
-            told = "is gone" if found is None else f"has id {found.topic_id}, expected {wanted}"
+        description = self._cluster.describe(pin.topic)
+        expected_id = self._history.life_of(pin.batch).topic_id
+        if description is None or description.topic_id != expected_id:
+            state = (
+                "is gone"
+                if description is None
+                else f"has id {description.topic_id}, expected {expected_id}"
+            )
             raise RecordsExpiredError(
-                f'topic "{pin.topic}" of batch {pin.batch} {told}',
+                f'topic "{pin.topic}" of batch {pin.batch} {state}',
                 hint="The records of this batch cannot be read again.",
             )
 

@@ -3,6 +3,7 @@
 The records are read again from Kafka, joined with the pinned versions at the pinned time, and the
 rows are compared in a canonical form. Nothing of the job is changed.
 """
+# reads better long: what a replay computes and what it compares are the same fields.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,7 +70,7 @@ class Recomputed:
     dead: CanonicalRows
     missing: tuple[Range, ...]
     read: Mapping[int, npt.NDArray[np.int64]]
-    event: "EventSide | None" = None
+    event: "EventTimeResult | None" = None
     changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
@@ -83,7 +84,7 @@ class Recomputed:
 
 
 @dataclass(frozen=True, slots=True)
-class EventSide:
+class EventTimeResult:
     """What a batch with event time or windows gives beside rows and dead letters.
 
     Attributes:
@@ -111,7 +112,8 @@ class Committed:
             batch: somebody has rewritten those files), `changes` (what the commit has changed in an
             output whose rows replace others) or `topic`.
         repeated: records that an at-least-once sink has more than once.
-        wanted: what the batch should have, where only the output tells; None if `Recomputed` does.
+        expected: what the batch should have, where only the output tells; None if
+            `Recomputed` does.
         event: of a batch with event time or windows.
     """
 
@@ -119,8 +121,8 @@ class Committed:
     dead: CanonicalRows | None
     source: str
     repeated: int = 0
-    wanted: CanonicalRows | None = None
-    event: EventSide | None = None
+    expected: CanonicalRows | None = None
+    event: EventTimeResult | None = None
 
 
 class Replayer:
@@ -172,8 +174,8 @@ class Replayer:
                 hint="It is running or was abandoned; look again, or choose an older batch.",
             )
         expected = self.recomputed(pin)
-        found = self.committed(pin, expected)
-        return _result(pin, expected, found, diff=diff)
+        committed = self.committed(pin, expected)
+        return _result(pin, expected, committed, diff=diff)
 
     def recomputed(self, pin: Pin) -> Recomputed:
         """Join the records of `pin` again."""
@@ -213,8 +215,8 @@ class Replayer:
 
         def records() -> Iterator[pa.RecordBatch]:
             read.clear()
-            for partition, found in sorted(pin.ranges().items()):
-                for batch in self.records.read(pin.topic, {partition: found}):
+            for partition, bounds in sorted(pin.ranges().items()):
+                for batch in self.records.read(pin.topic, {partition: bounds}):
                     read.setdefault(partition, []).append(batch.column("offset"))
                     yield batch
 
@@ -225,7 +227,7 @@ class Replayer:
             _letters(again.dead_letters),
             (),
             {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
-            EventSide(pin.start_offsets, _letters(again.late), again.after),
+            EventTimeResult(pin.start_offsets, _letters(again.late), again.after),
             last_changes(again.answers, key) if key else None,
         )
 
@@ -254,8 +256,12 @@ class Replayer:
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
         """What the output has of the batch."""
-        found = self._committed_rows(pin, expected)
-        return found if self._event is None else replace(found, event=self._committed_event(pin))
+        committed = self._committed_rows(pin, expected)
+        return (
+            committed
+            if self._event is None
+            else replace(committed, event=self._committed_event(pin))
+        )
 
     def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
         dead = self._committed_letters(pin)
@@ -291,7 +297,7 @@ class Replayer:
         try:
             added = map(self._typed, output.rows_added(commit))
             removed = map(self._typed, output.rows_removed(commit))
-            wanted, rows = changed_rows(changes, added, removed, self._merge_key)
+            expected_rows, rows = changed_rows(changes, added, removed, self._merge_key)
         except OSError as exc:
             raise NotReplayableError(
                 f"files that batch {pin.batch} has added or replaced are gone from the output, "
@@ -299,7 +305,7 @@ class Replayer:
                 hint="VACUUM has removed them; replay a younger batch, or keep them longer with "
                 "'delta.deletedFileRetentionDuration'.",
             ) from exc
-        return Committed(rows, dead, "changes", wanted=wanted)
+        return Committed(rows, dead, "changes", expected=expected_rows)
 
     def _typed(self, table: pa.Table) -> pa.Table:
         schema = pa.schema([f.with_nullable(True) for f in self.places.kernel.output_schema])
@@ -360,7 +366,7 @@ class Replayer:
             return None
         return _letters_of(self._history.dead_letters, commit, self._told_here)
 
-    def _committed_event(self, pin: Pin) -> EventSide:
+    def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"
         late = self._history.late
         assert late is not None, "such a job has a table of late records"
@@ -369,7 +375,7 @@ class Replayer:
             records = _letters_of(late, commit)
         else:  # a batch without late records commits nothing there
             records = CanonicalRows.merged([]) if late.is_complete() else None
-        return EventSide(pin.start_offsets, records, self._event.state.after(pin.batch))
+        return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _told_here(self, letters: pa.Table) -> pa.Table:
         """Of a statement set, the letters that are not of another INSERT alone."""
@@ -384,19 +390,19 @@ class Replayer:
     ) -> tuple[CanonicalRows, int]:
         """The records of a Kafka sink, repeats of the expected ones left out and counted."""
         header = ("sluice-batch", str(pin.batch).encode())
-        wanted = expected.counted()
+        awaited = expected.counted()
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
         with KafkaRecords(sink.kafka.uncommitted()) as records:  # ours are in no transaction
             ranges = self._sent_ranges(pin, sink)
-            found = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
-            for (topic, partition, offset), key, value in found:
+            sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
+            for (topic, partition, offset), key, value in sent:
                 if topic != pin.topic.encode():
                     continue
                 row = (_number(partition), _number(offset), _sent_text(key, value))
                 seen[row] = seen.get(row, 0) + 1
-                if row in wanted and seen[row] > wanted[row]:
+                if row in awaited and seen[row] > awaited[row]:
                     repeated += 1
                 else:
                     rows.append(row)
@@ -458,31 +464,31 @@ def _letters_of(
     )
 
 
-def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> dict[str, Any]:
-    wanted = expected.rows if found.wanted is None else found.wanted
-    committed = found.rows
+def _result(pin: Pin, expected: Recomputed, in_output: Committed, *, diff: bool) -> dict[str, Any]:
+    expected_rows = expected.rows if in_output.expected is None else in_output.expected
+    committed = in_output.rows
     if len(committed) and committed.places()[0] == (None, None):
-        wanted = wanted.without_places()
-    unlike = [("output", d) for d in differences(wanted, committed)]
-    if found.dead is not None:
-        unlike += [("dead_letters", d) for d in differences(expected.dead, found.dead)]
-    unlike += _event_differences(expected.event, found.event)
+        expected_rows = expected_rows.without_places()
+    unlike = [("output", d) for d in differences(expected_rows, committed)]
+    if in_output.dead is not None:
+        unlike += [("dead_letters", d) for d in differences(expected.dead, in_output.dead)]
+    unlike += _event_differences(expected.event, in_output.event)
     shown = [(table, d) for table, d in unlike if expected.was_read(d)]
     gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
-    verdict = _verdict(expected, found, is_different=bool(shown), is_incomplete=bool(gone))
+    verdict = _verdict(expected, in_output, is_different=bool(shown), is_incomplete=bool(gone))
     return {
         "batch": pin.batch,
         "pin": pin_json(pin),
         "verdict": verdict,
         "identical": verdict is Verdict.IDENTICAL,
-        "compared_with": found.source,
+        "compared_with": in_output.source,
         "rows": len(committed),
-        "expected_rows": len(wanted),
-        "digest": wanted.digest(),
+        "expected_rows": len(expected_rows),
+        "digest": expected_rows.digest(),
         "committed_digest": committed.digest(),
-        "dead_letters": None if found.dead is None else len(found.dead),
+        "dead_letters": None if in_output.dead is None else len(in_output.dead),
         "expected_dead_letters": len(expected.dead),
-        "repeated": found.repeated,
+        "repeated": in_output.repeated,
         "difference_count": len(shown),
         "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
         "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
@@ -490,18 +496,18 @@ def _result(pin: Pin, expected: Recomputed, found: Committed, *, diff: bool) -> 
 
 
 def _verdict(
-    expected: Recomputed, found: Committed, *, is_different: bool, is_incomplete: bool
+    expected: Recomputed, in_output: Committed, *, is_different: bool, is_incomplete: bool
 ) -> Verdict:
     if is_different:
         return Verdict.DIFFERENT
     if is_incomplete:
         return Verdict.RECORDS_MISSING
     pairs: list[tuple[CanonicalRows | None, CanonicalRows | None]] = [
-        (expected.rows, found.rows),
-        (expected.dead, found.dead),
+        (expected.rows, in_output.rows),
+        (expected.dead, in_output.dead),
     ]
-    if expected.event is not None and found.event is not None:
-        pairs.append((expected.event.late, found.event.late))
+    if expected.event is not None and in_output.event is not None:
+        pairs.append((expected.event.late, in_output.event.late))
     known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
     if expected.changes or any(one or other for one, other in known):
         return Verdict.IDENTICAL
@@ -509,18 +515,18 @@ def _verdict(
 
 
 def _event_differences(
-    expected: EventSide | None, found: EventSide | None
+    expected: EventTimeResult | None, actual: EventTimeResult | None
 ) -> list[tuple[str, Difference]]:
     """Where late records, and what the next batch begins with, differ."""
     unlike: list[tuple[str, Difference]] = []
-    if expected is None or found is None:
+    if expected is None or actual is None:
         return unlike
-    if expected.late is not None and found.late is not None:
-        unlike += [("late_records", d) for d in differences(expected.late, found.late)]
-    if expected.after is not None and found.after is not None:
-        told = state_differences(expected.after, found.after)
-        if told is not None:
-            unlike.append(("state", Difference("changed", None, None, *map(json.dumps, told))))
+    if expected.late is not None and actual.late is not None:
+        unlike += [("late_records", d) for d in differences(expected.late, actual.late)]
+    if expected.after is not None and actual.after is not None:
+        state = state_differences(expected.after, actual.after)
+        if state is not None:
+            unlike.append(("state", Difference("changed", None, None, *map(json.dumps, state))))
     return unlike
 
 
@@ -534,7 +540,7 @@ def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:
 
 
 def _shown(table: str, difference: Difference) -> dict[str, Any]:
-    values = {"expected": difference.expected, "found": difference.found}
+    values = {"expected": difference.expected, "found": difference.actual}
     return {
         "kind": difference.kind,
         "table": table,

@@ -61,8 +61,8 @@ class RowMatches:
         rows: list[dict[str, Any]] = []
         if record is not None:
             spec = _role_spec(self._places.kernel, at, indexes[join.alias])
-            found = join_batch(spec, record, indexes, pinned_context(pin)).rows
-            key, matched = _key_and_matches(found, join, indexes[join.alias])
+            joined_rows = join_batch(spec, record, indexes, pinned_context(pin)).rows
+            key, matched = _key_and_matches(joined_rows, join, indexes[join.alias])
             rows = self._dimension_rows(join.dimension, version, matched, indexes[join.alias].spec)
         folded = self._folded(join.dimension, version)
         return {
@@ -80,8 +80,8 @@ class RowMatches:
         """The newest records of the keys (in event time, versions) `matched`, in their order."""
         if matched.num_rows == 0:
             return []
-        told = self._places.dimensions[dimension]
-        names = tuple(item.name for item in told.fields)
+        place = self._places.dimensions[dimension]
+        names = tuple(item.name for item in place.fields)
         tables = [
             _of_keys(table, matched, spec.identity)
             for table in self._indexes.changelog_rows(dimension, version, (*names, *CHANGE_COLUMNS))
@@ -104,15 +104,15 @@ class RowMatches:
         """
         path = self._places.tables[dimension] / "current"
         try:
-            found = folded_version(DeltaLog(path, ""), version)
-            if found is None:
+            folded = folded_version(DeltaLog(path, ""), version)
+            if folded is None:
                 return {"current_version": None, "current_equal": None}
-            changes = self._indexes.changelog(dimension).files_added(found[1] + 1, version)
+            changes = self._indexes.changelog(dimension).files_added(folded[1] + 1, version)
         except SinkError:
             return {"current_version": None, "current_equal": None}
         return {
-            "current_version": found[0],
-            "current_changelog_version": found[1],
+            "current_version": folded[0],
+            "current_changelog_version": folded[1],
             "current_equal": not changes,
         }
 
@@ -120,24 +120,24 @@ class RowMatches:
 def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
     """(version of `current`, changelog version) of the newest fold up to changelog `version`."""
     low, high = current.oldest_entry(), current.version()
-    found: tuple[int, int] | None = None
+    newest: tuple[int, int] | None = None
     while low <= high:
         middle = (low + high) // 2
-        at, told = _next_fold(current, middle, high)
-        if told is not None and told <= version:
-            found, low = (at, told), at + 1
+        at, fold = _next_fold(current, middle, high)
+        if fold is not None and fold <= version:
+            newest, low = (at, fold), at + 1
         else:
             high = middle - 1
-    return found
+    return newest
 
 
 def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | None]:
     """The first fold among versions `first` to `last`, and the changelog version that it names."""
     for version in range(first, last + 1):
         for action in current.commit_entry(version):
-            told = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
-            if told is not None:
-                return version, int(told)
+            fold = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
+            if fold is not None:
+                return version, int(fold)
     return last, None
 
 
@@ -170,15 +170,15 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
 
 
 def _key_and_matches(
-    found: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
+    matches: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
 ) -> tuple[dict[str, Any] | None, pa.Table]:
     """The key that was looked up, and what tells the rows apart that it found, each once."""
     names = index.spec.identity
-    keys = found.select([name for name in found.schema.names if not name.startswith("found")])
-    matched = pa.table({name: found.column(f"found{n}") for n, name in enumerate(names)})
+    keys = matches.select([name for name in matches.schema.names if not name.startswith("found")])
+    matched = pa.table({name: matches.column(f"found{n}") for n, name in enumerate(names)})
     matched = matched.filter(pc.is_valid(matched.column(names[0])))
     matched = matched.group_by(list(names)).aggregate([])
-    if found.num_rows == 0:
+    if matches.num_rows == 0:
         return None, matched
     shown = json.loads(row_texts(keys.slice(0, 1))[0].as_py())
     return {pair.dimension_column: _shown(shown, n) for n, pair in enumerate(join.keys)}, matched
@@ -195,8 +195,8 @@ def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.
     keep = pc.equal(table.column("_op"), "w")
     same = None
     for name in identity:
-        wanted = matched.column(name).combine_chunks().cast(table.column(name).type)
-        one = pc.is_in(table.column(name), value_set=wanted)
+        keys = matched.column(name).combine_chunks().cast(table.column(name).type)
+        one = pc.is_in(table.column(name), value_set=keys)
         same = one if same is None else pc.and_(same, one)
     return table.filter(pc.or_(keep, same))
 

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.core.broadcast import Broadcast
 
 from joins.adapters.delta.log import DeltaLog
-from joins.kernels.changelog.changes import Changes, Progress, read_changes
+from joins.kernels.changelog.changes import CompactedChanges, Progress, read_changes
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.spec import IndexSpec
 from joins.lookup.index_source import IndexSource
@@ -64,7 +64,7 @@ class BroadcastRows:
         self._spec = spec
         self._changelog = changelog
         self._max_bytes = max_bytes
-        self._at: tuple[int, Changes] | None = None
+        self._at: tuple[int, CompactedChanges] | None = None
         self._sent: tuple[int, RowsCopy] | None = None
         self._refused: tuple[int, DimensionTooLargeError] | None = None
 
@@ -106,7 +106,7 @@ class BroadcastRows:
             self._sent[1].rows.destroy()
             self._sent = None
 
-    def _changes(self, version: int) -> Changes:
+    def _changes(self, version: int) -> CompactedChanges:
         """As of `version`: what is known and the commits since then, else the whole changelog."""
         known, self._at = self._at, None
         changes = None

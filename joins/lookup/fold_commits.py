@@ -75,11 +75,11 @@ def newest_fold(current: DeltaLog, version: int) -> FoldedVersion | None:
     Raises:
         SinkError: the log cannot be read.
     """
-    found = current.newest_batch(version)
-    told = current.metadata_at(found[0]) if found is not None else None
-    if found is None or told is None or _HIGH_WATER_KEY not in told:
+    committed = current.newest_batch(version)
+    metadata = current.metadata_at(committed[0]) if committed is not None else None
+    if committed is None or metadata is None or _HIGH_WATER_KEY not in metadata:
         return None
-    marks = {(partition, generation): at for partition, generation, at in told[_MARKS_KEY]}
-    floor = {at: (e, f, p, r) for at, e, f, p, r in told[_HIGH_WATER_KEY]}
-    folded = Folded(*told[_RECORDS_KEY]) if _RECORDS_KEY in told else None
-    return FoldedVersion(*found, Progress(marks, floor), folded)
+    marks = {(partition, generation): at for partition, generation, at in metadata[_MARKS_KEY]}
+    floor = {at: (e, f, p, r) for at, e, f, p, r in metadata[_HIGH_WATER_KEY]}
+    folded = Folded(*metadata[_RECORDS_KEY]) if _RECORDS_KEY in metadata else None
+    return FoldedVersion(*committed, Progress(marks, floor), folded)

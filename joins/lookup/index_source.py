@@ -81,7 +81,7 @@ class IndexSource:
         """
         if is_usable(directory, version, spec):
             return
-        older = [found for found in usable_versions(directory, spec) if found < version]
+        older = [usable for usable in usable_versions(directory, spec) if usable < version]
         if older and (spec.versioned is not None or self._is_near(older[-1], version)):
             try:
                 changes = self._changes(older[-1], version, spec)
@@ -168,14 +168,14 @@ class IndexSource:
         Raises:
             SinkError: there is none that can be read without Spark.
         """
-        found = newest_fold(self._current, version) if self._current is not None else None
-        if self._current is None or found is None:
+        fold = newest_fold(self._current, version) if self._current is not None else None
+        if self._current is None or fold is None:
             raise SinkError(
                 f'no fold of "{self.changelog.path}" up to version {version} is known',
                 hint="The first one comes after the snapshot; until then all changes are read.",
             )
-        self._current.check_plain(found.table_version)
-        return found
+        self._current.check_plain(fold.table_version)
+        return fold
 
     def _folded(self, fold: FoldedVersion, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
         assert self._current is not None

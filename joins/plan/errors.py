@@ -47,19 +47,19 @@ from typing import ClassVar
 from watermark.errors import SluiceError
 
 
-class JoinError(SluiceError):
+class JoinError(SluiceError, fault="join"):
     """A fault of the data path; also a query that ended, or Spark that did not start."""
 
 
-class SourceError(JoinError):
+class SourceError(JoinError, fault="source"):
     """A source cannot be used as it is; waiting does not help."""
 
 
-class SourceUnavailableError(SourceError):
+class SourceUnavailableError(SourceError, fault="source-unavailable"):
     """A source cannot be reached now; the job waits and goes on when it is back."""
 
 
-class DefinitionError(SourceError):
+class DefinitionError(SourceError, fault="definition"):
     """A table is not what its declaration says; the declaration of a job stays as it is.
 
     Attributes:
@@ -72,11 +72,11 @@ class DefinitionError(SourceError):
     )
 
 
-class SnapshotNeededError(SourceError):
+class SnapshotNeededError(SourceError, fault="snapshot-needed"):
     """Binlog or Delta log cannot be followed on: the table must be copied again."""
 
 
-class GuardError(SourceError):
+class GuardError(SourceError, fault="guard"):
     """Going on would lose or mix up records: the probe waits for an operator's acknowledgement.
 
     Attributes:
@@ -86,79 +86,79 @@ class GuardError(SourceError):
     choices: ClassVar[tuple[str, ...]] = ("continue",)
 
 
-class TopicIdentityChangedError(GuardError):
+class TopicIdentityChangedError(GuardError, fault="topic-identity-changed"):
     """The stream's topic was deleted and another one has its name."""
 
 
-class TopicMissingError(GuardError):
+class TopicMissingError(GuardError, fault="topic-missing"):
     """The stream's topic is gone."""
 
 
-class PartitionsMissingError(GuardError):
+class PartitionsMissingError(GuardError, fault="partitions-missing"):
     """A partition that was there is not there any more."""
 
 
-class OffsetsWentBackError(GuardError):
+class OffsetsWentBackError(GuardError, fault="offsets-went-back"):
     """A partition ends before an offset that was seen or committed."""
 
 
-class RecordsLostError(GuardError):
+class RecordsLostError(GuardError, fault="records-lost"):
     """Retention or a deletion has removed records that were not joined yet."""
 
 
-class LogsDisagreeError(GuardError):
+class LogsDisagreeError(GuardError, fault="logs-disagree"):
     """Spark's offset log and a pin say different things of one batch."""
 
 
-class PinnedVersionExpiredError(JoinError):
+class PinnedVersionExpiredError(JoinError, fault="pinned-version-expired"):
     """A version that a pin names cannot be read any more."""
 
     choices: ClassVar[tuple[str, ...]] = ("repin",)
 
 
-class RequestError(JoinError):
+class RequestError(JoinError, fault="request"):
     """A request of the control plane cannot be carried out."""
 
 
-class NothingToAcknowledgeError(RequestError):
+class NothingToAcknowledgeError(RequestError, fault="nothing-to-acknowledge"):
     """The fault that was acknowledged is not there."""
 
 
-class SinkError(JoinError):
+class SinkError(JoinError, fault="sink"):
     """An output is missing, refused us or does not fit."""
 
 
-class ConstraintViolatedError(SinkError):
+class ConstraintViolatedError(SinkError, fault="constraint-violated"):
     """A row violates a constraint of the output: its whole batch waits."""
 
 
-class CheckpointError(JoinError):
+class CheckpointError(JoinError, fault="checkpoint"):
     """A job's files are damaged or of another format."""
 
 
-class CheckpointInUseError(CheckpointError):
+class CheckpointInUseError(CheckpointError, fault="checkpoint-in-use"):
     """Another runner of the same job is alive."""
 
 
-class FencedError(JoinError):
+class FencedError(JoinError, fault="fenced"):
     """A newer runner has taken over; this one ends."""
 
 
-class StoppingError(JoinError):
+class StoppingError(JoinError, fault="stopping"):
     """The job is being stopped; the batch is run after the next start."""
 
 
-class IndexBuildError(JoinError):
+class IndexBuildError(JoinError, fault="index-build"):
     """The lookup index of a dimension version cannot be built or read."""
 
 
-class IndexDirectoryError(JoinError):
+class IndexDirectoryError(JoinError, fault="index-directory"):
     """The directory of the lookup indexes cannot be written on a node."""
 
     HINT: ClassVar[str] = "Make room on that node, or name another directory in SLUICE_INDEX_DIR."
 
 
-class IndexDiskFullError(IndexDirectoryError):
+class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
     """There is no room for a lookup index; it is built by itself once there is.
 
     Attributes:
@@ -170,7 +170,7 @@ class IndexDiskFullError(IndexDirectoryError):
         self.needed_bytes = needed_bytes
 
 
-class IndexLockedError(IndexDirectoryError):
+class IndexLockedError(IndexDirectoryError, fault="index-locked"):
     """Another process of the node has the lock of an index directory for too long: it may hang."""
 
     HINT: ClassVar[str] = (
@@ -179,53 +179,53 @@ class IndexLockedError(IndexDirectoryError):
     )
 
 
-class DimensionTooLargeError(JoinError):
+class DimensionTooLargeError(JoinError, fault="dimension-too-large"):
     """A dimension's rows are more than every worker should hold in memory."""
 
 
-class ExpressionError(JoinError):
+class ExpressionError(JoinError, fault="expression"):
     """An expression cannot be compiled or evaluated."""
 
 
-class RecordsExpiredError(JoinError):
+class RecordsExpiredError(JoinError, fault="records-expired"):
     """Records of the stream are not in Kafka any more."""
 
 
-class UnknownBatchError(JoinError):
+class UnknownBatchError(JoinError, fault="unknown-batch"):
     """The job has no batch of that number, or its pin was pruned."""
 
 
-class BatchNotCommittedError(JoinError):
+class BatchNotCommittedError(JoinError, fault="batch-not-committed"):
     """The batch is running, or was abandoned: there is no output to look at."""
 
 
-class NotReplayableError(JoinError):
+class NotReplayableError(JoinError, fault="not-replayable"):
     """Nothing tells what the batch has written, or its letters must be sent again."""
 
 
-class UnknownTopicError(JoinError):
+class UnknownTopicError(JoinError, fault="unknown-topic"):
     """The job does not read that topic or partition."""
 
 
-class UnknownLetterError(JoinError):
+class UnknownLetterError(JoinError, fault="unknown-letter"):
     """The job has no such dead letter."""
 
 
-class UnknownDimensionError(JoinError):
+class UnknownDimensionError(JoinError, fault="unknown-dimension"):
     """The job does not join a table of that name."""
 
 
-class UnknownVersionError(JoinError):
+class UnknownVersionError(JoinError, fault="unknown-version"):
     """The dimension has no such version yet."""
 
 
-class VersionExpiredError(JoinError):
+class VersionExpiredError(JoinError, fault="version-expired"):
     """A version of a table is not kept any more; `sluice dim ls` names the oldest."""
 
 
-class QuestionError(JoinError):
+class QuestionError(JoinError, fault="question"):
     """What was given cannot be a key, a cursor or a pair of versions of the table."""
 
 
-class NotReadableError(JoinError):
+class NotReadableError(JoinError, fault="not-readable"):
     """The sink keeps no rows that could be shown; only a delta sink does."""

@@ -17,8 +17,8 @@ def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     return f'Did you mean "{close}"?' if close is not None else otherwise
 
 
-def of_columns(missing: str, found: Iterable[str]) -> str:
-    """What to declare instead of the column `missing` of a table that has `found`."""
-    names = list(found)
+def of_columns(missing: str, columns: Iterable[str]) -> str:
+    """What to declare instead of the column `missing` of a table that has `columns`."""
+    names = list(columns)
     listed = ", ".join(f'"{name}"' for name in names)
     return suggestion(missing, names, f"Declare columns that it has: {listed}.")

@@ -3,6 +3,7 @@
 A plan holds no secret: option values keep their `${secret:name}` references, which the runner
 resolves.
 """
+# reads better long: a plan is one document, whose parts name each other and have one format.
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -399,7 +400,7 @@ class WindowKind(StrEnum):
     SESSION = "SESSION"
 
 
-class AggregateFunction(StrEnum):
+class AggregateKind(StrEnum):
     """What becomes of the rows of a window."""
 
     COUNT_ALL = "COUNT(*)"
@@ -425,7 +426,7 @@ class Aggregate:
     """
 
     name: str
-    function: AggregateFunction
+    function: AggregateKind
     argument: Expression | None
     type: SqlType
     distinct: bool = False

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from joins.adapters.kafka.cluster import spark_options
-from joins.adapters.kafka.record_producer import Record, RecordProducer
+from joins.adapters.kafka.record_producer import ProducerRecord, RecordProducer
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import Pin
 from joins.kernels.changelog.change_encode import debezium_values, upsert_values
@@ -69,13 +69,13 @@ def _of_all(pin: Pin) -> dict[str, bytes]:
     }
 
 
-def _records(rows: pa.Table | pa.RecordBatch, pin: Pin) -> Iterator[Record]:
+def _records(rows: pa.Table | pa.RecordBatch, pin: Pin) -> Iterator[ProducerRecord]:
     """Few rows, with their headers, for the driver."""
     for row in rows.to_pylist():
         texts = _of_all(pin)
         texts |= {n: row[c] for n, c in _OF_ROWS.items() if row[c] is not None}
         headers = [(name, texts[name]) for name in HEADER_NAMES if name in texts]
-        yield Record(row["key"], row["value"], headers)
+        yield ProducerRecord(row["key"], row["value"], headers)
 
 
 def _with_headers(rows: DataFrame, files: Sequence[StagedFile], pin: Pin) -> DataFrame:

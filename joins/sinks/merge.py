@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from joins.adapters.delta.merge import Changes, MergedOutput, change_schema
+from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, all_kinds, is_any
 from joins.kernels.probe.probe import JoinedBatch
@@ -56,7 +56,7 @@ class MergeSinkWriter:
             ConstraintViolatedError: a row violates what the table asks for.
         """
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
-        self._log.merge(pin.batch, epoch, Changes(self._staged.paths(report), metadata))
+        self._log.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
         self._staged.clear(epoch)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:

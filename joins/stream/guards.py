@@ -4,6 +4,7 @@
 ever seen and with what is committed. A fault stays until an operator acknowledges it; only a topic
 or partition that is back, unchanged, clears its fault by itself.
 """
+# reads better long: each fault stands beside the look that finds it.
 
 import threading
 import time
@@ -18,7 +19,6 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 from joins.durable.probe_lives import Gap, Life
-from joins.durable.stalls import type_name
 from joins.plan.errors import (
     GuardError,
     LogsDisagreeError,
@@ -48,7 +48,7 @@ _ORDER: tuple[type[SluiceError], ...] = (
 )
 _CLEARS_ITSELF = (TopicMissingError, PartitionsMissingError)
 _DURABLE = {
-    type_name(error): error
+    error.fault: error
     for error in (TopicIdentityChangedError, OffsetsWentBackError, RecordsLostError)
 }
 _ACKNOWLEDGE = "Acknowledge it to go on with what is there"
@@ -82,8 +82,8 @@ def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
         SourceUnavailableError: no broker answers, or the topic changes all the time.
     """
     for _ in range(_LOOKS):
-        found = cluster.describe(topic)
-        if found is None:
+        description = cluster.describe(topic)
+        if description is None:
             return TopicView(None)
         try:
             begin, end = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
@@ -92,9 +92,9 @@ def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
             raise
         except SourceError:
             continue  # deleted between the two requests
-        if cluster.describe(topic) == found:
+        if cluster.describe(topic) == description:
             behind = {p: offset for p, offset in high.items() if offset > end.get(p, offset)}
-            return TopicView(found.topic_id, begin, end, behind)
+            return TopicView(description.topic_id, begin, end, behind)
     raise SourceUnavailableError(
         f'topic "{topic}" changed while its offsets were read',
         hint="It is looked at again; see whether somebody creates and deletes it.",
@@ -164,11 +164,11 @@ class TopicGuard:
     def observe(self, view: TopicView, reach: Reach) -> None:
         """Compare a look at the topic with what it was; the result is in `fault`."""
         with self._lock:
-            found = self._find(view, reach)
-            if found is not None:
-                self._faults[type(found)] = found
+            fault = self._find(view, reach)
+            if fault is not None:
+                self._faults[type(fault)] = fault
             for error in _CLEARS_ITSELF:
-                if not isinstance(found, error):
+                if not isinstance(fault, error):
                     self._faults.pop(error, None)
             if view.topic_id == self._life.topic_id:
                 self._mark(view)
@@ -266,13 +266,13 @@ def topic_missing(topic: str) -> TopicMissingError:
 
 
 def identity_changed(
-    topic: str, life: Life, found: str, seen: Mapping[int, int]
+    topic: str, life: Life, topic_id: str, seen: Mapping[int, int]
 ) -> TopicIdentityChangedError:
     """The topic is another one; the old one was `seen` to end at these offsets, or behind them."""
     ends = ", ".join(f"{partition}: {end}" for partition, end in sorted(seen.items()))
-    told = f"; the old one was last seen to end at {{{ends}}}" if seen else ""
+    last_ends = f"; the old one was last seen to end at {{{ends}}}" if seen else ""
     return TopicIdentityChangedError(
-        f'topic "{topic}" has id {found}, expected {life.topic_id}{told}',
+        f'topic "{topic}" has id {topic_id}, expected {life.topic_id}{last_ends}',
         hint="It was deleted and created again. Acknowledge it to join the new one from its "
         "beginning, or stop the job.",
     )
@@ -283,11 +283,12 @@ def records_lost(
 ) -> RecordsLostError | None:
     """The topic begins behind what is `joined`, or will be by the batch that runs; None if not."""
     for partition, offset in sorted(begin.items()):
-        wanted = joined.get(partition, 0)
-        if offset > wanted:
+        next_offset = joined.get(partition, 0)
+        if offset > next_offset:
             return RecordsLostError(
                 f'topic "{topic}" partition {partition} begins at offset {offset}, '
-                f"but is joined up to {wanted} only: at most {offset - wanted} records are gone",
+                f"but is joined up to {next_offset} only: "
+                f"at most {offset - next_offset} records are gone",
                 hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
             )
     return None
@@ -344,12 +345,12 @@ def check_batch(
         GuardError: it was not, or may not have been.
         SourceUnavailableError: no broker answers; the batch must not be committed.
     """
-    found = cluster.describe(topic)
-    if found is None:
+    description = cluster.describe(topic)
+    if description is None:
         raise topic_missing(topic)
-    if found.topic_id != life.topic_id:
-        raise identity_changed(topic, life, found.topic_id, {})
-    missing = sorted(set(end) - set(found.partitions))
+    if description.topic_id != life.topic_id:
+        raise identity_changed(topic, life, description.topic_id, {})
+    missing = sorted(set(end) - set(description.partitions))
     if missing:
         raise partitions_missing(topic, missing)
     begin = cluster.beginning_offsets(topic)
@@ -410,13 +411,13 @@ def resumption(
 
 
 def _ends(
-    wanted: Mapping[int, int] | None, start: Mapping[int, int], marks: Marks, view: TopicView
+    offsets: Mapping[int, int] | None, start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int] | None:
     """Nobody waits for records that were there and are lost, nor for lost partitions."""
-    if wanted is None:
+    if offsets is None:
         return None
     ends = {}
-    for partition, end in wanted.items():
+    for partition, end in offsets.items():
         if partition in view.end_offsets:
             was_there = marks.high.get(partition, 0) >= end
             left = min(end, view.high_watermarks[partition]) if was_there else end

@@ -69,9 +69,9 @@ class RetentionWatch:
         late = dict.fromkeys(waiting, now_ms)
         for _ in range(_STEPS):
             middle = {p: (early[p] + late[p]) // 2 for p in waiting}
-            found = self._cluster.first_since(self._topic, middle)
+            firsts = self._cluster.first_since(self._topic, middle)
             for partition, start in waiting.items():
-                reached = partition in found and found[partition][0] <= start
+                reached = partition in firsts and firsts[partition][0] <= start
                 (early if reached else late)[partition] = middle[partition]
         return early
 

@@ -15,7 +15,7 @@ _ASK_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class HeldPartition:
+class BlockedPartition:
     """A partition that is not read further because a transaction is open.
 
     Attributes:
@@ -71,7 +71,7 @@ class TransactionWatch:
         self._standing: dict[int, _Standing] = {}
         self._known: dict[int, OpenTransaction] = {}
         self._asked_at = float("-inf")
-        self.held: tuple[HeldPartition, ...] = ()
+        self.held: tuple[BlockedPartition, ...] = ()
 
     def look(self, view: TopicView) -> None:
         """Take the newest look at the topic; the brokers are asked only while it is held."""
@@ -104,12 +104,12 @@ class TransactionWatch:
             return
         self._asked_at = now_s
         try:
-            found = self._cluster.open_transactions(self._topic, ends)
+            transactions = self._cluster.open_transactions(self._topic, ends)
         except SourceError:
             return
-        self._known |= {each.partition: each for each in found}
+        self._known |= {each.partition: each for each in transactions}
 
-    def _held(self, transaction: OpenTransaction, end: int) -> HeldPartition:
+    def _held(self, transaction: OpenTransaction, end: int) -> BlockedPartition:
         seen_ms = self._standing[transaction.partition].seen_ms
         since_ms = seen_ms if transaction.since_ms is None else transaction.since_ms
-        return HeldPartition(transaction, end - transaction.offset, since_ms)
+        return BlockedPartition(transaction, end - transaction.offset, since_ms)

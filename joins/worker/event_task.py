@@ -9,6 +9,7 @@ C            parts of windows and their state become fired rows and new state.
 Between the stages the driver merges watermarks. The last stage (B without windows, C) runs in a
 sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work items, rows of JSON.
 """
+# reads better long: the stages of one batch in their order, each fed by the one before.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -192,8 +193,8 @@ def steps(
     rises = Rises()
     for records in batches:
         rises.add(_timed(task, records, pin)[1])
-    found = {str(partition): pairs for partition, pairs in rises.steps.items() if pairs}
-    yield TaskReport(detail={"steps": found}).to_batch()
+    steps_of = {str(partition): pairs for partition, pairs in rises.steps.items() if pairs}
+    yield TaskReport(detail={"steps": steps_of}).to_batch()
 
 
 def _timed(task: EventTask, records: pa.RecordBatch, pin: Pin) -> tuple[ParsedRecords, EventTimes]:
@@ -317,8 +318,8 @@ def _start_ms(task: EventTask, pin: Pin) -> int:
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
     if len(values):
-        last, found = seen[name], int(values.max())
-        seen[name] = found if last is None else max(last, found)
+        last, greatest = seen[name], int(values.max())
+        seen[name] = greatest if last is None else max(last, greatest)
 
 
 class _InWindows:
@@ -463,5 +464,5 @@ class _Due:
     def before(self, times: Rows, start_ms: int) -> Rows:
         """The watermark behind the operator, `start_ms` at first, when they are released."""
         held = np.concatenate([[start_ms], self.steps[:-1]])
-        found: Rows = held[self.rank(times)]
-        return found
+        ranks: Rows = held[self.rank(times)]
+        return ranks

@@ -19,8 +19,8 @@ def on_this_node(directory: Path) -> Path:
     return Path(_PLACEHOLDER.sub(_value, str(directory)))
 
 
-def _value(found: re.Match[str]) -> str:
-    name = found.group(1)
+def _value(match: re.Match[str]) -> str:
+    name = match.group(1)
     value = socket.gethostname() if name == "host" else os.environ.get(name)
     if not value:
         raise IndexDirectoryError(

@@ -181,15 +181,15 @@ def _records(
         yield part.records, part.indexes
 
 
-def asked(
+def role_keys(
     batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
 ) -> Iterator[pa.RecordBatch]:
     """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
     indexes = pinned_indexes(task, pin)
 
     def keys_of(part: Gathered) -> list[pa.Array]:
-        found = {**indexes, **part.indexes}
-        return lookup_keys(task.kernel, part.records, found, pinned_context(pin), role.alias)
+        attached = {**indexes, **part.indexes}
+        return lookup_keys(task.kernel, part.records, attached, pinned_context(pin), role.alias)
 
     return ask(gather(batches, task.shuffled), role, keys_of)
 

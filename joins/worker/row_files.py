@@ -101,14 +101,14 @@ class RowFiles:
         Raises:
             SinkError: one is gone.
         """
-        found = [self._directory / file.path for file in self.staged(report)]
-        for path in found:
+        paths = [self._directory / file.path for file in self.staged(report)]
+        for path in paths:
             if not path.is_file():
                 raise SinkError(
                     f'staged file "{path}" is gone',
                     hint="Another attempt of the batch was begun; the batch is run again.",
                 )
-        return [str(path) for path in found]
+        return [str(path) for path in paths]
 
     @staticmethod
     def staged(report: BatchReport) -> tuple[StagedFile, ...]:

@@ -78,7 +78,7 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
             counts[name] = counts.get(name, 0) + count
         details.append(report.detail)
     return BatchReport(
-        {name: tuple(found) for name, found in files.items()}, counts, tuple(details)
+        {name: tuple(staged) for name, staged in files.items()}, counts, tuple(details)
     )
 
 
@@ -166,11 +166,11 @@ def collect_reports(frame: DataFrame) -> BatchReport:
 
 def no_room(error: Exception) -> IndexDirectoryError | None:
     """The error of a worker whose node cannot write its index; Spark passes it on as text."""
-    told = _NO_ROOM.search(str(error))
-    if told is None:
+    match = _NO_ROOM.search(str(error))
+    if match is None:
         return None
-    kind = IndexLockedError if told[1] == "Locked" else IndexDirectoryError
-    return kind(told[2], hint=kind.HINT)
+    kind = IndexLockedError if match[1] == "Locked" else IndexDirectoryError
+    return kind(match[2], hint=kind.HINT)
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

@@ -32,8 +32,8 @@ from joins.kernels.probe.probe import (
     pin_columns,
 )
 from joins.kernels.windows import (
-    Advance,
     Projected,
+    WatermarkAdvance,
     WindowSpec,
     compact,
     fire,
@@ -104,13 +104,13 @@ class WindowParts:
 
         `rows` are of the kernel's `joined_schema`.
         """
-        found = partials(self._spec, clock.timed(rows))
-        buckets = found.table.column(_BUCKET).to_numpy()
+        parts = partials(self._spec, clock.timed(rows))
+        buckets = parts.table.column(_BUCKET).to_numpy()
         starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
         for bucket in np.flatnonzero(np.diff(starts)).tolist():
             first, end = int(starts[bucket]), int(starts[bucket + 1])
-            self._files.write(bucket, found.table.slice(first, end - first))
-        return found.late
+            self._files.write(bucket, parts.table.slice(first, end - first))
+        return parts.late
 
     def finish(self) -> list[dict[str, Any]]:
         """The files, for the report: `bucket`, `path`, `rows`, `bytes`."""
@@ -148,25 +148,25 @@ class WindowTask:
         An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
         "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
         """
-        advance = Advance.of(item["after"], item["upto"], item.get("steps", ()))
+        advance = WatermarkAdvance.of(item["after"], item["upto"], item.get("steps", ()))
         with self.late.stage(LATE_RECORDS, origin) as late:
             for part in item["parts"]:
                 yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
             counts.stage(LATE, late.finish())
 
     def _bucket(
-        self, part: Mapping[str, Any], advance: Advance, pin: Pin, staging: "_Staging"
+        self, part: Mapping[str, Any], advance: WatermarkAdvance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
         parts = [_scratch_table(each["path"]) for each in part["partials"]]
         state = _State.of(self, part["state"], reads(self.spec, parts, advance))
-        found = fire(self.spec, state.read.values(), parts, advance)
-        kept = found.state
-        if not found.replaces_state and state.rewritten:
-            kept = compact(self.spec, [*state.rewritten, found.state], advance.after_ms)
+        fired = fire(self.spec, state.read.values(), parts, advance)
+        kept = fired.state
+        if not fired.replaces_state and state.rewritten:
+            kept = compact(self.spec, [*state.rewritten, fired.state], advance.after_ms)
         staging.keep(FILES + str(part["bucket"]), self.root, kept)
-        staging.put_late(self.kernel.topic, found.late)
-        staging.counts.add("fired", found.rows.num_rows)
-        projected = project(self.spec, found, pin.batch_timestamp_ms)
+        staging.put_late(self.kernel.topic, fired.late)
+        staging.counts.add("fired", fired.rows.num_rows)
+        projected = project(self.spec, fired, pin.batch_timestamp_ms)
         answer = self._answer(projected, int(part["bucket"]), pin)
         staging.counts.add("joined", answer.rows.num_rows)
         staging.counts.add("dead_letters", answer.dead_letters.num_rows)

@@ -33,7 +33,7 @@ from service.api.routes import (
 from service.api.routes.event_stream import EventHub
 from service.api.routes.jobs import Services
 from service.api.routes.metrics import RequestCounters, RequestMetrics
-from service.api.schemas.jobs import Problem
+from service.schemas.jobs import Problem
 
 _ROUTERS = (
     planning.router,  # its addresses would else be taken for ids of jobs
@@ -71,7 +71,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     )
     app.state.services = services
     app.state.requests = RequestCounters()
-    app.state.look_at_store = health.Look(services.store.check)
+    app.state.look_at_store = health.SharedProbe(services.store.check)
     app.state.events = EventHub(services.store, closing=closing)
     for router in _ROUTERS:
         app.include_router(router)

@@ -17,7 +17,7 @@ from rich.text import Text
 from service.cli.inspect import new_key, operator
 from service.cli.options import Form, Job, Key, Server, Timeout, open_client
 from service.cli.output import (
-    Output,
+    OutputFormat,
     clean,
     facts_table,
     number,
@@ -50,12 +50,12 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         bool, typer.Option("--pending", help="Only those that were not replayed.")
     ] = False,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
         page = client.dead_letters(client.find(job), cursor=cursor, limit=limit, pending=pending)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(page)
         return
     rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
@@ -78,7 +78,7 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         bool, typer.Option("--raw", help="The value's bytes alone; not to a terminal.")
     ] = False,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show one dead letter with its value."""
     query = {} if batch is None else {"batch": batch}
@@ -92,7 +92,7 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         letter = client.dead_letter(client.find(job), _checked(place), **query)
     if raw:
         _print_bytes(letter)
-    elif output is Output.JSON:
+    elif output is OutputFormat.JSON:
         show_json(letter)
     else:
         _show_letter(letter)
@@ -140,7 +140,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     timeout: Timeout = 600.0,
     key: Key = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
     wanted = _wanted(places or [], value_file, batch, everything=everything)
@@ -148,7 +148,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         found = client.replay_dead_letters(
             client.find(job), wanted, idempotency_key=key or new_key(), timeout_s=timeout
         )
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         _show_replayed(found)

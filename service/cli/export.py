@@ -87,9 +87,9 @@ def _configure() -> None:
 def _follow(
     client: "Sluice", exporter: "Exporter", cursor: Path | None, every_s: float, *, once: bool
 ) -> None:
-    from service.export.follow import Cursor, Follower  # slow to load
+    from service.export.follow import Follower, FollowPosition  # slow to load
 
-    follower = Follower(client, exporter, Cursor(cursor))
+    follower = Follower(client, exporter, FollowPosition(cursor))
     if once:
         say(f"told of {follower.catch_up()} transitions")
         return

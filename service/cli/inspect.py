@@ -25,7 +25,7 @@ from service.cli.options import (
     open_client,
 )
 from service.cli.output import (
-    Output,
+    OutputFormat,
     facts_table,
     instant,
     number,
@@ -65,7 +65,7 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     timeout: Timeout = 120.0,
     key: Key = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Decide on a stall that waits for you. What is lost by it is kept."""
     decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
@@ -73,7 +73,7 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
         found = client.acknowledge(
             client.find(job), decision, idempotency_key=key or new_key(), timeout_s=timeout
         )
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     shown = [(name, one_line(found[name], _LINE)) for name in ("cause", "choice", "reason", "by")]
@@ -89,14 +89,14 @@ def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
     sink: Sink = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Join a batch again and compare. Writes nothing, exits with 1 unless it is identical."""
     with open_client(server) as client:
         job_id = client.find(job)
         number_of_batch = client.newest_batch(job_id) if batch is None else batch
         found = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         _show_replay(found)
@@ -138,7 +138,7 @@ def explain_row(
     coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
     sink: Sink = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show what became of a record. Tells batch, pin and the table rows that it has met."""
     if not _COORDINATES.fullmatch(coordinates):
@@ -148,7 +148,7 @@ def explain_row(
         )
     with open_client(server) as client:
         found = client.explain_row(client.find(job), coordinates, sink=sink)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         _show_row(found)
@@ -228,7 +228,7 @@ def doctor(
         ),
     ] = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Examine a job, or the machine. Exits with 1 if a check has failed."""
     with open_client(server) as client:
@@ -238,7 +238,7 @@ def doctor(
             if job is not None:
                 raise
             found = _examine_here(exc)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         _show_checks(found["checks"])

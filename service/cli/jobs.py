@@ -13,7 +13,7 @@ from rich.text import Text
 from service.cli.exits import ExitCode
 from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import (
-    Output,
+    OutputFormat,
     clean,
     console,
     escaped,
@@ -25,7 +25,7 @@ from service.cli.output import (
 )
 from service.cli.progress import working
 from service.cli.views import bars, bars_grid, job_parts, jobs_table
-from service.cli.wait import ENDED, GOALS, POLL_S, Look, follow
+from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.client import Client, RefusedError
 from service.errors import WaitTimeoutError
 from service.jobs.store.job import JobState
@@ -43,12 +43,12 @@ def list_jobs(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Ids only, one a line.")] = False,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """List jobs, the newest first."""
     with open_client(server) as client:
         jobs = [job for job in client.jobs() if not state or job["state"] in state]
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(jobs)
     elif quiet:
         for job in jobs:
@@ -58,23 +58,23 @@ def list_jobs(
 
 
 @app.command("get")
-def get_job(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show where a job stands and what it waits for."""
     with open_client(server) as client:
         found = client.job(client.find(job))
-        why = client.explain_wait(found["id"]) if output is Output.TABLE else None
-    if output is Output.JSON:
+        why = client.explain_wait(found["id"]) if output is OutputFormat.TABLE else None
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         show(*job_parts(found, why))
 
 
 @app.command("watch")
-def watch_job(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+def watch_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Watch a job until it ends. In a pipe, prints a line a change."""
     with open_client(server) as client:
         job_id = client.find(job)
-        if output is Output.JSON:
+        if output is OutputFormat.JSON:
             found = _watch(client, job_id, _json_lines())
         elif console().is_terminal:
             found = _watch_screen(client, job_id)
@@ -97,7 +97,7 @@ def _watch(
     client: Client, job_id: str, show_each: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     """Show the job until it has ended and nobody wants it to go on."""
-    look = Look(client, job_id)
+    look = JobPoll(client, job_id)
     while True:
         job = look.job()
         show_each(job)

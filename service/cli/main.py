@@ -28,7 +28,7 @@ from service.cli import wait as cli_wait
 from service.cli import watermarks as cli_watermarks
 from service.cli.exits import ExitCode, exit_code, place_of
 from service.cli.options import Form
-from service.cli.output import Output, say, say_error, show_json
+from service.cli.output import OutputFormat, say, say_error, show_json
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -79,10 +79,12 @@ def serve(
 
 
 @app.command()
-def version(output: Form = Output.TABLE) -> None:
+def version(output: Form = OutputFormat.TABLE) -> None:
     """Print the version."""
     found = program_version()
-    show_json({"name": "sluice", "version": found}) if output is Output.JSON else typer.echo(found)
+    show_json({"name": "sluice", "version": found}) if output is OutputFormat.JSON else typer.echo(
+        found
+    )
 
 
 @app.command()

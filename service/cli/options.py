@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.output import Output
+from service.cli.output import OutputFormat
 from service.client import Client
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
 from watermark.errors import SluiceError
@@ -96,7 +96,7 @@ Server = Annotated[
     str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
 ]
 Form = Annotated[
-    Output, typer.Option("--output", "-o", help="Form of the data on standard output.")
+    OutputFormat, typer.Option("--output", "-o", help="Form of the data on standard output.")
 ]
 Job = Annotated[
     str,

@@ -18,7 +18,7 @@ _CELL = 200
 _RANGES = 8
 
 
-class Output(StrEnum):
+class OutputFormat(StrEnum):
     """The form of the data on standard output."""
 
     TABLE = "table"

@@ -8,14 +8,17 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from service.cli.exits import place_of
 from service.cli.output import say, say_error
-from service.cli.sql import Conversation
 from service.sql.text.errors import SqlError
 from service.sql.text.masking import masked
 from service.sql.text.statements import pieces
 from watermark.errors import SluiceError
+
+if TYPE_CHECKING:
+    from service.cli.sql import Conversation
 
 _FIRST, _NEXT = "sluice> ", "     -> "
 _MOST_KEPT = 1000
@@ -78,7 +81,7 @@ class Prompt:
         read: gives the line that is typed behind a prompt.
     """
 
-    def __init__(self, talk: Conversation, read: Callable[[str], str] = input) -> None:
+    def __init__(self, talk: "Conversation", read: Callable[[str], str] = input) -> None:
         self._talk = talk
         self._read = read
         self._readline = _library() if read is input else None

@@ -9,7 +9,7 @@ import typer
 
 from joins.plan.errors import SinkError
 from service.cli.options import Form, Script, Server, Timeout, load_settings, open_client
-from service.cli.output import Output, one_line, say, show_json, takes_commands
+from service.cli.output import OutputFormat, one_line, say, show_json, takes_commands
 from service.cli.progress import working
 from service.cli.wait import WaitFor, follow
 from service.errors import NotAllowedError, SubmissionError
@@ -29,7 +29,7 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
         str | None, typer.Option(help="Idempotency key: the same key is the same job.")
     ] = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Submit a script and start its job; prints the job's id."""
     sql = read_script(script)
@@ -39,7 +39,7 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
         warn([warning["message"] for warning in job["warnings"]])
         if wait is not None:
             job = follow(client, job["id"], wait, timeout)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(job)
         return
     typer.echo(job["id"])
@@ -54,12 +54,12 @@ def validate(
         typer.Option("--outside", help="Have the control plane check what the script names, too."),
     ] = False,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Check a script. Needs no control plane, unless it is to look outside, too."""
     sql = read_script(script)
     found = _valid_outside(sql, server) if outside else _valid(sql)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     warn([warning["message"] for warning in found["warnings"]])
@@ -73,7 +73,7 @@ def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:
 
 
 def _valid(sql: str) -> dict[str, Any]:
-    from service.api.schemas.views import submission_warning  # slow to load, and few commands plan
+    from service.api.views import submission_warning  # slow to load, and few commands plan
     from service.jobs.submit.submission import check_script
     from service.sql.planner.planner import plan_script
 
@@ -83,7 +83,7 @@ def _valid(sql: str) -> dict[str, Any]:
     return {"valid": True, "name": planned.plan.name, "outside": False, "warnings": warnings}
 
 
-def explain(script: Script, output: Form = Output.TABLE) -> None:
+def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
     """Print the plan of a script. Needs no control plane."""
     from service.jobs.store import plan_codec
     from service.jobs.submit.submission import check_script
@@ -94,7 +94,7 @@ def explain(script: Script, output: Form = Output.TABLE) -> None:
     check_script(sql)
     planned = plan_script(sql)
     warn(planned.warnings)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         typer.echo(plan_codec.dump(planned.plan).decode())
         return
     for line in plan_lines(planned.plan):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import Form, load_settings
-from service.cli.output import Output, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, one_line, say, show, show_json, table
 from service.errors import SecretError
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def put(name: Name, data_dir: DataDirectory = None) -> None:
 
 
 @app.command("ls")
-def list_secrets(data_dir: DataDirectory = None, output: Form = Output.TABLE) -> None:
+def list_secrets(data_dir: DataDirectory = None, output: Form = OutputFormat.TABLE) -> None:
     """List the secrets that this shell can see, without their values."""
     found = _store(data_dir).known()
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(
             [
                 {"name": s.name, "source": s.source, "jobs": s.jobs, "hidden_by": s.hidden_by}

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.options import Form, Server, Timeout, open_client
-from service.cli.output import Output, clean, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, clean, one_line, say, show, show_json, table
 from service.cli.progress import working
 from service.cli.scripts import read_script, warn
 from service.cli.wait import GOALS, follow
@@ -32,12 +32,12 @@ def sql(
     ] = None,
     timeout: Timeout = 3600.0,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
-    told = show_json if output is Output.JSON else show_result
+    told = show_json if output is OutputFormat.JSON else show_result
     with open_client(server) as client:
         talk = Conversation(client, told, timeout)
         if execute is not None:

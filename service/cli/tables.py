@@ -12,7 +12,7 @@ from rich.text import Text
 
 from service.cli.options import Form, Job, Server, Sink, open_client
 from service.cli.output import (
-    Output,
+    OutputFormat,
     facts_table,
     instant,
     number,
@@ -43,11 +43,11 @@ def register(parent: typer.Typer) -> None:
 
 
 @app.command("ls")
-def list_dimensions(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List the tables of a job with the versions that can be read."""
     with open_client(server) as client:
         found = client.dimensions(client.find(job))
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     rows = table("TABLE", "SOURCE", "KEY", "OLDEST", "NEWEST", "PINNED", "COMPLETE")
@@ -71,7 +71,7 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     limit: Limit = 100,
     cursor: PageCursor = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
     if cursor is not None and (keys or version is not None):
@@ -79,7 +79,7 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     query = _given(key=keys or None, version=version, limit=limit, cursor=cursor)
     with open_client(server) as client:
         found = client.dimension_rows(client.find(job), name, query)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         _show_rows(found)
@@ -120,7 +120,7 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     limit: Limit = 100,
     cursor: PageCursor = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show which rows were inserted (+), updated (~) or deleted (-) between two versions."""
     if cursor is not None and (first is not None or last is not None):
@@ -132,7 +132,7 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     query = _given(limit=limit, cursor=cursor, to=last) | _given(**{"from": first})
     with open_client(server) as client:
         found = client.dimension_changes(client.find(job), name, query)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     rows = table("", "KEY", "BEFORE", "AFTER")
@@ -161,12 +161,12 @@ def preview(
     limit: Limit = 20,
     sink: Sink = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
         found = client.preview(client.find(job), limit, sink=sink)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     names = [column["name"] for column in found["columns"]]

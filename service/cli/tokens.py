@@ -12,10 +12,10 @@ import typer
 
 from service.cli.inspect import operator
 from service.cli.options import Form, Server, load_settings, open_client
-from service.cli.output import Output, instant, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, instant, one_line, say, show, show_json, table
 from service.errors import TokenNotFoundError
 from service.security.credentials import Credentials
-from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, Scope
+from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScope
 
 if TYPE_CHECKING:
     from service.config import Settings
@@ -30,13 +30,15 @@ DataDir = Annotated[
 @app.command("create")
 def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     name: Annotated[str, typer.Option(help="Whose it is; the audit log has it.")],
-    scope: Annotated[Scope, typer.Option(help="Each includes those before it.")] = Scope.VIEWER,
+    scope: Annotated[
+        TokenScope, typer.Option(help="Each includes those before it.")
+    ] = TokenScope.VIEWER,
     days: Annotated[
         int, typer.Option(help="How long it can be used.", min=1, max=MOST_DAYS)
     ] = DEFAULT_DAYS,
     data_dir: DataDir = None,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Make a token and print it; it is never shown again."""
     wanted = NewToken(name, scope, days, created_by=operator())
@@ -45,7 +47,7 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     else:
         with open_client(server) as client:
             created = client.create_token(name, scope.value, days)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(created)
     else:
         typer.echo(created["token"])
@@ -54,11 +56,11 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
 
 @app.command("ls")
 def list_tokens(
-    data_dir: DataDir = None, server: Server = None, output: Form = Output.TABLE
+    data_dir: DataDir = None, server: Server = None, output: Form = OutputFormat.TABLE
 ) -> None:
     """List tokens with scope, end and last use."""
     found = _listed(server, data_dir)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     rows = table("ID", "NAME", "SCOPE", "STATE", "EXPIRES", "LAST USED", "CREATED BY")

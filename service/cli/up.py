@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.options import Form
-from service.cli.output import Output, facts_table, say, show, show_json
+from service.cli.output import OutputFormat, facts_table, say, show, show_json
 from service.cli.progress import working
 from service.client import Client
 
@@ -26,7 +26,7 @@ def up(
     data_dir: Annotated[
         Path | None, typer.Option(help="Where all of it is kept; the next up goes on there.")
     ] = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
     from service.config import Settings  # slow to load, and only this command needs it
@@ -50,7 +50,7 @@ def up(
             "script": str(running.script),
             "directory": str(directory),
         }
-        show_json(found) if output is Output.JSON else _tell(found, settings.port)
+        show_json(found) if output is OutputFormat.JSON else _tell(found, settings.port)
         try:
             running.wait(say)
         except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
-from service.cli.output import Output, say, show_json
+from service.cli.output import OutputFormat, say, show_json
 from service.cli.progress import job_progress
 from service.client import Client, RefusedError
 from service.errors import (
@@ -94,12 +94,12 @@ def wait(
     phase: Phase,
     timeout: Timeout = 3600.0,
     server: Server = None,
-    output: Form = Output.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
     with open_client(server) as client:
         found = follow(client, client.find(job), phase, timeout)
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
     else:
         say(f"job {found['id']} is {found['state']}: {found['reason']}")
@@ -115,7 +115,7 @@ def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[st
         WaitTimeoutError: it is not there in time.
     """
     deadline = time.monotonic() + timeout_s
-    look = Look(client, job_id)
+    look = JobPoll(client, job_id)
     with job_progress() as show:
         while True:
             job = look.job()
@@ -128,7 +128,7 @@ def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[st
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
 
-class Look:
+class JobPoll:
     """Looks at a job again and again; a control plane that restarts meanwhile is waited for."""
 
     def __init__(self, client: Client, job_id: str) -> None:

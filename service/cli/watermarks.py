@@ -8,7 +8,7 @@ from rich.text import Text
 
 from service.cli.options import Form, Job, Server, open_client
 from service.cli.output import (
-    Output,
+    OutputFormat,
     facts_table,
     instant,
     number,
@@ -21,11 +21,11 @@ from service.cli.views import watermark
 from service.jobs.inspect.event_waiting import shown_time
 
 
-def watermarks(job: Job, server: Server = None, output: Form = Output.TABLE) -> None:
+def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show the watermark of each channel, the combined one, and what waits for it."""
     with open_client(server) as client:
         found = client.watermarks(client.find(job))
-    if output is Output.JSON:
+    if output is OutputFormat.JSON:
         show_json(found)
         return
     show(facts_table(_facts(found)))

@@ -8,12 +8,29 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from service.client.models import Event, JobStatus, Removed, StatusChanged, Transition
-from service.client.transport import Transport, is_passing
+from service.client.transport import Transport, is_passing, parsed
 from service.errors import ControlPlaneError
+from service.schemas.document import Document
+from service.schemas.jobs import JobSummary
+from service.schemas.progress import Transition
 
 _SHORTEST_S = 0.2
 _LONGEST_S = 10.0
+
+
+class StatusChanged(Document):
+    """What a job has just become, between transitions."""
+
+    status: JobSummary
+
+
+class Removed(Document):
+    """A job is gone: the last event of its stream."""
+
+    job_id: str
+
+
+Event = Transition | StatusChanged | Removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +114,7 @@ def _event(found: ServerEvent) -> Event | None:
     """The event; None for a kind that only newer clients know."""
     told = json.loads(found.data)
     if found.name == "transition":
-        return Transition.model_validate(told)
+        return parsed(Transition, told)
     if found.name == "status":
-        return StatusChanged(status=JobStatus.model_validate(told))
-    return Removed.model_validate(told) if found.name == "removed" else None
+        return StatusChanged(status=parsed(JobSummary, told))
+    return parsed(Removed, told) if found.name == "removed" else None

@@ -14,7 +14,7 @@
 from service.client.wire import RefusedError
 
 
-class ProblemError(RefusedError):
+class ProblemError(RefusedError, fault="problem"):
     """The control plane answered with a problem; `kind` and `status` say which."""
 
     @property
@@ -28,27 +28,27 @@ class ProblemError(RefusedError):
         return int(self.problem.get("status", 0))
 
 
-class InvalidRequestError(ProblemError):
+class InvalidRequestError(ProblemError, fault="invalid-request"):
     """400 to 422: the request or its script must be corrected."""
 
 
-class AccessError(ProblemError):
+class AccessError(ProblemError, fault="access"):
     """401, 403: a token is missing, wrong, expired, or of too small a scope."""
 
 
-class NotFoundError(ProblemError):
+class NotFoundError(ProblemError, fault="not-found"):
     """404: there is no such job, table, version, batch or record."""
 
 
-class ConflictError(ProblemError):
+class ConflictError(ProblemError, fault="conflict"):
     """409: the request does not fit the job's state, its sink or an earlier request."""
 
 
-class ExpiredError(ProblemError):
+class ExpiredError(ProblemError, fault="expired"):
     """410: it was there and is not kept any more."""
 
 
-class UnavailableError(ProblemError):
+class UnavailableError(ProblemError, fault="unavailable"):
     """429, 503: it cannot be done now; the client asks again, for a minute."""
 
 

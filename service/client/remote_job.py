@@ -6,18 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 from service.client.events import EventStream
-from service.client.models import (
-    DeadLetter,
-    DimensionInfo,
-    JobStatus,
-    OutputPreview,
-    WaitExplanation,
-    Watermarks,
-)
 from service.client.refusals import NotFoundError
 from service.client.tables import Batches, RemoteDimension
-from service.client.transport import Transport
+from service.client.transport import Transport, parsed
 from service.errors import ControlPlaneError
+from service.schemas.inspection import DeadLetterView
+from service.schemas.jobs import JobDetail
+from service.schemas.progress import WaitReport, WatermarkReport
+from service.schemas.tables import DimensionVersions, Preview
 
 _POLL_S = 0.5
 _ENDED = ("FAILED", "STOPPED", "FINISHED")
@@ -43,11 +39,11 @@ class RemoteJob:
     def __repr__(self) -> str:
         return f"RemoteJob({self.id!r})"
 
-    def status(self) -> JobStatus:
+    def status(self) -> JobDetail:
         """Where it stands now."""
-        return JobStatus.model_validate(self._transport.get(self._path))
+        return parsed(JobDetail, self._transport.get(self._path))
 
-    def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobStatus:
+    def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobDetail:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
 
         Raises:
@@ -69,24 +65,24 @@ class RemoteJob:
                 )
             time.sleep(_POLL_S)
 
-    def pause(self) -> JobStatus:
+    def pause(self) -> JobDetail:
         """Let it keep its place and process nothing, from the end of its batch on."""
         return self._changed("pause")
 
-    def resume(self) -> JobStatus:
+    def resume(self) -> JobDetail:
         """Let a paused job go on."""
         return self._changed("resume")
 
-    def stop(self) -> JobStatus:
+    def stop(self) -> JobDetail:
         """Let its runner end after its batch; the job keeps its place."""
         return self._changed("stop")
 
-    def start(self) -> JobStatus:
+    def start(self) -> JobDetail:
         """Start it where it left off."""
         return self._changed("start")
 
-    def _changed(self, what: str) -> JobStatus:
-        return JobStatus.model_validate(self._transport.send("POST", f"{self._path}:{what}").json())
+    def _changed(self, what: str) -> JobDetail:
+        return parsed(JobDetail, self._transport.send("POST", f"{self._path}:{what}").json())
 
     def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> None:
         """Remove it with its topics, tables and checkpoint, with `output` also what it has written.
@@ -106,41 +102,41 @@ class RemoteJob:
             f'job "{self.id}" is not removed yet', hint="It goes on; look at the job's status."
         )
 
-    def watermarks(self) -> Watermarks:
+    def watermarks(self) -> WatermarkReport:
         """Each channel's watermark and the combined one."""
-        return Watermarks.model_validate(self._transport.get(f"{self._path}/watermarks"))
+        return parsed(WatermarkReport, self._transport.get(f"{self._path}/watermarks"))
 
-    def explain_wait(self) -> WaitExplanation:
+    def explain_wait(self) -> WaitReport:
         """Why nothing is coming out, if it is so."""
-        return WaitExplanation.model_validate(self._transport.get(f"{self._path}/explain-wait"))
+        return parsed(WaitReport, self._transport.get(f"{self._path}/explain-wait"))
 
     def batches(self, *, most: int | None = None) -> Batches:
         """Its batches, the newest first."""
         return Batches(self._transport, self.id, most)
 
-    def dimensions(self) -> tuple[DimensionInfo, ...]:
+    def dimensions(self) -> tuple[DimensionVersions, ...]:
         """The tables that it joins with."""
         found = self._transport.get(f"{self._path}/dimensions")
-        return tuple(DimensionInfo.model_validate(item) for item in found["items"])
+        return tuple(parsed(DimensionVersions, item) for item in found["items"])
 
     def dimension(self, table: str) -> RemoteDimension:
         """One table that it joins with."""
         return RemoteDimension(self._transport, self.id, table)
 
-    def preview(self, *, limit: int = 20, sink: str | None = None) -> OutputPreview:
+    def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
         """The newest rows of its output; `sink` is the table of one of several INSERTs."""
         query = {"limit": limit, **({} if sink is None else {"sink": sink})}
-        return OutputPreview.model_validate(self._transport.get(f"{self._path}/preview", **query))
+        return parsed(Preview, self._transport.get(f"{self._path}/preview", **query))
 
     def events(self, *, after: int | None = None) -> EventStream:
         """Its transitions behind number `after`, then what happens, as it happens."""
         return EventStream(self._transport, self.id, after)
 
-    def dead_letters(self, *, pending: bool = False) -> Iterator[DeadLetter]:
+    def dead_letters(self, *, pending: bool = False) -> Iterator[DeadLetterView]:
         """Records of the stream that have no rows, with `pending` those not yet replayed."""
         query = {"limit": 500, "pending": str(pending).lower()}
         found = self._transport.items(f"{self._path}/dead-letters", **query)
-        return map(DeadLetter.model_validate, found)
+        return (parsed(DeadLetterView, letter) for letter in found)
 
     def replay_dead_letters(
         self, wanted: Mapping[str, Any] | None = None, *, timeout_s: float = 600.0
@@ -168,7 +164,7 @@ class RemoteJob:
         )
 
 
-def _ended(found: JobStatus, target: str) -> ControlPlaneError:
+def _ended(found: JobDetail, target: str) -> ControlPlaneError:
     told = found.error.message if found.error is not None else found.reason
     hint = found.error.hint if found.error is not None else "Look at the events of the job."
     return ControlPlaneError(f'job "{found.id}" is {found.state}, not {target}: {told}', hint=hint)

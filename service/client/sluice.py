@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from service.client.models import JobStatus, Transition
 from service.client.remote_job import RemoteJob
-from service.client.transport import Transport
+from service.client.transport import Transport, parsed
 from service.client.wire import Client
+from service.schemas.jobs import JobSummary
+from service.schemas.progress import Transition
 from service.security.credentials import Credentials
 
 
@@ -81,9 +82,9 @@ class Sluice:
         """
         return RemoteJob(self._transport, self._client.find(reference))
 
-    def jobs(self) -> Iterator[JobStatus]:
+    def jobs(self) -> Iterator[JobSummary]:
         """All jobs, the newest first."""
-        return map(JobStatus.model_validate, self._transport.items("/v1/jobs"))
+        return (parsed(JobSummary, item) for item in self._transport.items("/v1/jobs"))
 
     def transitions(self, *, after: int = 0, job_id: str | None = None) -> list[Transition]:
         """At most 500 transitions of all jobs, or of one, behind the number `after`, oldest first.
@@ -93,4 +94,4 @@ class Sluice:
         """
         path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
         page = self._transport.get(path, cursor=after, limit=500)
-        return [Transition.model_validate(item) for item in page["items"]]
+        return [parsed(Transition, item) for item in page["items"]]

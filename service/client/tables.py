@@ -7,8 +7,9 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
-from service.client.models import AbsentKey, Batch, Change, Row
-from service.client.transport import Transport
+from service.client.transport import Transport, parsed
+from service.schemas.inspection import BatchView
+from service.schemas.tables import AbsentKey, DimensionRow, RowChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +60,7 @@ class _Pages(Generic[Item]):
         return pa.concat_tables(self._streams())
 
 
-class Rows(_Pages[Row]):
+class Rows(_Pages[DimensionRow]):
     """Rows of a dimension in the order of its key; iterating asks for them page by page.
 
     Those of keys are asked for once: `absent` is of the same version as the rows.
@@ -75,23 +76,23 @@ class Rows(_Pages[Row]):
             self._of_keys = next(super()._documents())
         yield self._of_keys
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[DimensionRow]:
         for page in self._documents():
-            yield from (Row.model_validate(item) for item in page["items"])
+            yield from (parsed(DimensionRow, item) for item in page["items"])
 
     @property
     def absent(self) -> tuple[AbsentKey, ...]:
         """The keys that were asked for and have no row, with the reason."""
         pages = self._documents()
-        return tuple(AbsentKey.model_validate(a) for page in pages for a in page["absent"])
+        return tuple(parsed(AbsentKey, a) for page in pages for a in page["absent"])
 
 
-class Changes(_Pages[Change]):
+class RowChanges(_Pages[RowChange]):
     """What differs between two versions; as Arrow it has `_change_type`, as Delta's feed."""
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[RowChange]:
         for page in self._documents():
-            yield from (Change.model_validate(item) for item in page["items"])
+            yield from (parsed(RowChange, item) for item in page["items"])
 
 
 class RemoteDimension:
@@ -131,10 +132,10 @@ class RemoteDimension:
             query["key"] = [_key_text(key) for key in keys]
         return Rows(self._transport, self._path, query)
 
-    def between(self, first: int, last: int | None = None) -> Changes:
+    def between(self, first: int, last: int | None = None) -> RowChanges:
         """What changed from version `first` to `last`, by default to the newest."""
         query = {"from": first, "to": last}
-        return Changes(self._transport, f"{self._path}/changes", query)
+        return RowChanges(self._transport, f"{self._path}/changes", query)
 
 
 class Batches:
@@ -149,12 +150,12 @@ class Batches:
         self._path = f"/v1/jobs/{job_id}/batches"
         self._most = most
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[BatchView]:
         left, cursor = self._most, None
         while left is None or left > 0:
             limit = 200 if left is None else min(left, 200)
             page = self._transport.get(self._path, limit=limit, cursor=cursor)
-            yield from (Batch.model_validate(item) for item in page["items"])
+            yield from (parsed(BatchView, item) for item in page["items"])
             cursor = page["next_cursor"]
             if cursor is None:
                 return
@@ -185,7 +186,7 @@ class Batches:
 _COUNTS = ("joined", "matched", "unmatched", "dead_letters")
 
 
-def _batch_row(batch: Batch) -> dict[str, Any]:
+def _batch_row(batch: BatchView) -> dict[str, Any]:
     counts, pin = batch.counts or {}, batch.pin
     row: dict[str, Any] = {
         "batch": batch.batch,

@@ -32,7 +32,7 @@ _NONE = Credentials()
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class RefusedError(ControlPlaneError):
+class RefusedError(ControlPlaneError, fault="refused"):
     """The control plane answered with a problem.
 
     Attributes:

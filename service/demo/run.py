@@ -40,7 +40,7 @@ _RECORDS_WITHIN_S = 20
 _MOST_CLICKS_PER_SECOND = 15_000
 
 
-class DemoError(ServiceError):
+class DemoError(ServiceError, fault="demo"):
     """The demo's job failed."""
 
 

@@ -11,17 +11,17 @@
 from service.errors import ServiceError
 
 
-class EmbeddedError(ServiceError):
+class EmbeddedError(ServiceError, fault="embedded"):
     """A fault of the embedded Java, jars, broker or database."""
 
 
-class JavaNotFoundError(EmbeddedError):
+class JavaNotFoundError(EmbeddedError, fault="java-not-found"):
     """There is no Java 17 to 25."""
 
 
-class JarCacheError(EmbeddedError):
+class JarCacheError(EmbeddedError, fault="jar-cache"):
     """Jars or binaries cannot be fetched, or differ from what the lock file pins."""
 
 
-class ServerStartError(EmbeddedError):
+class ServerStartError(EmbeddedError, fault="server-start"):
     """An embedded server cannot be started."""

@@ -52,7 +52,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Dataset:
     """An input or output with its columns, (name, SQL type) each."""
 
     dataset: DatasetName
@@ -85,7 +85,7 @@ def _path(path: str) -> DatasetName:
     return DatasetName(f"{found.scheme}://{found.netloc}", found.path.lstrip("/"))
 
 
-def inputs(plan: JoinPlan) -> list[Table]:
+def inputs(plan: JoinPlan) -> list[Dataset]:
     """Stream and tables, each once."""
     probe = plan.probe
     found = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
@@ -93,22 +93,22 @@ def inputs(plan: JoinPlan) -> list[Table]:
     return [table for table in found if table is not None]
 
 
-def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) -> Table | None:
-    return None if name is None else Table(name, tuple((f.name, str(f.type)) for f in fields))
+def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) -> Dataset | None:
+    return None if name is None else Dataset(name, tuple((f.name, str(f.type)) for f in fields))
 
 
-def output(plan: JoinPlan) -> Table | None:
+def output(plan: JoinPlan) -> Dataset | None:
     """The sink of a plan of one INSERT; None if rows do not stay anywhere."""
     name = name_of(plan.sink)
     if name is None:
         return None
     columns = ((column.name, str(column.expression.type)) for column in plan.output)
-    return Table(name, tuple(columns))
+    return Dataset(name, tuple(columns))
 
 
-def outputs(plan: JoinPlan) -> list[tuple[Table, dict[str, list[Origin]]]]:
+def outputs(plan: JoinPlan) -> list[tuple[Dataset, dict[str, list[Origin]]]]:
     """The sinks of all INSERTs with the origins of their columns, each dataset once."""
-    found: dict[DatasetName, tuple[Table, dict[str, list[Origin]]]] = {}
+    found: dict[DatasetName, tuple[Dataset, dict[str, list[Origin]]]] = {}
     for insert in plan.inserts:
         table = output(insert)
         if table is not None:

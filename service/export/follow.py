@@ -14,11 +14,11 @@ import structlog
 
 from joins.durable.checkpoint import write_atomically
 from service.client import Sluice
-from service.client.models import Transition
 from service.client.refusals import NotFoundError
 from service.client.transport import is_passing
 from service.errors import ControlPlaneError, ExportError
 from service.export.runs import RunCounter, Step
+from service.schemas.progress import Transition
 
 _SHORTEST_S = 1.0
 _LONGEST_S = 30.0
@@ -41,7 +41,7 @@ class Exporter(Protocol):
         ...
 
 
-class Cursor:
+class FollowPosition:
     """How far transitions have been told.
 
     Args:
@@ -90,7 +90,7 @@ class Follower:
         cursor: where it stands.
     """
 
-    def __init__(self, client: Sluice, exporter: Exporter, cursor: Cursor) -> None:
+    def __init__(self, client: Sluice, exporter: Exporter, cursor: FollowPosition) -> None:
         self._client = client
         self._exporter = exporter
         self._cursor = cursor

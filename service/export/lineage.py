@@ -14,10 +14,10 @@ import structlog
 
 from joins.plan.plan import BoundedMode, JoinPlan, KafkaSource
 from service.client import NotFoundError, Sluice
-from service.client.models import JobStatus
 from service.errors import ExportError
 from service.export import datasets
 from service.export.runs import Step
+from service.schemas.jobs import JobDetail
 from service.sql.planner.planner import plan_script
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -103,7 +103,7 @@ class LineageExporter:
             outputs=[] if plan is None else _outputs(plan),
         )
 
-    def _job(self, job_id: str) -> JobStatus | None:
+    def _job(self, job_id: str) -> JobDetail | None:
         """None if it was removed meanwhile; its end is told all the same."""
         try:
             return self._client.job(job_id).status()
@@ -187,7 +187,7 @@ def _outputs(plan: JoinPlan) -> list[OutputDataset]:
     ]
 
 
-def _schema(table: datasets.Table) -> facets.schema_dataset.SchemaDatasetFacet:
+def _schema(table: datasets.Dataset) -> facets.schema_dataset.SchemaDatasetFacet:
     fields = [
         facets.schema_dataset.SchemaDatasetFacetFields(name=name, type=kind)
         for name, kind in table.columns

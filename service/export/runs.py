@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
-from service.client.models import Transition
+from service.schemas.progress import Transition
 
 STARTING = "STARTING"
 ENDED = frozenset({"FAILED", "STOPPED", "FINISHED"})

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 from service.client import NotFoundError, Sluice
-from service.client.models import Batch
 from service.errors import ExportError
 from service.export.runs import Step
+from service.schemas.inspection import BatchView
 from service.version import program_version
 
 try:
@@ -157,9 +157,9 @@ class SpanExporterOfJobs:
                 self._told[job.id] = batch.batch
         self._sender.send()
 
-    def _new_batches(self, job_id: str) -> list[Batch]:
+    def _new_batches(self, job_id: str) -> list[BatchView]:
         last = self._told.get(job_id)
-        found: list[Batch] = []
+        found: list[BatchView] = []
         try:
             for batch in self._client.job(job_id).batches(most=1 if last is None else _AT_ONCE):
                 if last is not None and batch.batch <= last:
@@ -169,7 +169,7 @@ class SpanExporterOfJobs:
             return []
         return list(_committed(reversed(found)))
 
-    def _add_batch(self, job_id: str, batch: Batch) -> None:
+    def _add_batch(self, job_id: str, batch: BatchView) -> None:
         name = uuid5(UUID(job_id), f"batch {batch.batch}")
         begin = int(batch.pin["batch_timestamp_ms"])
         attributes: dict[str, str | int] = {
@@ -227,7 +227,7 @@ def _context_of(run: UUID) -> SpanContext:
     return SpanContext(run.int, _span_id(run), is_remote=True, trace_flags=flags)
 
 
-def _committed(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _committed(batches: Iterator[BatchView]) -> Iterator[BatchView]:
     """Those before the first that is not committed yet."""
     for batch in batches:
         if not batch.committed or batch.committed_at_ms is None:

@@ -20,16 +20,16 @@ _FORM = re.compile(r"slc_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 _SHOWN = re.compile(r"(slc_[0-9a-f]{0,16})[A-Za-z0-9_-]*")
 
 
-class Scope(StrEnum):
+class TokenScope(StrEnum):
     """What a token may do; each includes those before it."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
-    def includes(self, needed: "Scope") -> bool:
+    def includes(self, needed: "TokenScope") -> bool:
         """Whether this scope is enough where `needed` is asked for."""
-        order = list(Scope)
+        order = list(TokenScope)
         return order.index(self) >= order.index(needed)
 
 
@@ -42,7 +42,7 @@ class TokenState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A token as it is kept, without its secret.
 
     Attributes:
@@ -53,7 +53,7 @@ class Token:
 
     id: str
     name: str
-    scope: Scope
+    scope: TokenScope
     digest: bytes = field(repr=False)
     created_by: str
     created_at_ms: int
@@ -77,12 +77,12 @@ class NewToken:
     """A token to make; `days` is how long it can be used."""
 
     name: str
-    scope: Scope
+    scope: TokenScope
     days: int = DEFAULT_DAYS
     created_by: str = ""
 
 
-def issue(wanted: NewToken, now_ms: int) -> tuple[Token, str]:
+def issue(wanted: NewToken, now_ms: int) -> tuple[AccessToken, str]:
     """A new token and its text, which is nowhere else and is not kept.
 
     Raises:
@@ -95,7 +95,7 @@ def issue(wanted: NewToken, now_ms: int) -> tuple[Token, str]:
         )
     token_id = secrets.token_hex(8)
     secret = secrets.token_urlsafe(32)
-    token = Token(
+    token = AccessToken(
         id=token_id,
         name=wanted.name,
         scope=wanted.scope,

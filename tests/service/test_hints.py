@@ -13,7 +13,7 @@ from service.jobs.submit.submission import SQL_LIMIT_BYTES, check_script
 from service.security.credentials import Credentials
 from service.security.secret_store import SecretStore
 from service.security.secrets import SecretResolver
-from service.security.tokens import NewToken, Scope, issue
+from service.security.tokens import NewToken, TokenScope, issue
 from tests.support.certificates import encrypted_key, self_signed
 from watermark.errors import SluiceError
 
@@ -128,7 +128,7 @@ class NoTokenYet(Fault):
         check_tokens(self.settings, self.store.tokens)
 
     def follow(self):
-        self.store.tokens.create(NewToken("me", Scope.ADMIN))
+        self.store.tokens.create(NewToken("me", TokenScope.ADMIN))
 
 
 class NoTokenUntilLater(NoTokenYet):
@@ -174,7 +174,7 @@ class TokenFileWithMore(TokenFileThatIsNotThere):
         (self.directory / "token").write_text("id secret")
 
     def follow(self):
-        _, text = issue(NewToken("me", Scope.ADMIN), 0)
+        _, text = issue(NewToken("me", TokenScope.ADMIN), 0)
         (self.directory / "token").write_text(f"{text}\n")
 
 
@@ -183,7 +183,7 @@ class NameOfAToken(Fault):
     name = "a/b"
 
     def meet(self):
-        issue(NewToken(self.name, Scope.ADMIN), 0)
+        issue(NewToken(self.name, TokenScope.ADMIN), 0)
 
     def follow(self):
         self.name = "the exporter of host-1"

@@ -9,7 +9,7 @@ from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.evaluate import Scope as Rows
 from joins.plan.types import SqlType, arrow_type
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.type_parser import parse_type
@@ -30,7 +30,7 @@ def planned(expression: str, types: Mapping[str, str]) -> Typed:
     """`expression` over columns of `types`; raises SqlError where a script would."""
     script = Script(expression)
     columns = tuple(ScopeColumn(name, sql_type(text), True) for name, text in types.items())
-    scope = Scope(script, (ScopeRelation("t", "t", columns, "t"),))
+    scope = NameScope(script, (ScopeRelation("t", "t", columns, "t"),))
     return ExpressionPlanner(scope).plan(
         ExpressionParser(TokenCursor(script, tokenize(script))).parse()
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from joins.adapters.delta.feed import Session
+from joins.adapters.delta.feed import FeedSession
 from joins.adapters.delta.feed_state import DeltaFeedConfig
 from joins.adapters.process.protocol import SourceProtocol
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
@@ -81,9 +81,9 @@ class Feed:
     config: DeltaFeedConfig
     topic: Topic = field(default_factory=Topic)
 
-    def run(self, session: Session | None = None) -> Session:
+    def run(self, session: FeedSession | None = None) -> FeedSession:
         """Send everything that there is to send now."""
-        running = session or Session(self.config, Silent())
+        running = session or FeedSession(self.config, Silent())
         while running.step(self.topic):
             pass
         return running

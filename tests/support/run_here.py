@@ -18,7 +18,7 @@ from service.jobs.runner import StatusFile
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
 from service.jobs.supervise.hooks import default_hooks
 from service.security.secrets import SecretResolver
 from service.wiring.job import open_job
@@ -66,7 +66,7 @@ class JobHere:
             status.note("FINISHED", "all is joined")
         return join
 
-    def answer(self, body: dict[str, Any]) -> Answer:
+    def answer(self, body: dict[str, Any]) -> RequestAnswer:
         """What a runner answers to a request for dead letters; the job has finished."""
         box = RequestBox(self.layout.requests)
         request = box.send(Asked(REPLAY_DEAD_LETTERS, body, by="ann"))

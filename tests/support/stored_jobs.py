@@ -9,8 +9,8 @@ from service.api.routes.jobs import Services
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, JobError, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.store import Change, JobStore
-from service.jobs.submit.submission import Request, Submissions
+from service.jobs.store.store import JobStore, StateUpdate
+from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
 from tests.support.runner_program import Program
@@ -56,12 +56,14 @@ def stored_services(data_dir: Path, *, supervised: bool = False) -> Iterator[Ser
 
 def store_job(services: Services, name: str) -> str:
     """Keep a job that has gone the way of `STEPS[name]`, with the report of a runner; its id."""
-    job = services.submissions.submit(Request(script(), name))
+    job = services.submissions.submit(SubmissionRequest(script(), name))
     steps = STEPS[name]
     for state in steps:
         failed = state in (JobState.STALLED, JobState.FAILED)
         desired = _DESIRED.get(name) if state is steps[-1] else None
-        change = Change(state, f"now {state}", error=ERROR if failed else None, desired=desired)
+        change = StateUpdate(
+            state, f"now {state}", error=ERROR if failed else None, desired=desired
+        )
         services.store.transition(job.id, change)
     if steps:
         write_report(services.layout(job.id), steps[-1])

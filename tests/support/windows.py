@@ -8,9 +8,17 @@ import pyarrow.compute as pc
 
 from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.probe.arrivals import EVENT_TIME, RECORD
-from joins.kernels.windows import Advance, Fired, WindowSpec, compact, fire, partials, reads
+from joins.kernels.windows import (
+    Fired,
+    WatermarkAdvance,
+    WindowSpec,
+    compact,
+    fire,
+    partials,
+    reads,
+)
 from joins.kernels.windows.spec import WindowAggregate, WindowKey
-from joins.plan.plan import AggregateFunction, WindowKind
+from joins.plan.plan import AggregateKind, WindowKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 from watermark.reference.records import OutputTag, Record, SideRecord
@@ -34,9 +42,9 @@ def aggregate(at, function, kind=None, type_=BIGINT, **options):
 
 
 COUNTED = (
-    aggregate(0, AggregateFunction.COUNT_ALL),
-    aggregate(1, AggregateFunction.SUM, BIGINT),
-    aggregate(2, AggregateFunction.LISTAGG, STRING, STRING),
+    aggregate(0, AggregateKind.COUNT_ALL),
+    aggregate(1, AggregateKind.SUM, BIGINT),
+    aggregate(2, AggregateKind.LISTAGG, STRING, STRING),
 )
 
 
@@ -114,7 +122,7 @@ class KernelWindows:
             found = partials(self.spec, input_rows(self.spec, rows))
             parts.append(found.table)
             self.late += [int(value) for value in found.late.column("_value").to_pylist()]
-        advance = Advance.of(self.watermark_ms, self.now_ms, self.steps)
+        advance = WatermarkAdvance.of(self.watermark_ms, self.now_ms, self.steps)
         for bucket in range(self.spec.buckets):
             self._fire(bucket, [p.filter(pc.equal(p["_bucket"], bucket)) for p in parts], advance)
         self.offset += len(self.pending)

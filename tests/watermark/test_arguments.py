@@ -37,7 +37,7 @@ from watermark.reference.windows import (
     TumblingWindows,
     WindowAssigner,
     WindowOperator,
-    WindowSpec,
+    WindowOperatorSpec,
 )
 from watermark.reference.windows.functions import ListedContents
 from watermark.valve import StatusWatermarkValve
@@ -126,7 +126,7 @@ EXAMPLES = {
     WatermarkMultiplexer: multiplexer,
     SourceOperator: source,
     WindowAssigner: lambda: TumblingWindows(100),
-    WindowSpec: lambda: WindowSpec(TumblingWindows(100)),
+    WindowOperatorSpec: lambda: WindowOperatorSpec(TumblingWindows(100)),
     WindowOperator: window_operator,
     Trigger: EventTimeTrigger,
     Evictor: lambda: CountEvictor(2),
@@ -271,7 +271,12 @@ def test_arguments_of_another_type_are_refused_by_name(cls):
 
 def test_the_classes_that_people_use_are_among_them():
     names = {each.__qualname__ for each in CLASSES}
-    assert {"StatusWatermarkValve", "TumblingWindows", "SourceOperator", "WindowSpec"} <= names
+    assert {
+        "StatusWatermarkValve",
+        "TumblingWindows",
+        "SourceOperator",
+        "WindowOperatorSpec",
+    } <= names
     assert len(names) >= 40
 
 

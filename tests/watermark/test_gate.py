@@ -12,7 +12,7 @@ from watermark.model import (
     WatermarkStatus,
 )
 from watermark.phase import Phase, PhaseEvent, advance
-from watermark.progress import BinlogPosition, Evidence, SnapshotProgress, TableProgress
+from watermark.progress import Evidence, RowPosition, SnapshotProgress, TableProgress
 from watermark.valve import StatusWatermarkValve
 
 DONE, BUSY = PROCESSING_TIME, Watermark(5)
@@ -158,15 +158,15 @@ def test_the_step_to_join_happens_once():
 
 def test_positions_are_compared_as_numbers():
     positions = [
-        BinlogPosition(0, 9, 900, 4),
-        BinlogPosition(0, 10, 4),
-        BinlogPosition(0, 10, 4, 0),
-        BinlogPosition(0, 10, 30, 2),
-        BinlogPosition(1, 1, 4, 0),
+        RowPosition(0, 9, 900, 4),
+        RowPosition(0, 10, 4),
+        RowPosition(0, 10, 4, 0),
+        RowPosition(0, 10, 30, 2),
+        RowPosition(1, 1, 4, 0),
     ]
     shuffled = positions[3:] + positions[:3]
     assert sorted(shuffled) == positions
-    assert BinlogPosition(0, 10, 4) == BinlogPosition(0, 10, 4, -1)
+    assert RowPosition(0, 10, 4) == RowPosition(0, 10, 4, -1)
 
 
 FRACTIONS = {

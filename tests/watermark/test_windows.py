@@ -21,7 +21,7 @@ from watermark.reference.windows import (
     TriggerResult,
     TumblingWindows,
     WindowAssigner,
-    WindowSpec,
+    WindowOperatorSpec,
 )
 
 LATE = OutputTag("late")
@@ -103,7 +103,7 @@ BAD_PARAMETERS = {
         "gap of 0 ms",
     ),
     "lateness_negative": (
-        lambda: WindowSpec(TumblingWindows(5), allowed_lateness_ms=-1),
+        lambda: WindowOperatorSpec(TumblingWindows(5), allowed_lateness_ms=-1),
         "lateness of -1 ms",
     ),
     "side_output_without_name": (lambda: OutputTag(""), "no name"),
@@ -127,7 +127,7 @@ class UnmergeableTrigger(Trigger):
 
 def test_sessions_refuse_a_trigger_that_cannot_merge():
     with pytest.raises(InvalidParameterError, match="cannot merge"):
-        WindowSpec(SessionWindows(5), trigger=PurgingTrigger(UnmergeableTrigger()))
+        WindowOperatorSpec(SessionWindows(5), trigger=PurgingTrigger(UnmergeableTrigger()))
 
 
 @covers("A02")

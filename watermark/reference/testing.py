@@ -77,6 +77,8 @@ class OperatorHarness:
         now_ms: the clock, as last set with `clock`.
     """
 
+    # reads better long: what Flink's harness has: a method an input, and one an output.
+
     def __init__(self, new_operator: Callable[[], Operator], *, now_ms: int = 0) -> None:
         self._new_operator = new_operator
         self.operator = new_operator()

@@ -40,7 +40,7 @@ def batch_of_spark(version: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileActions:
     """What a batch does to a table: files that it adds, and files that are gone with it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite(Change):
+class Rewrite(FileActions):
     """Files in place of others with the same meaning: no row of any later version changes."""
 
 
@@ -99,11 +99,11 @@ class Commit:
     def properties(self) -> CommitProperties:
         """Metadata and transactions, for delta-rs."""
         return CommitProperties(
-            custom_metadata={"userMetadata": self._told()},
+            custom_metadata={"userMetadata": self._user_metadata()},
             app_transactions=list(self.transactions),
         )
 
-    def _told(self) -> str:
+    def _user_metadata(self) -> str:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def entry(self, read: int) -> Iterator[dict[str, Any]]:
@@ -123,7 +123,7 @@ class Commit:
                 "readVersion": read,
                 "isBlindAppend": True,
                 "engineInfo": "Sluice",
-                "userMetadata": self._told(),
+                "userMetadata": self._user_metadata(),
             }
         }
         for file in self.added:
@@ -142,5 +142,5 @@ class Commit:
 
     def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
         """Whether the actions of a commit have all our transactions."""
-        told = transactions(entry).items()
-        return all((one.app_id, one.version) in told for one in self.transactions)
+        transactions_in = transactions(entry).items()
+        return all((one.app_id, one.version) in transactions_in for one in self.transactions)

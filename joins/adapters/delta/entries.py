@@ -99,34 +99,36 @@ class LogEntries:
         """The oldest of the entries behind which none is missing; None if there is no entry."""
         if self.has(0):
             return 0
-        found = self.numbers()[::-1]
-        whole = (at for at, number in enumerate(found) if number - 1 not in found[at + 1 : at + 2])
-        return found[next(whole)] if found else None
+        versions = self.numbers()[::-1]
+        whole = (
+            at for at, number in enumerate(versions) if number - 1 not in versions[at + 1 : at + 2]
+        )
+        return versions[next(whole)] if versions else None
 
     def numbers(self) -> list[int]:
         """The versions whose entries are there, ascending."""
-        found = self._log.glob("*.json")
-        return sorted(int(path.stem) for path in found if path.stem.isdecimal())
+        files = self._log.glob("*.json")
+        return sorted(int(path.stem) for path in files if path.stem.isdecimal())
 
     def newest_before(self, second: float) -> int:
         """The newest version whose entry was written before `second` of the epoch, -1 for none."""
-        found = -1
+        newest = -1
         for version in self.numbers():
             if self.path(version).stat().st_mtime >= second:
                 break
-            found = version
-        return found
+            newest = version
+        return newest
 
     def checkpoints(self) -> list[int]:
         """The versions that have a Delta checkpoint, ascending."""
-        found = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
-        return sorted(int(match.group(1)) for match in found if match)
+        matches = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
+        return sorted(int(match.group(1)) for match in matches if match)
 
     def last_checkpoint(self) -> int:
         """The version of the newest checkpoint as `_last_checkpoint` tells it; -1 for none."""
         try:
-            told = json.loads((self._log / "_last_checkpoint").read_bytes())
-            return int(told["version"])
+            pointer = json.loads((self._log / "_last_checkpoint").read_bytes())
+            return int(pointer["version"])
         except (OSError, ValueError, TypeError, KeyError):
             return -1
 
@@ -174,9 +176,9 @@ def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """What the writer of a commit has told in it, None if nothing that is JSON."""
-    told = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
+    infos = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
     try:
-        value = json.loads(told[0]) if told and told[0] else None
+        value = json.loads(infos[0]) if infos and infos[0] else None
     except ValueError:
         return None
     return dict(value) if isinstance(value, dict) else None

@@ -52,12 +52,12 @@ class Appends:
 
     Attributes:
         rows: the schema of its rows.
-        wanted: the writer that the job's script asks for.
+        writer: the one that the job's script asks for.
         merge_key: columns by which its rows replace others; empty where they are only added.
     """
 
     rows: pa.Schema
-    wanted: SinkWriter = SinkWriter.AUTO
+    writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
@@ -82,15 +82,15 @@ class Appends:
         """
         return self._choice(path, [], ())
 
-    def _choice(self, path: object, asked: list[str], rules: tuple[str, ...]) -> WriterChoice:
-        """What the job's rows and what the table has `asked` for."""
+    def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
+        """Whose writer: of what the job's rows need, and what the table `needs`."""
         merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
-        reasons = [*(merges if self.merge_key else ()), *asked]
-        if self.wanted is SinkWriter.SPARK:
+        reasons = [*(merges if self.merge_key else ()), *needs]
+        if self.writer is SinkWriter.SPARK:
             return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", rules)
         if not reasons:
             return WriterChoice(SinkWriter.COLUMNAR)
-        if self.wanted is SinkWriter.AUTO:
+        if self.writer is SinkWriter.AUTO:
             return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
         raise SinkError(
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
@@ -101,9 +101,9 @@ class Appends:
         """Columns are those of the rows, in their order; Delta itself may fill others."""
         filled = {f.name for f in table.schema().fields if _is_filled(f.metadata)}
         whole = pa.schema(table.schema().to_arrow())
-        asked = [f for f in whole if f.name not in filled or f.name in self.rows.names]
-        fits = [f.name for f in asked] == self.rows.names and all(
-            _same_type(a.type, b.type) for a, b in zip(asked, self.rows, strict=True)
+        written = [f for f in whole if f.name not in filled or f.name in self.rows.names]
+        fits = [f.name for f in written] == self.rows.names and all(
+            _same_type(a.type, b.type) for a, b in zip(written, self.rows, strict=True)
         )
         if not fits:
             raise SinkError(
@@ -163,25 +163,25 @@ def _is_filled(metadata: dict[str, object]) -> bool:
     return any(key in metadata for key in _FILLED_BY_DELTA)
 
 
-def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
     pairs = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
     pairs |= {pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
-    if pa.types.is_nested(found) and found.id == wanted.id:
-        return _same_parts(found, wanted)
-    return bool(pairs.get(found, found) == pairs.get(wanted, wanted))
+    if pa.types.is_nested(actual) and actual.id == expected.id:
+        return _same_parts(actual, expected)
+    return bool(pairs.get(actual, actual) == pairs.get(expected, expected))
 
 
-def _same_parts(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the parts of two nested types are the same, and none of `found` is NOT NULL.
+def _same_parts(actual: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether the parts of two nested types are the same, and none of `actual` is NOT NULL.
 
     Only the fields of a struct have names that count; the key of a map is NOT NULL always.
     """
-    theirs, ours = _parts(found), _parts(wanted)
+    theirs, ours = _parts(actual), _parts(expected)
     if len(theirs) != len(ours):
         return False
-    if pa.types.is_struct(found) and [f.name for f in theirs] != [f.name for f in ours]:
+    if pa.types.is_struct(actual) and [f.name for f in theirs] != [f.name for f in ours]:
         return False
-    strict = theirs[1:] if pa.types.is_map(found) else theirs
+    strict = theirs[1:] if pa.types.is_map(actual) else theirs
     return all(f.nullable for f in strict) and all(
         _same_type(a.type, b.type) for a, b in zip(theirs, ours, strict=True)
     )

@@ -4,6 +4,7 @@ One version is copied, file by file; then each later commit is sent by itself, a
 is its version, in an order that only the commit decides: what is sent twice has the same positions.
 ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it speaks.
 """
+# reads better long: the copy and what follows it share one position, which each step moves.
 
 import hashlib
 import logging
@@ -41,7 +42,7 @@ from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
-    Changes,
+    Envelopes,
     encode_records,
     encode_snapshot,
 )
@@ -65,7 +66,7 @@ _COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
 Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
-class RecordProducer(Protocol):
+class ChangelogSink(Protocol):
     """What takes the records; `ChangelogProducer` says what its methods promise."""
 
     def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
@@ -84,7 +85,7 @@ class _Seen:
     size: int
 
 
-class Session:
+class FeedSession:
     """The source from its kept state on, until it is stopped or something cannot be followed."""
 
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
@@ -99,7 +100,7 @@ class Session:
         self._source_ts_ms = 0
         self._told_at_s = 0.0
 
-    def run(self, producer: RecordProducer) -> None:
+    def run(self, producer: ChangelogSink) -> None:
         """Copy what is left to copy, then follow the table until the protocol says stop.
 
         Raises:
@@ -113,7 +114,7 @@ class Session:
                 self._tell("progress", paced=True)
                 self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
 
-    def step(self, producer: RecordProducer) -> bool:
+    def step(self, producer: ChangelogSink) -> bool:
         """The copy, its watermark or the next commit; False if there is nothing to do now.
 
         Raises:
@@ -162,7 +163,7 @@ class Session:
     # The copy
     # -----------------------------------------------------------------------------------------
 
-    def _copy(self, producer: RecordProducer) -> None:
+    def _copy(self, producer: ChangelogSink) -> None:
         """Send the rows of the version that was chosen; a file is the unit of resuming."""
         state = self._state
         table = self._table_at(state.snapshot_version)
@@ -176,7 +177,7 @@ class Session:
             self._keep(replace(self._state, files_done=number))
         self._keep(replace(self._state, copied=True))
 
-    def _send_copy(self, producer: RecordProducer, rows: pa.RecordBatch) -> None:
+    def _send_copy(self, producer: ChangelogSink, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
         state = self._state
@@ -189,7 +190,7 @@ class Session:
         )
         self._send(producer, encoded)
 
-    def _write_watermark(self, producer: RecordProducer) -> None:
+    def _write_watermark(self, producer: ChangelogSink) -> None:
         """After each start: whoever has it already takes it as the same promise."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
@@ -200,7 +201,7 @@ class Session:
     # The commits
     # -----------------------------------------------------------------------------------------
 
-    def _advance(self, producer: RecordProducer) -> bool:
+    def _advance(self, producer: ChangelogSink) -> bool:
         """Send the next commit; False if there is none."""
         version = self._state.version + 1
         entry = self._entry(version)
@@ -223,7 +224,7 @@ class Session:
         return True
 
     def _send_commit(
-        self, producer: RecordProducer, table: SourceTable, files: CommitFiles, at_ms: int
+        self, producer: ChangelogSink, table: SourceTable, files: CommitFiles, at_ms: int
     ) -> None:
         ordinal = 0
         for changes in _changes_of(self._config, self._state, table, files, at_ms):
@@ -237,7 +238,7 @@ class Session:
         if ordinal:
             self._source_ts_ms = at_ms
 
-    def _send(self, producer: RecordProducer, encoded: pa.RecordBatch) -> None:
+    def _send(self, producer: ChangelogSink, encoded: pa.RecordBatch) -> None:
         columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))
         producer.send(zip(*columns, strict=True))
         self._records += encoded.num_rows
@@ -307,10 +308,10 @@ class Session:
 
     def _look(self, version: int) -> _Seen | None:
         try:
-            found = self._entry_path(version).stat()
+            stat = self._entry_path(version).stat()
         except FileNotFoundError:
             return None
-        return _Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+        return _Seen(stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
     def _modified_ms(self, version: int) -> int:
         return self._entry_path(version).stat().st_mtime_ns // 1_000_000
@@ -358,14 +359,14 @@ def _changes_of(
     table: SourceTable,
     files: CommitFiles,
     at_ms: int,
-) -> Iterator[Changes]:
+) -> Iterator[Envelopes]:
     """The changes of a commit in pieces, their ordinals from 0 on.
 
     Raises:
         SnapshotNeededError: a file is gone, or more rows would have to be compared than fit.
     """
     place, source = state.place(table.version), (state.generation, at_ms)
-    if not files.told and not files.removed:
+    if not files.feed and not files.removed:
         ordinal = 0
         for file in files.added:
             for rows in read_rows(table, file):
@@ -373,12 +374,12 @@ def _changes_of(
                 ordinal += rows.num_rows
                 ops = pa.repeat(pa.scalar("c"), rows.num_rows)
                 if rows.num_rows:
-                    yield Changes(ops, source_block(ordinals, place, source), None, rows)
+                    yield Envelopes(ops, source_block(ordinals, place, source), None, rows)
         return
     sides = _sides(table, files)
-    found = row_changes(*sides, config.primary_key)
-    for first in range(0, found.num_rows, _BATCH_ROWS):
-        piece = found.slice(first, _BATCH_ROWS)
+    paired = row_changes(*sides, config.primary_key)
+    for first in range(0, paired.num_rows, _BATCH_ROWS):
+        piece = paired.slice(first, _BATCH_ROWS)
         yield changes_at(piece, sides, place, first=first, source=source)
 
 
@@ -390,12 +391,12 @@ def _sides(table: SourceTable, files: CommitFiles) -> Sides:
     _check_size(table, files)
     before: list[pa.RecordBatch] = []
     after: list[pa.RecordBatch] = []
-    for file in files.told:
+    for file in files.feed:
         for rows, kind in read_told(table, file):
             was = pc.is_in(kind, value_set=pa.array(_BEFORE))
             before.append(rows.filter(was))
             after.append(rows.filter(pc.invert(was)))
-    if not files.told:
+    if not files.feed:
         before += _rows(table, files.removed)
         after += _rows(table, files.added)
     return _joined(table, before), _joined(table, after)
@@ -412,7 +413,7 @@ def _joined(table: SourceTable, batches: list[pa.RecordBatch]) -> pa.RecordBatch
 
 
 def _check_size(table: SourceTable, files: CommitFiles) -> None:
-    count = rows_in(table, files.told or (*files.removed, *files.added))
+    count = rows_in(table, files.feed or (*files.removed, *files.added))
     if count > MAX_COMPARED_ROWS:
         raise SnapshotNeededError(
             f'version {table.version} of delta table "{table.path}" rewrote files with {count:,} '
@@ -445,7 +446,7 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
-    session = Session(config, protocol)
+    session = FeedSession(config, protocol)
     producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
     try:
         session.run(producer)

@@ -50,14 +50,14 @@ class CommitFiles:
         is_told: it changed rows, or nothing of its files (`dataChange` is false).
         added: files whose rows are new.
         removed: files whose rows were there before.
-        told: files of the change data feed; if there is one, they tell everything.
+        feed: files of the change data feed; if there is one, they tell everything.
         redefines: it has a new definition or protocol of the table.
     """
 
     at_ms: int
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
-    told: tuple[DataFile, ...]
+    feed: tuple[DataFile, ...]
     redefines: bool
 
 
@@ -71,7 +71,7 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
         loaded = load_table(table.path, table.version)
         actions = pa.table(loaded.get_add_actions())
         alive = _alive(loaded, table.path) if _has_vectors(loaded) else {}
-    found, rows = [], 0
+    files, rows = [], 0
     for action in sorted(actions.to_pylist(), key=lambda a: str(a["path"])):
         path = _local(table.path, action["path"])
         mask = alive.get(path)
@@ -80,8 +80,8 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
             rows += int(mask.sum())
         else:
             rows += pq.read_metadata(path).num_rows if count is None else count
-        found.append(DataFile(action["path"], action.get("partition") or {}, mask))
-    return tuple(found), rows
+        files.append(DataFile(action["path"], action.get("partition") or {}, mask))
+    return tuple(files), rows
 
 
 def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
@@ -96,12 +96,12 @@ def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
     removed = [
         a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)
     ]
-    told = [a["cdc"] for a in actions if "cdc" in a]
+    cdc_actions = [a["cdc"] for a in actions if "cdc" in a]
     return CommitFiles(
         at_ms=_committed_at_ms(actions),
         added=_files(table, added, table.version),
         removed=_files(table, removed, table.version - 1),
-        told=_files(table, told, table.version),
+        feed=_files(table, cdc_actions, table.version),
         redefines=any("metaData" in a or "protocol" in a for a in actions),
     )
 
@@ -163,8 +163,10 @@ def _nothing(count: int, column: DeltaColumn) -> pa.Array:
 
 
 def _committed_at_ms(actions: Sequence[Mapping[str, Any]]) -> int:
-    told = [a["commitInfo"] for a in actions if "commitInfo" in a]
-    return int((told[0].get("inCommitTimestamp") or told[0].get("timestamp") or 0) if told else 0)
+    infos = [a["commitInfo"] for a in actions if "commitInfo" in a]
+    return int(
+        (infos[0].get("inCommitTimestamp") or infos[0].get("timestamp") or 0) if infos else 0
+    )
 
 
 def _files(
@@ -175,13 +177,13 @@ def _files(
     if any(action.get("deletionVector") for action in actions):
         with _at(table.path, version):
             alive = _alive(load_table(table.path, version), table.path)
-    found = []
+    files = []
     for action in sorted(actions, key=lambda a: str(a["path"])):
         mask = None
         if action.get("deletionVector"):
             mask = alive[_local(table.path, action["path"])]
-        found.append(DataFile(action["path"], action.get("partitionValues") or {}, mask))
-    return tuple(found)
+        files.append(DataFile(action["path"], action.get("partitionValues") or {}, mask))
+    return tuple(files)
 
 
 def _has_vectors(loaded: DeltaTable) -> bool:
@@ -190,13 +192,13 @@ def _has_vectors(loaded: DeltaTable) -> bool:
 
 def _alive(loaded: DeltaTable, root: Path) -> dict[Path, Mask]:
     """File → which of its rows count, of the files that have a deletion vector."""
-    found = {}
+    masks = {}
     for batch in loaded.deletion_vectors():
         for path, kept in zip(
             *(c.to_pylist() for c in pa.record_batch(batch).columns), strict=True
         ):
-            found[_local(root, path)] = np.asarray(kept, dtype=np.bool_)
-    return found
+            masks[_local(root, path)] = np.asarray(kept, dtype=np.bool_)
+    return masks
 
 
 def _local(root: Path, path: str) -> Path:
@@ -255,10 +257,11 @@ def _read(
         pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened,
     ):
         names = _names_in(opened.schema_arrow, table.columns)
-        wanted = [*dict.fromkeys(name for name in names.values() if name), *further]
-        wanted = wanted or opened.schema_arrow.names[:1]  # without a column it has no rows either
+        stored_names = [*dict.fromkeys(name for name in names.values() if name), *further]
+        # without a column it has no rows either
+        stored_names = stored_names or opened.schema_arrow.names[:1]
         at = 0
-        for batch in opened.iter_batches(_BATCH_ROWS, columns=wanted):
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=stored_names):
             count = batch.num_rows
             rows = _selected(batch, file.alive, at)
             at += count
@@ -275,13 +278,13 @@ def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, st
         if item.metadata and _FIELD_ID in item.metadata
     }
     there = frozenset(schema.names)
-    found = {}
+    name_of = {}
     for column in columns:
         name = column.place.name
         if column.place.field_id is not None:
             name = by_id.get(column.place.field_id, "")
-        found[column.name] = name if name in there and not column.is_partition else ""
-    return found
+        name_of[column.name] = name if name in there and not column.is_partition else ""
+    return name_of
 
 
 def _selected(batch: pa.RecordBatch, alive: Mask | None, first: int) -> pa.RecordBatch:
@@ -296,8 +299,8 @@ def _selected(batch: pa.RecordBatch, alive: Mask | None, first: int) -> pa.Recor
 
 def _column(rows: pa.RecordBatch, column: DeltaColumn, name: str, file: DataFile) -> pa.Array:
     if name:
-        found = in_declared_shape(rows.column(name), column.type, column.place.parts)
-        return to_wire(found, column.type)
+        shaped = in_declared_shape(rows.column(name), column.type, column.place.parts)
+        return to_wire(shaped, column.type)
     if not column.is_partition:
         return _nothing(rows.num_rows, column)
     value = file.partition.get(column.place.name, file.partition.get(column.source_name))

@@ -21,6 +21,7 @@ then it conflicts, as delta-rs would have it.
 A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
 in application transactions, which checkpoints have.
 """
+# reads better long: what is checked before a commit, the commit, and what is seen after it.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +35,8 @@ from deltalake import DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from joins.adapters.delta.commit import (
-    Change,
     Commit,
+    FileActions,
     Rewrite,
     batch_of_spark,
     epoch_of_spark,
@@ -60,8 +61,8 @@ __all__ = [  # what the callers of a log need, wherever it is
     "EPOCH_KEY",
     "INTERNAL_TABLE_PROPERTIES",
     "OWN_TABLE_PROPERTIES",
-    "Change",
     "DeltaLog",
+    "FileActions",
     "Rewrite",
     "added_files",
     "create_table",
@@ -142,8 +143,8 @@ class DeltaLog(TableVersions):
     def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
         """The values that commits gave those of `names` that they gave any, as of `version`."""
         table = self._load(version)
-        told = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
-        return {name: value for name, value in told.items() if value is not None}
+        versions = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
+        return {name: value for name, value in versions.items() if value is not None}
 
     def _counters(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
         return tuple(
@@ -215,10 +216,10 @@ class DeltaLog(TableVersions):
                 needs Spark's writer now, the commit failed, or the log does not show it as it was
                 made.
         """
-        return self.commit_change(batch, epoch, Change(files), metadata)
+        return self.commit_change(batch, epoch, FileActions(files), metadata)
 
     def commit_change(
-        self, batch: int, epoch: int, change: Change, metadata: Mapping[str, Any]
+        self, batch: int, epoch: int, change: FileActions, metadata: Mapping[str, Any]
     ) -> int:
         """As `commit`, with files that are gone.
 
@@ -309,9 +310,9 @@ class DeltaLog(TableVersions):
             if self._have_vectors(set(removed), range(version, int(table.version()) + 1)):
                 raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self._fence_id, epoch),)
-            told = {"sluice.retracted": batch, "sluice.epoch": epoch}
+            metadata = {"sluice.retracted": batch, "sluice.epoch": epoch}
             try:
-                return self._write(table, Commit(fence, removed=removed, metadata=told))
+                return self._write(table, Commit(fence, removed=removed, metadata=metadata))
             except SinkError as exc:
                 raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
 
@@ -339,15 +340,15 @@ class DeltaLog(TableVersions):
             SinkError: a file of `version` is gone, or the commit failed.
         """
         with self._lock:
-            wanted = {each["path"]: each for each in self.described_at(version)}
+            restored = {each["path"]: each for each in self.described_at(version)}
             table = self._fresh()
             self._check_epoch(table, epoch)
             now = set(paths_of(self._whole(table)))
-            added = [_staged_again(each) for path, each in wanted.items() if path not in now]
+            added = [_staged_again(each) for path, each in restored.items() if path not in now]
             for file in added:
                 self._check_file(file)
             fence = (Transaction(self._fence_id, epoch),)
-            gone = sorted(now - set(wanted))
+            gone = sorted(now - set(restored))
             return self._write(table, Commit(fence, added, gone, metadata))
 
     def check_epoch(self, epoch: int) -> None:
@@ -529,8 +530,8 @@ class DeltaLog(TableVersions):
 
     def version_of(self, batch: int) -> int | None:
         """The version whose commit carries `batch`; None if there is none, or not any more."""
-        found = self.newest_batch(batch)
-        return found[0] if found is not None and found[1] == batch else None
+        newest = self.newest_batch(batch)
+        return newest[0] if newest is not None and newest[1] == batch else None
 
     def newest_batch(self, limit: int) -> tuple[int, int] | None:
         """Version and batch of the newest commit whose batch is `limit` at the most.
@@ -541,11 +542,11 @@ class DeltaLog(TableVersions):
         low, high = self.oldest_entry(), self.version()
         while low <= high:
             middle = (low + high) // 2
-            at, found = self._next_batch(middle, high)
-            if found is None or found > limit:
+            at, batch_there = self._next_batch(middle, high)
+            if batch_there is None or batch_there > limit:
                 high = middle - 1
             else:
-                newest = (at, found)
+                newest = (at, batch_there)
                 low = at + 1
         return newest
 
@@ -559,12 +560,12 @@ class DeltaLog(TableVersions):
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch that a commit is of; a runner's epoch names one, too, and is none."""
-        told = transactions(entry)
-        if self.app_id in told:
-            return told[self.app_id]
-        if self._spark_id not in told or EPOCH_KEY in (metadata_of(entry) or {}):
+        transactions_in = transactions(entry)
+        if self.app_id in transactions_in:
+            return transactions_in[self.app_id]
+        if self._spark_id not in transactions_in or EPOCH_KEY in (metadata_of(entry) or {}):
             return None
-        return batch_of_spark(told[self._spark_id])
+        return batch_of_spark(transactions_in[self._spark_id])
 
     def metadata_at(self, version: int) -> dict[str, Any] | None:
         """The metadata of one commit."""
@@ -581,7 +582,9 @@ def _staged_again(described: Mapping[str, Any]) -> StagedFile:
     rows = int(described["num_records"])
     stats: dict[str, Any] = {"numRecords": rows}
     for name, bounds in (("minValues", "min"), ("maxValues", "max")):
-        found = described.get(bounds) or {}
-        stats[name] = {column: value for column, value in found.items() if isinstance(value, int)}
+        statistics = described.get(bounds) or {}
+        stats[name] = {
+            column: value for column, value in statistics.items() if isinstance(value, int)
+        }
     stats["nullCount"] = dict(described.get("null_count") or {})
     return StagedFile(described["path"], int(described["size_bytes"]), rows, json.dumps(stats))

@@ -34,11 +34,13 @@ _RANGES = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
 
 @contextmanager
 def commit_settings(
-    spark: SparkSession, app_id: str, version: int, told: Mapping[str, Any]
+    spark: SparkSession, app_id: str, version: int, metadata: Mapping[str, Any]
 ) -> Iterator[None]:
     """What the next commit of the session `spark` carries; nothing else is written by it."""
     settings = {
-        "spark.databricks.delta.commitInfo.userMetadata": json.dumps(told, separators=(",", ":")),
+        "spark.databricks.delta.commitInfo.userMetadata": json.dumps(
+            metadata, separators=(",", ":")
+        ),
         "spark.databricks.delta.write.txnAppId": app_id,
         "spark.databricks.delta.write.txnVersion": str(version),
     }
@@ -58,7 +60,7 @@ def change_schema(rows: pa.Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class MergeSource:
     """Rows of one batch that replace others by key.
 
     Attributes:
@@ -84,7 +86,7 @@ class MergedOutput(OutputLog):
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends, spark.newSession())
 
-    def merge(self, batch: int, epoch: int, changes: Changes) -> int:
+    def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
         """Commit changes as `batch`, once, and see that the log says so.
 
         Returns:
@@ -111,10 +113,10 @@ class MergedOutput(OutputLog):
                 commit_settings(self._spark, self._spark_id, transaction, changes.metadata),
             ):
                 self._execute(changes)
-            version, _ = self._found(transaction, range(before + 1, self.version() + 1))
+            version, _ = self._committed_as(transaction, range(before + 1, self.version() + 1))
             return version
 
-    def _execute(self, changes: Changes) -> None:
+    def _execute(self, changes: MergeSource) -> None:
         values: dict[str, str | Column] = {
             quoted(name): f"s.c{at}" for at, name in enumerate(self.rows.names)
         }
@@ -135,7 +137,7 @@ class MergedOutput(OutputLog):
         key = self._appends.merge_key
         return [(f"c{places[n]}", n, self.rows.field(n)) for n in key]
 
-    def _newest(self, changes: Changes) -> DataFrame:
+    def _newest(self, changes: MergeSource) -> DataFrame:
         """The last change of each key."""
         schema = spark_schema(change_schema(self.rows))
         rows = self._spark.read.schema(schema).parquet(*changes.files)
@@ -147,7 +149,7 @@ class MergedOutput(OutputLog):
         ranked = placed.withColumn("rank", f.row_number().over(window))
         return ranked.where(f.col("rank") == 1).drop("rank", *_PLACE)
 
-    def _same_key(self, changes: Changes) -> Column:
+    def _same_key(self, changes: MergeSource) -> Column:
         """Equal keys, which lie in the ranges of the files: Delta reads no file outside of them."""
         terms = []
         for staged, name, column in self._key:
@@ -172,12 +174,12 @@ def _bounds(files: Sequence[str], column: str, kind: pa.DataType) -> tuple[Any, 
         metadata = pq.read_metadata(file)
         at = metadata.schema.names.index(column)
         for group in range(metadata.num_row_groups):
-            told = metadata.row_group(group).column(at).statistics
-            if told is None or not told.has_min_max or told.null_count != 0:
+            statistics = metadata.row_group(group).column(at).statistics
+            if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
                 return None
             try:
-                lows.append(told.min)
-                highs.append(told.max)
+                lows.append(statistics.min)
+                highs.append(statistics.max)
             except (OverflowError, ValueError):  # a day that Python's calendar does not have
                 return None
     return min(lows), max(highs)

@@ -98,6 +98,8 @@ class OutputLog(DeltaLog):
         spark: the session of Spark's writer.
     """
 
+    # reads better deep: an output is a log that Spark may write, too.
+
     def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
         self._appends = appends
@@ -145,8 +147,8 @@ class OutputLog(DeltaLog):
 
     def _is_fenced(self, table: Seen, epoch: int) -> bool:
         """Whether Spark's transaction has the epoch and the newest batch."""
-        wanted = spark_version(epoch, self._newest_batch(table))
-        return self._number(table, self._spark_id) == wanted
+        expected = spark_version(epoch, self._newest_batch(table))
+        return self._number(table, self._spark_id) == expected
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
         """Commit rows as `batch` through Spark's writer, once, and see that the log says so.
@@ -183,7 +185,7 @@ class OutputLog(DeltaLog):
         writer = append.rows.write.format("delta").mode("append").options(**options)
         with self._refusals(transaction):
             writer.save(str(self.path))
-        version, entry = self._found(transaction, range(before + 1, self.version() + 1))
+        version, entry = self._committed_as(transaction, range(before + 1, self.version() + 1))
         rows = sum(self._rows_in(action) for action in added_files(entry))
         if rows != append.count:
             raise SinkError(
@@ -206,7 +208,7 @@ class OutputLog(DeltaLog):
                 raise violation from None  # Spark logs the cause, which shows values of the row
             raise self._refused(str(exc)) from exc
 
-    def _found(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
+    def _committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
         """Version and entry of the commit, which must be in the log as one of `versions`."""
         mine = {"appId": self._spark_id, "version": transaction}
         for version in reversed(versions):
@@ -226,21 +228,21 @@ class OutputLog(DeltaLog):
             return int(stats["numRecords"])
         return int(pq.read_metadata(self.path / unquote(action["path"])).num_rows)
 
-    def _violation(self, told: str) -> ConstraintViolatedError | None:
+    def _violation(self, text: str) -> ConstraintViolatedError | None:
         """What Spark's words say of a violated constraint, without a value of the row."""
         for pattern in _VIOLATIONS:
-            found = pattern.search(told)
-            if found is not None:
+            match = pattern.search(text)
+            if match is not None:
                 return ConstraintViolatedError(
-                    f'a row violates {" of ".join(found.groups())} of delta table "{self.path}"',
+                    f'a row violates {" of ".join(match.groups())} of delta table "{self.path}"',
                     hint="Nothing of the batch is written, and it is tried again: drop or change "
                     "the constraint; or submit a job that leaves such rows out with WHERE.",
                 )
         return None
 
-    def _refused(self, told: str) -> SinkError:
-        condition = _CONDITION.search(told)
-        name = told.strip().splitlines()[0][:300] if condition is None else condition[1]
+    def _refused(self, text: str) -> SinkError:
+        condition = _CONDITION.search(text)
+        name = text.strip().splitlines()[0][:300] if condition is None else condition[1]
         return SinkError(
             f'spark cannot write to delta table "{self.path}": {name}',
             hint="The batch is tried again; if this stays, look the name up in the runner's log.",

@@ -78,14 +78,14 @@ def _is_empty(root: Path) -> bool:
 
 
 def _creator(entry: Sequence[Mapping[str, Any]]) -> object:
-    told = (action["commitInfo"].get(CREATOR) for action in entry if "commitInfo" in action)
-    return next(told, None)
+    creators = (action["commitInfo"].get(CREATOR) for action in entry if "commitInfo" in action)
+    return next(creators, None)
 
 
 def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
     if _creator(entry) == app_id:
         return True
-    return any(told == app_id or told.startswith(f"{app_id}:") for told in transactions(entry))
+    return any(name == app_id or name.startswith(f"{app_id}:") for name in transactions(entry))
 
 
 def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
@@ -93,9 +93,9 @@ def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
     log, real = LogEntries(root), root.resolve()
     for version in log.numbers():
         for action in log.read(version):
-            told = action.get("add") or action.get("cdc")
-            if told is not None:
-                file = root / unquote(told["path"])
+            data = action.get("add") or action.get("cdc")
+            if data is not None:
+                file = root / unquote(data["path"])
                 inside = file.parent.resolve().is_relative_to(real)
                 if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
                     yield file
@@ -111,9 +111,9 @@ def _there(file: Path) -> bool:
 
 def _remove_log(directory: Path) -> None:
     """The newest entry first, the first one last."""
-    found = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
-    first = [path for path in found if path.name == f"{0:020d}.json"]
-    for path in (*sorted(set(found) - set(first), reverse=True), *first):
+    log_files = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
+    first = [path for path in log_files if path.name == f"{0:020d}.json"]
+    for path in (*sorted(set(log_files) - set(first), reverse=True), *first):
         path.unlink(missing_ok=True)
     _remove_empty(directory, directory.parent)
 
@@ -131,5 +131,5 @@ def _remove_empty(directory: Path, below: Path) -> None:
 def _left(root: Path) -> str | None:
     if not root.is_dir():
         return None
-    found = next((path for path in root.rglob("*") if not path.is_dir()), root)
-    return f'directory "{root}" is kept: the job has not made "{found}"'
+    leftover = next((path for path in root.rglob("*") if not path.is_dir()), root)
+    return f'directory "{root}" is kept: the job has not made "{leftover}"'

@@ -69,12 +69,12 @@ class TableRows:
             for term in terms[1:]:
                 condition &= term
             return ds.dataset(files, nullable, format="parquet").to_table(filter=condition)
-        wanted = ", ".join(map(_quoted, schema.names))
+        columns = ", ".join(map(_quoted, schema.names))
         terms = [f"{_quoted(name)} = {int(value)}" for name, value in equal.items()]
-        query = f"SELECT {wanted} FROM output WHERE {' AND '.join(terms)}"
+        query = f"SELECT {columns} FROM output WHERE {' AND '.join(terms)}"
         try:
-            found = QueryBuilder().register("output", self._table).execute(query)
-            return pa.table(found).cast(nullable)
+            rows = QueryBuilder().register("output", self._table).execute(query)
+            return pa.table(rows).cast(nullable)
         except DeltaError as exc:
             raise SinkError(
                 f'delta table "{self._root}" cannot be read without spark: {str(exc)[:200]}',

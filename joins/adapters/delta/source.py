@@ -118,10 +118,10 @@ def check_source_table(
     metadata = table.metadata()
     mode = metadata.configuration.get(_MAPPING_MODE, "none")
     partitions = frozenset(metadata.partition_columns)
-    found = {item["name"]: item for item in json.loads(table.schema().to_json())["fields"]}
+    items = {item["name"]: item for item in json.loads(table.schema().to_json())["fields"]}
     columns = tuple(
         _column(declared, item, mode, is_partition=item["name"] in partitions)
-        for declared, item in _matched(path, fields, found)
+        for declared, item in _matched(path, fields, items)
     )
     inexact = [c.name for c in columns if c.name in primary_key and c.type.name in _NO_KEY]
     if inexact:
@@ -150,23 +150,23 @@ def _check_protocol(path: Path, table: DeltaTable) -> None:
 
 
 def _matched(
-    path: Path, fields: tuple[Field, ...], found: Mapping[str, Item]
+    path: Path, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
     """Each declared field with the column that it names, by case if need be."""
-    matches = {f.name: matching(f.name, found) for f in fields}
+    matches = {f.name: matching(f.name, items) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:
         raise DefinitionError(
             f'delta table "{path}" has no column {_listed(missing)}',
-            hint=of_columns(missing[0], found),
+            hint=of_columns(missing[0], items),
         )
     pairs = [(f, item) for f in fields if (item := matches[f.name]) is not None]
-    told = {f: list(complaints(item["name"], item["type"], f.type)) for f, item in pairs}
-    wrong = [(f, item) for f, item in pairs if told[f]]
+    reasons = {f: list(complaints(item["name"], item["type"], f.type)) for f, item in pairs}
+    wrong = [(f, item) for f, item in pairs if reasons[f]]
     if wrong:
         texts = [(f.name, declarable(item["type"])) for f, item in wrong]
         expected = [f"{name} {text}"[:_SHOWN] for name, text in texts if text is not None]
-        why = "; ".join(each[:_SHOWN] for f, _ in wrong for each in told[f])
+        why = "; ".join(each[:_SHOWN] for f, _ in wrong for each in reasons[f])
         raise DefinitionError(
             f'delta table "{path}" does not fit its declaration: {why}',
             hint=f"Declare {', '.join(expected)}."

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, Change, DeltaLog, create_table
+from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, FileActions, create_table
 from joins.kernels.probe.files import StagedFile
 from joins.plan.errors import CheckpointError
 
@@ -107,8 +107,8 @@ class StateLog:
             SinkError: the version cannot be read (any more).
         """
         if self._files is None or self._files[0] != version:
-            found = map(self._described, self.log.described_at(version))
-            self._files = version, tuple(sorted(found, key=lambda file: file.path))
+            described = map(self._described, self.log.described_at(version))
+            self._files = version, tuple(sorted(described, key=lambda file: file.path))
             known = {file.path for file in self._files[1]}
             self._dues = {path: due for path, due in self._dues.items() if path in known}
         return self._files[1]
@@ -172,9 +172,9 @@ class StateLog:
             FencedError: a newer runner has taken over.
             SinkError: as of every commit.
         """
-        told = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
-        files = Change(change.added, change.removed)
-        return self.log.commit_change(batch, epoch, files, told)
+        metadata = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
+        files = FileActions(change.added, change.removed)
+        return self.log.commit_change(batch, epoch, files, metadata)
 
     def after(self, batch: int) -> Mapping[str, Any]:
         """What `batch` has left for the next one.
@@ -182,30 +182,30 @@ class StateLog:
         Raises:
             CheckpointError: the log does not have its commit.
         """
-        told = self.find_after(batch)
-        if told is None:
+        metadata = self.find_after(batch)
+        if metadata is None:
             raise CheckpointError(
                 f'state "{self.log.path}" has no commit of batch {batch}, which is committed',
                 hint="The table was changed from outside; restore it, or submit the job anew.",
             )
-        return told
+        return metadata
 
     def find_after(self, batch: int) -> Mapping[str, Any] | None:
         """What `batch` has left for the next one; None if the log does not have its commit."""
-        told = self.log.batch_metadata(batch)
-        return None if told is None or AFTER not in told else dict(told[AFTER])
+        metadata = self.log.batch_metadata(batch)
+        return None if metadata is None or AFTER not in metadata else dict(metadata[AFTER])
 
     def newest_after(self) -> Mapping[str, Any] | None:
         """What the newest batch has left that was not undone; None before the first."""
-        told = self._newest_told()
-        return None if told is None else dict(told[AFTER])
+        metadata = self._newest_told()
+        return None if metadata is None else dict(metadata[AFTER])
 
     def _newest_told(self) -> Mapping[str, Any] | None:
         newest = self.version()
         for version in range(newest, max(self.log.oldest_entry(), newest - _LOOK_BACK) - 1, -1):
-            told = self.log.metadata_at(version) or {}
-            if AFTER in told:
-                return told
+            metadata = self.log.metadata_at(version) or {}
+            if AFTER in metadata:
+                return metadata
         return None
 
     def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
@@ -223,8 +223,8 @@ class StateLog:
             FencedError: a newer runner has taken over.
             SinkError: the version cannot be read any more, or the commit failed.
         """
-        told = self._newest_told() or {}
-        if told.get("sluice.batch") != batch:
+        metadata = self._newest_told() or {}
+        if metadata.get("sluice.batch") != batch:
             return  # it has not come so far, or is undone
         telling = {"sluice.undone": batch, "sluice.epoch": epoch, AFTER: dict(after)}
         self.log.go_back(version, epoch, telling)

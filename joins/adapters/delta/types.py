@@ -70,8 +70,8 @@ def place_of(item: Item, declared: SqlType, mode: str) -> Place:
 def _parts_of(kind: Item, declared: SqlType, mode: str) -> tuple[Place, ...]:
     if declared.name is TypeName.ROW:
         fields = _fields(kind)
-        found = ((matching(part.name, fields), part.type) for part in declared.members)
-        return tuple(place_of(item, type_, mode) for item, type_ in found if item is not None)
+        members = ((matching(part.name, fields), part.type) for part in declared.members)
+        return tuple(place_of(item, type_, mode) for item, type_ in members if item is not None)
     keys = {TypeName.ARRAY: ("elementType",), TypeName.MAP: ("keyType", "valueType")}
     return tuple(
         Place(part.name, None, _parts_of(kind[key], part.type, mode))
@@ -113,8 +113,8 @@ def declarable(kind: object) -> str | None:
         return None
     if kind["type"] == "struct":
         fields = {name: declarable(item["type"]) for name, item in _fields(kind).items()}
-        told = [f"{quoted(name)} {text}" for name, text in fields.items() if text is not None]
-        return f"ROW<{', '.join(told)}>" if told else None
+        columns = [f"{quoted(name)} {text}" for name, text in fields.items() if text is not None]
+        return f"ROW<{', '.join(columns)}>" if columns else None
     if kind["type"] == "array":
         element = declarable(kind["elementType"])
         return None if element is None else f"ARRAY<{element}>"

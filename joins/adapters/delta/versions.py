@@ -56,15 +56,15 @@ def create_table(
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        told = CommitProperties(custom_metadata={CREATOR: creator})
+        commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
         table = DeltaTable.create(
             str(path),
             schema,
             mode="ignore",
             configuration=dict(properties),
-            commit_properties=told,
+            commit_properties=commit_properties,
         )
-        _name_invariants(table, told)
+        _name_invariants(table, commit_properties)
     except (DeltaError, OSError) as exc:
         raise SinkError(
             f'delta table "{path}" cannot be created: {exc}',
@@ -72,7 +72,7 @@ def create_table(
         ) from exc
 
 
-def _name_invariants(table: DeltaTable, told: CommitProperties) -> None:
+def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
     """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
 
     Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
@@ -83,7 +83,7 @@ def _name_invariants(table: DeltaTable, told: CommitProperties) -> None:
         table.alter.add_feature(
             TableFeatures.Invariants,
             allow_protocol_versions_increase=True,
-            commit_properties=told,
+            commit_properties=properties,
         )
 
 
@@ -112,6 +112,8 @@ class TableVersions:
         path: its root.
         followed: application ids whose newest numbers are known without reading the log.
     """
+
+    # reads better long: a table's log answers many questions, and one look at it serves them all.
 
     def __init__(self, path: Path, followed: Sequence[str] = ()) -> None:
         self.path = path
@@ -146,8 +148,8 @@ class TableVersions:
                 is_gone = not self.entries.has(version)  # then the next one may follow nothing
                 if is_gone or not keeps_rules(entry) or version - seen.at >= _MOST_STEPS:
                     return None
-                told = transactions(entry)
-                numbers.update({k: told[k] for k in numbers.keys() & told.keys()})
+                versions = transactions(entry)
+                numbers.update({k: versions[k] for k in numbers.keys() & versions.keys()})
                 version += 1
             return seen if version == seen.at else replace(seen, at=version, numbers=numbers)
         return None
@@ -377,5 +379,5 @@ def _add_actions(table: DeltaTable) -> pa.Table:
 
 def paths_of(table: DeltaTable) -> list[str]:
     """The paths of the table's files, relative to its root."""
-    found: list[str] = _add_actions(table).column("path").to_pylist()
-    return found
+    paths: list[str] = _add_actions(table).column("path").to_pylist()
+    return paths

@@ -93,7 +93,7 @@ class ChangelogProducer:
         """
         value = encode_watermark(high, generation)
         sent = self.send([(None, value, number) for number in range(self._partitions)])
-        return [(int(found.partition), int(found.offset)) for found in sent]
+        return [(int(metadata.partition), int(metadata.offset)) for metadata in sent]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

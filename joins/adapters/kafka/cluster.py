@@ -1,4 +1,5 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
+# reads better long: each request stands beside what its answers and its errors mean.
 
 import logging
 import threading
@@ -129,6 +130,8 @@ class KafkaCluster:
         keep_open: keep one client from call to call, for those who ask every second.
     """
 
+    # reads better long: a method a request; they share one connection.
+
     def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
         self._kafka = kafka
         self._keep_open = keep_open
@@ -199,7 +202,7 @@ class KafkaCluster:
             if self._kept is not client:
                 client.close()
 
-    def _asked(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
+    def _answer(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
         """The answer to a question that changes nothing."""
         if self._kept is not None and not self._answers:
             try:
@@ -218,11 +221,11 @@ class KafkaCluster:
 
     def describe(self, topic: str) -> TopicDescription | None:
         """The topic, or None if the cluster has none of that name."""
-        found = self._asked(lambda admin: _described(admin, topic))
-        if not found:
+        description = self._answer(lambda admin: _described(admin, topic))
+        if not description:
             return None
-        partitions = sorted(p["partition_index"] for p in found[0]["partitions"])
-        return TopicDescription(topic, str(found[0].get("topic_id", "")), tuple(partitions))
+        partitions = sorted(p["partition_index"] for p in description[0]["partitions"])
+        return TopicDescription(topic, str(description[0].get("topic_id", "")), tuple(partitions))
 
     def require(self, topic: str) -> TopicDescription:
         """The topic.
@@ -230,14 +233,14 @@ class KafkaCluster:
         Raises:
             SourceError: there is none of that name.
         """
-        found = self.describe(topic)
-        if found is None:
+        description = self.describe(topic)
+        if description is None:
             otherwise = "Create the topic first, or correct the table's 'topic' option."
             raise SourceError(
                 f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
-                hint=suggestion(topic, self._asked(_own_topics), otherwise),
+                hint=suggestion(topic, self._answer(_own_topics), otherwise),
             )
-        return found
+        return description
 
     def create(
         self, topic: str, partitions: int, replication: int, config: Mapping[str, str]
@@ -278,7 +281,7 @@ class KafkaCluster:
         partitions = self.require(topic).partitions
         with self._admin() as admin:
             try:
-                found = admin.list_partition_offsets(
+                results = admin.list_partition_offsets(
                     {TopicPartition(topic, p): spec for p in partitions},
                     isolation_level=_LEVELS[isolation or self._kafka.isolation],
                 )
@@ -286,7 +289,7 @@ class KafkaCluster:
                 raise SourceError(
                     f'topic "{topic}" was deleted', hint="Restore the topic or submit the job anew."
                 ) from exc
-        return {tp.partition: value.offset for tp, value in found.items()}
+        return {tp.partition: value.offset for tp, value in results.items()}
 
     def beginning_offsets(self, topic: str) -> dict[int, int]:
         """Partition → oldest offset that is still there."""
@@ -310,22 +313,22 @@ class KafkaCluster:
         Raises:
             SourceError: the cluster does not tell, or this user may not ask.
         """
-        return self._asked(lambda admin: describe_open(admin, topic, ends))
+        return self._answer(lambda admin: describe_open(admin, topic, ends))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
         """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""
         ends = self.end_offsets(topic)  # first: what comes between is not before the time
-        found = self._offsets(topic, timestamp_ms)
-        return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in found.items()}
+        offsets = self._offsets(topic, timestamp_ms)
+        return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in offsets.items()}
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Trim the topic: records below `offsets` go."""
-        wanted = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
-        if not wanted:
+        before = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
+        if not before:
             return
         with self._admin() as admin:
             try:
-                admin.delete_records(wanted)
+                admin.delete_records(before)
             except kafka_errors.OffsetOutOfRangeError:
                 return
 
@@ -351,10 +354,10 @@ class KafkaCluster:
         )
         with self._admin() as admin:
             try:
-                found = admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+                configs = admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
             except kafka_errors.KafkaError:
                 return Retention()
-        values = found.get("topic", {}).get(topic, {})
+        values = configs.get("topic", {}).get(topic, {})
         if "delete" not in str(values.get(_POLICY, {}).get("value", "delete")):
             return Retention()
         age, size = (int(values.get(k, {}).get("value") or -1) for k in (_MAX_AGE, _MAX_BYTES))
@@ -366,13 +369,13 @@ class KafkaCluster:
         A partition whose records are all older is left out.
         """
         with self._admin() as admin:
-            found = admin.list_partition_offsets(
+            results = admin.list_partition_offsets(
                 {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()},
                 isolation_level=_LEVELS[self._kafka.isolation],
             )
         return {
             tp.partition: (value.offset, value.timestamp)
-            for tp, value in found.items()
+            for tp, value in results.items()
             if value.offset >= 0
         }
 
@@ -385,12 +388,12 @@ def _own_topics(admin: KafkaAdminClient) -> list[str]:
 def _described(admin: KafkaAdminClient, topic: str) -> list[dict[str, Any]]:
     """What the cluster says of the topic, nothing if it has none of that name."""
     try:
-        found: list[dict[str, Any]] = admin.describe_topics([topic])
-        if found and found[0]["error_code"] != 0:
-            raise kafka_errors.for_code(found[0]["error_code"])(topic)
+        topics: list[dict[str, Any]] = admin.describe_topics([topic])
+        if topics and topics[0]["error_code"] != 0:
+            raise kafka_errors.for_code(topics[0]["error_code"])(topic)
     except kafka_errors.UnknownTopicOrPartitionError:
         return []
-    return found
+    return topics
 
 
 def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> dict[int, int]:

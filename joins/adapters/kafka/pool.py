@@ -39,12 +39,12 @@ class ClusterPool:
     def take(self, kafka: KafkaOptions) -> KafkaCluster:
         """The connection that was used last, else one that connects when it is first asked."""
         with self._lock:
-            found = next((one for one in reversed(self._idle) if one.kafka == kafka), None)
-            if found is None:
+            idle = next((one for one in reversed(self._idle) if one.kafka == kafka), None)
+            if idle is None:
                 return KafkaCluster(kafka, keep_open=True)
-            self._idle.remove(found)
-        found.cluster.doubt()
-        return found.cluster
+            self._idle.remove(idle)
+        idle.cluster.doubt()
+        return idle.cluster
 
     def give_back(self, kafka: KafkaOptions, cluster: KafkaCluster) -> None:
         """Keep a connection that `take` gave, or close it."""

@@ -19,7 +19,7 @@ _PRODUCER = {
 }
 
 
-class Record(NamedTuple):
+class ProducerRecord(NamedTuple):
     """One record of a topic; without a value it is a tombstone."""
 
     key: bytes | None
@@ -34,7 +34,7 @@ class RecordProducer:
         self._kafka = kafka
         self._producer: KafkaProducer | None = None
 
-    def send(self, records: Iterable[Record]) -> None:
+    def send(self, records: Iterable[ProducerRecord]) -> None:
         """Write records in their order; all are acknowledged when this returns.
 
         Raises:
@@ -56,7 +56,7 @@ class RecordProducer:
             producer, self._producer = self._producer, None
             producer.close(timeout=0)
 
-    def _send(self, records: Iterable[Record]) -> None:
+    def _send(self, records: Iterable[ProducerRecord]) -> None:
         if self._producer is None:
             self._producer = KafkaProducer(**client_options(self._kafka), **_PRODUCER)
         topic, send = self._kafka.topic, self._producer.send

@@ -74,9 +74,9 @@ class KafkaRecords:
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
     def marked(
-        self, topic: str, ranges: Ranges, header: tuple[str, bytes], wanted: Sequence[str]
+        self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
     ) -> Iterator[tuple[tuple[bytes | None, ...], bytes | None, bytes | None]]:
-        """(values of the headers `wanted`, key, value) of the records that carry `header`.
+        """(values of the headers `names`, key, value) of the records that carry `header`.
 
         Raises:
             As `batches`.
@@ -84,15 +84,15 @@ class KafkaRecords:
         for records in self._records(topic, ranges):
             for record in records:
                 if header in record.headers:
-                    found = dict(record.headers)
-                    yield tuple(found.get(name) for name in wanted), record.key, record.value
+                    headers = dict(record.headers)
+                    yield tuple(headers.get(name) for name in names), record.key, record.value
 
     def _records(self, topic: str, ranges: Ranges) -> Iterator[list[Any]]:
-        wanted = {TopicPartition(topic, p): r for p, r in ranges.items() if r[0] < r[1]}
-        if not wanted:
+        bounds = {TopicPartition(topic, p): r for p, r in ranges.items() if r[0] < r[1]}
+        if not bounds:
             return
         try:
-            yield from _polled(self._positioned(wanted), wanted)
+            yield from _polled(self._positioned(bounds), bounds)
         except kafka_errors.OffsetOutOfRangeError as exc:
             raise RecordsExpiredError(
                 f'topic "{topic}" does not keep all of the offsets {dict(ranges)} any more',
@@ -102,7 +102,7 @@ class KafkaRecords:
             self.close()
             raise self._translated(topic, exc) from exc
 
-    def _positioned(self, wanted: Mapping[TopicPartition, tuple[int, int]]) -> KafkaConsumer:
+    def _positioned(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> KafkaConsumer:
         if self._consumer is None:
             self._consumer = KafkaConsumer(
                 **client_options(self._kafka),
@@ -114,9 +114,9 @@ class KafkaRecords:
                 bootstrap_timeout_ms=5_000,
                 max_partition_fetch_bytes=_FETCH_BYTES,
             )
-        self._consumer.assign(list(wanted))
-        self._consumer.resume(*wanted)  # the same assignment keeps what an earlier read has paused
-        for partition, (first, _) in wanted.items():
+        self._consumer.assign(list(bounds))
+        self._consumer.resume(*bounds)  # the same assignment keeps what an earlier read has paused
+        for partition, (first, _) in bounds.items():
             self._consumer.seek(partition, first)
         return self._consumer
 
@@ -139,21 +139,21 @@ class KafkaRecords:
 
 
 def _polled(
-    consumer: KafkaConsumer, wanted: Mapping[TopicPartition, tuple[int, int]]
+    consumer: KafkaConsumer, bounds: Mapping[TopicPartition, tuple[int, int]]
 ) -> Iterator[list[Any]]:
     """Lists of records of one partition each; a partition that is through is read no further.
 
     A poll may find no record and come further all the same, through aborted transactions.
     """
-    unfinished = dict(wanted)
+    unfinished = dict(bounds)
     places: dict[TopicPartition, int] = {}
     heard_at = time.monotonic()
     while unfinished:
         for partition, records in consumer.poll(timeout_ms=_POLL_MS).items():
-            end = wanted[partition][1]
-            found = [record for record in records if record.offset < end]
-            if found:
-                yield found
+            end = bounds[partition][1]
+            before_end = [record for record in records if record.offset < end]
+            if before_end:
+                yield before_end
         reached = {partition: consumer.position(partition) for partition in unfinished}
         if reached != places:
             places, heard_at = reached, time.monotonic()

@@ -55,20 +55,20 @@ def describe_open(
     Raises:
         KafkaError: the brokers do not describe producers.
     """
-    wanted = [TopicPartition(topic, partition) for partition in sorted(ends)]
-    described = admin.describe_producers(wanted)
-    found = [
+    partitions = [TopicPartition(topic, partition) for partition in sorted(ends)]
+    described = admin.describe_producers(partitions)
+    producers = [
         (tp.partition, producer)
-        for tp in wanted
+        for tp in partitions
         for producer in described[tp].active_producers
         if producer.current_transaction_start_offset == ends[tp.partition]
     ]
     try:
-        named = _named(admin, {producer.producer_id for _, producer in found})
+        named = _named(admin, {producer.producer_id for _, producer in producers})
     except kafka_errors.KafkaError:
         named = {}
     opened = []
-    for partition, producer in found:
+    for partition, producer in producers:
         name, since_ms = named.get(producer.producer_id, (None, None))
         if since_ms is None and producer.last_timestamp >= 0:
             since_ms = producer.last_timestamp

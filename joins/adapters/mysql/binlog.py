@@ -121,12 +121,12 @@ class _Pump:
             SluiceError: why the stream ended.
         """
         try:
-            found = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
+            event = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
         except queue.Empty:
             return None
-        if isinstance(found, SluiceError):
-            raise found
-        return found
+        if isinstance(event, SluiceError):
+            raise event
+        return event
 
     def close(self) -> None:
         """End the thread and its connection."""
@@ -134,7 +134,7 @@ class _Pump:
         self._stream.close()
 
 
-class Session:
+class BinlogSession:
     """One connection to the database and one to Kafka, from the kept boundary on."""
 
     def __init__(self, config: CdcConfig, protocol: Protocol) -> None:
@@ -323,9 +323,9 @@ def run(config: CdcConfig, protocol: Protocol) -> int:
     wait_s, owed = _BACKOFF_S[0], None
     while not protocol.stopped.is_set():
         began_at_s = time.monotonic()
-        session: Session | None = None
+        session: BinlogSession | None = None
         try:
-            session = Session(config, protocol)
+            session = BinlogSession(config, protocol)
             session.run(owed)
         except SourceUnavailableError as error:
             protocol.tell_error(error, retry=True)

@@ -164,14 +164,14 @@ def _next_bound(
     keys = [quoted(column.server.name) for column in table.key_columns]
     bounds = ", ".join(_bound_expression(column) for column in table.key_columns)
     where = "".join(f" WHERE {condition}" for condition in _comparison(table, after, ">"))
-    found = rows(
+    bound_rows = rows(
         connection,
         f"SELECT {bounds} FROM {_name(table)}{where} "
         f"ORDER BY {', '.join(keys)} LIMIT 2 OFFSET {rows_each - 1}",
     )
-    if len(found) < 2:  # the bound and one row beyond it
+    if len(bound_rows) < 2:  # the bound and one row beyond it
         return None
-    return tuple(str(value) for value in found[0])
+    return tuple(str(value) for value in bound_rows[0])
 
 
 def _bound_expression(column: MysqlColumn) -> str:

@@ -186,28 +186,28 @@ def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
 def identity_of(connection: "Connection[Any]") -> ServerIdentity:
     """Who the server behind `connection` is; PyMySQL's own errors."""
     names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
-    found = variables(connection, *names)
+    values = variables(connection, *names)
     return ServerIdentity(
-        server_uid=found.get("server_uuid") or found.get("server_uid", ""),
-        server_id=int(found["server_id"]),
-        gtid_domain_id=int(found.get("gtid_domain_id", 0)),
-        version=found["version"],
+        server_uid=values.get("server_uuid") or values.get("server_uid", ""),
+        server_id=int(values["server_id"]),
+        gtid_domain_id=int(values.get("gtid_domain_id", 0)),
+        version=values["version"],
         is_mariadb=is_mariadb(connection),
     )
 
 
 def require_identity(
-    config: MysqlConnectionConfig, found: ServerIdentity, expected: ServerIdentity
+    config: MysqlConnectionConfig, actual: ServerIdentity, expected: ServerIdentity
 ) -> None:
-    """Make sure that `found` is `expected`.
+    """Make sure that `actual` is `expected`.
 
     Raises:
         SnapshotNeededError: it is another server.
     """
-    if not found.same_server(expected):
+    if not actual.same_server(expected):
         raise SnapshotNeededError(
-            f'database server "{config.server}" is another one (server id {found.server_id}, '
-            f"{found.server_uid}) than the one that we read (server id {expected.server_id}, "
+            f'database server "{config.server}" is another one (server id {actual.server_id}, '
+            f"{actual.server_uid}) than the one that we read (server id {expected.server_id}, "
             f"{expected.server_uid})",
             hint="Nothing is to be done after a failover: positions of two servers do not compare, "
             "so the table is copied again by itself. Behind a balancer name one server of it.",
@@ -270,8 +270,10 @@ def rows(connection: "Connection[Any]", statement: str, *values: object) -> list
 def variables(connection: "Connection[Any]", *names: str) -> dict[str, str]:
     """Global variables by name; those that the server does not know are missing."""
     marks = ", ".join(["%s"] * len(names))
-    found = rows(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", *names)
-    return {str(name).lower(): str(value) for name, value in found}
+    name_values = rows(
+        connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", *names
+    )
+    return {str(name).lower(): str(value) for name, value in name_values}
 
 
 def is_mariadb(connection: "Connection[Any]") -> bool:

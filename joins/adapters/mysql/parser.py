@@ -58,6 +58,8 @@ def _same(name: str, ours: str) -> bool:
 class Parser:
     """A cursor over tokens; what is not as it must be is a ValueError."""
 
+    # reads better long: a grammar has a method a rule.
+
     def __init__(self, tokens: Reading, schema: str = "") -> None:
         self._tokens, self._at, self._end = tokens, 0, len(tokens)
         while self._end and tokens[self._end - 1].is_symbol(";"):
@@ -101,16 +103,16 @@ class Parser:
 
     def symbol(self, character: str) -> bool:
         """Read that character if it is the next one."""
-        found = self.ahead.is_symbol(character)
-        self._at += found
-        return found
+        is_next = self.ahead.is_symbol(character)
+        self._at += is_next
+        return is_next
 
     def name(self) -> str:
         """A name."""
-        found = self.next()
-        if not found.is_name:
-            raise ValueError(f'"{found.text}" is no name')
-        return found.text
+        token = self.next()
+        if not token.is_name:
+            raise ValueError(f'"{token.text}" is no name')
+        return token.text
 
     def table(self) -> TableName:
         """A table's name; without a database it is in the session's."""
@@ -123,10 +125,10 @@ class Parser:
 
     def tables(self) -> list[TableName]:
         """Names of tables with commas between them."""
-        found = [self.table()]
+        names = [self.table()]
         while self.symbol(","):
-            found.append(self.table())
-        return found
+            names.append(self.table())
+        return names
 
     def account(self) -> None:
         """A user's name, perhaps with a host."""
@@ -157,13 +159,13 @@ class Parser:
 
     def parts(self) -> list[Reading]:
         """What is left, cut at the commas that are in no parentheses."""
-        depth, start, found, rest = 0, 0, [], self.rest
+        depth, start, parts, rest = 0, 0, [], self.rest
         for at, token in enumerate(rest):
             if token.kind is Kind.SYMBOL and token.text in "()":
                 depth += 1 if token.text == "(" else -1
             elif token.is_symbol(",") and depth == 0:
-                found.append(rest[start:at])
+                parts.append(rest[start:at])
                 start = at + 1
-        found.append(rest[start:])
+        parts.append(rest[start:])
         self._at = self._end
-        return found
+        return parts

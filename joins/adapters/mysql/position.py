@@ -129,19 +129,19 @@ def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
     """File and position of the binlog's end, None if there is no binlog."""
     try:
-        found = rows(connection, "SHOW MASTER STATUS")
+        status_rows = rows(connection, "SHOW MASTER STATUS")
     except pymysql.err.ProgrammingError as exc:
         if exc.args[0] != ER.PARSE_ERROR:  # MySQL 8.4 knows only the new name
             raise
-        found = rows(connection, "SHOW BINARY LOG STATUS")
-    return (str(found[0][0]), int(found[0][1])) if found else None
+        status_rows = rows(connection, "SHOW BINARY LOG STATUS")
+    return (str(status_rows[0][0]), int(status_rows[0][1])) if status_rows else None
 
 
 def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:
     rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    found = dict(rows(connection, "SHOW STATUS LIKE 'binlog_snapshot_%%'"))
-    status = {str(name).lower(): str(value) for name, value in found.items()}
+    variables = dict(rows(connection, "SHOW STATUS LIKE 'binlog_snapshot_%%'"))
+    status = {str(name).lower(): str(value) for name, value in variables.items()}
     file = status.get("binlog_snapshot_file", "")
     if not file:
         raise _no_binlog()
@@ -167,8 +167,8 @@ def _mark(connection: "Connection[Any]", epoch: int, file: str, pos: int) -> Bin
 
 
 def _gtid_at(connection: "Connection[Any]", file: str, pos: int) -> str | None:
-    found = rows(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, pos)[0][0]
-    return None if found is None else str(found)
+    gtid = rows(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, pos)[0][0]
+    return None if gtid is None else str(gtid)
 
 
 def _no_binlog() -> SourceError:

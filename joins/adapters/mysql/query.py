@@ -64,30 +64,38 @@ class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
 BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = QueryEvent
 
 
-def query_statement(found: _Foreign, charsets: Mapping[int, str]) -> Statement:
+def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> Statement:
     """The statement of a query event.
 
     Args:
-        found: the event.
+        query_event: the event.
         charsets: character set by collation number, as the server has them.
     """
-    fixed: int = found._declared_post_header_len(_FIXED_BYTES)
-    length = found.event_size - fixed - found.status_vars_length - found.schema_length - 1
-    packet = found.packet.packet  # the text is what was read of it last
+    fixed: int = query_event._declared_post_header_len(_FIXED_BYTES)
+    length = (
+        query_event.event_size
+        - fixed
+        - query_event.status_vars_length
+        - query_event.schema_length
+        - 1
+    )
+    packet = query_event.packet.packet  # the text is what was read of it last
     text = bytes(packet._data[packet._position - length : packet._position])
-    number = getattr(found, "character_set_client", None)
+    number = getattr(query_event, "character_set_client", None)
     charset = "utf8mb4" if number is None else charsets.get(int(number), "")
-    told = decoded(text, charset)
-    mark = "" if found.is_whole else f"{UNDECODED} "  # its modes and character set may be others
-    modes = Modes.of(getattr(found, "sql_mode", 0))
-    return Statement(found.schema.decode("utf-8", "replace"), mark + told.strip(), modes)
+    sql = decoded(text, charset)
+    mark = (
+        "" if query_event.is_whole else f"{UNDECODED} "
+    )  # its modes and character set may be others
+    modes = Modes.of(getattr(query_event, "sql_mode", 0))
+    return Statement(query_event.schema.decode("utf-8", "replace"), mark + sql.strip(), modes)
 
 
-def load_statement(found: _Foreign) -> Statement:
+def load_statement(load_event: _Foreign) -> Statement:
     """The statement of a LOAD DATA that was not logged as rows."""
-    rest = found.packet.read(found.event_size - found.packet.read_bytes)
-    rest = rest[found.status_vars_length :]
-    schema, text = rest[: found.schema_length], rest[found.schema_length + 1 :]
+    rest = load_event.packet.read(load_event.event_size - load_event.packet.read_bytes)
+    rest = rest[load_event.status_vars_length :]
+    schema, text = rest[: load_event.schema_length], rest[load_event.schema_length + 1 :]
     return Statement(schema.decode("utf-8", "replace"), decoded(text, "utf8mb4"), Modes())
 
 

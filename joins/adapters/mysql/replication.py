@@ -64,15 +64,16 @@ def stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> 
 
 
 def _refused(config: MysqlConnectionConfig, why: str) -> SourceError:
-    told = f'database server "{config.server}" cannot give the binlog from our position: {why}'
+    message = f'database server "{config.server}" cannot give the binlog from our position: {why}'
     if _OUR_ID_IS_TAKEN.search(why):
         return SourceError(
-            told, hint="Another replica has our server id: give the table another server-id option."
+            message,
+            hint="Another replica has our server id: give the table another server-id option.",
         )
     if _TOO_BIG.search(why):
-        return SourceError(told, hint="Raise max_allowed_packet of the server; we try again.")
+        return SourceError(message, hint="Raise max_allowed_packet of the server; we try again.")
     return SnapshotNeededError(
-        told,
+        message,
         hint="The binlog was purged, reset or restored; the table is copied again by itself. Keep "
         "the binlog longer (binlog_expire_logs_seconds) to avoid it.",
     )

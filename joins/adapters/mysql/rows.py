@@ -4,6 +4,7 @@ python-mysql-replication gives the events, the table map and its metadata; its o
 not used: it shows negative fractional TIMEs wrongly, drops the zeros at the end of BINARY, knows
 only some collations, and decodes the columns that nobody asked for.
 """
+# reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt
 import struct
@@ -65,8 +66,10 @@ class RowDecoder:
             slots[captured.server.name] = (slot, captured)
         self._plan: list[tuple[int, Reader]] = []
         for column in columns:
-            slot, wanted = slots.get(column.name, (-1, None))
-            reader = _skipper(column) if wanted is None else _reader(column, wanted)
+            slot, captured_column = slots.get(column.name, (-1, None))
+            reader = (
+                _skipper(column) if captured_column is None else _reader(column, captured_column)
+            )
             self._plan.append((slot, reader))
         self._width = len(table.columns)
 

@@ -9,7 +9,12 @@ from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
-from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Changes, encode_records
+from joins.kernels.changelog.envelope import (
+    SOURCE_SCHEMA,
+    BinlogPosition,
+    Envelopes,
+    encode_records,
+)
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
@@ -147,7 +152,7 @@ class ChangelogSender:
         """
         return self._producer.watermark(high, generation)
 
-    def _changes(self, pending: _Pending) -> Changes:
+    def _changes(self, pending: _Pending) -> Envelopes:
         count = len(pending.ops)
         files, positions, rows, times = zip(*pending.places, strict=True)
         constants = (self._config.low.position.epoch, self._config.generation)
@@ -155,7 +160,7 @@ class ChangelogSender:
         numbers = [pa.array(v, pa.int64()) for v in (files, positions, rows)]
         source = [epoch, *numbers, generation, pa.array(times, pa.int64())]
         table = self._config.table
-        return Changes(
+        return Envelopes(
             ops=pa.array(pending.ops, pa.string()),
             source=pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA),
             before=wire_rows(pending.before, table) if any(pending.before) else None,

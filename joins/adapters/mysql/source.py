@@ -88,10 +88,10 @@ def check_source(
     """
     with connected(config) as connection:
         _check_table(connection, config)
-        found = _server_columns(connection, config)
-        _check_storage(config, found)
+        server_columns = _server_columns(connection, config)
+        _check_storage(config, server_columns)
         _check_cascades(connection, config)
-        columns = capture(_table_name(config), fields, found)
+        columns = capture(_table_name(config), fields, server_columns)
         key = _check_key(connection, config, columns, primary_key)
         _check_readable(connection, config)
         _check_binlog(connection, config)
@@ -109,7 +109,7 @@ def choose_server_id(config: MysqlConnectionConfig) -> int:
     """
     with connected(config) as connection:
         used = _used_server_ids(connection)
-    return next(found for found in iter(_some_server_id, None) if found not in used)
+    return next(candidate for candidate in iter(_some_server_id, None) if candidate not in used)
 
 
 def estimate_rows(config: MysqlConnectionConfig) -> int:
@@ -119,14 +119,14 @@ def estimate_rows(config: MysqlConnectionConfig) -> int:
         SourceError: the server cannot be reached or refuses us.
     """
     with connected(config) as connection:
-        found = rows(
+        estimates = rows(
             connection,
             "SELECT TABLE_ROWS FROM information_schema.TABLES"
             " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             config.database,
             config.table,
         )
-    return int(found[0][0] or 0) if found else 0
+    return int(estimates[0][0] or 0) if estimates else 0
 
 
 def _table_name(config: MysqlConnectionConfig) -> str:
@@ -173,8 +173,8 @@ def _check_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -
 def _server_columns(
     connection: "Connection[Any]", config: MysqlConnectionConfig
 ) -> list[ServerColumn]:
-    found = rows(connection, _COLUMNS, config.database, config.table)
-    sources = computed_from({str(row[0]): str(row[6] or "") for row in found})
+    column_rows = rows(connection, _COLUMNS, config.database, config.table)
+    sources = computed_from({str(row[0]): str(row[6] or "") for row in column_rows})
     return [
         ServerColumn(
             name=str(name),
@@ -185,7 +185,7 @@ def _server_columns(
             charset=None if charset is None else str(charset),
             computed_from=sources[str(name)],
         )
-        for name, data_type, column_type, precision, scale, charset, _ in found
+        for name, data_type, column_type, precision, scale, charset, _ in column_rows
     ]
 
 
@@ -195,10 +195,10 @@ def computed_from(expressions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     Args:
         expressions: by column, empty for one that is not computed.
     """
-    found = {name: _named(text, expressions) for name, text in expressions.items()}
-    for _ in found:  # a longest way has so many steps
-        found = {name: own.union(*(found[one] for one in own)) for name, own in found.items()}
-    return {name: tuple(sorted(own)) for name, own in found.items()}
+    sources = {name: _named(text, expressions) for name, text in expressions.items()}
+    for _ in sources:  # a longest way has so many steps
+        sources = {name: own.union(*(sources[one] for one in own)) for name, own in sources.items()}
+    return {name: tuple(sorted(own)) for name, own in sources.items()}
 
 
 def _named(expression: str, columns: Iterable[str]) -> set[str]:
@@ -208,9 +208,9 @@ def _named(expression: str, columns: Iterable[str]) -> set[str]:
     return {name for name in columns if not words or folded(name) in words}
 
 
-def _check_storage(config: MysqlConnectionConfig, found: list[ServerColumn]) -> None:
+def _check_storage(config: MysqlConnectionConfig, columns: list[ServerColumn]) -> None:
     """A compressed column makes every row of the table unreadable in the binlog."""
-    compressed = [column.name for column in found if "COMPRESSED" in column.column_type]
+    compressed = [column.name for column in columns if "COMPRESSED" in column.column_type]
     if compressed:
         raise SourceError(
             f'{_table_name(config)} has compressed column "{compressed[0]}", '
@@ -222,9 +222,9 @@ def _check_storage(config: MysqlConnectionConfig, found: list[ServerColumn]) -> 
 def _check_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
     """What a foreign key changes by itself happens inside the storage engine, without a record."""
     table = f"{quoted(config.database)}.{quoted(config.table)}"
-    found = _CASCADE.search(str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1]))
-    if found is not None:
-        name, event, rule = found.groups()
+    cascade = _CASCADE.search(str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1]))
+    if cascade is not None:
+        name, event, rule = cascade.groups()
         raise SourceError(
             f'{_table_name(config)} has foreign key "{name}" with ON {event} {rule}, '
             "whose changes the server does not write to its binlog",
@@ -240,15 +240,15 @@ def _check_key(
     declared: tuple[str, ...],
 ) -> tuple[str, ...]:
     """The key's declared names in the server's order."""
-    found = rows(connection, _KEY, config.database, config.table)
-    key = tuple(str(name) for name, _ in found)
+    key_rows = rows(connection, _KEY, config.database, config.table)
+    key = tuple(str(name) for name, _ in key_rows)
     names = {column.server.name: column.captured.name for column in columns}
     if not key:
         raise SourceError(
             f"{_table_name(config)} has no primary key",
             hint="Add a primary key to the table; changes cannot be told apart without one.",
         )
-    if any(part is not None for _, part in found):
+    if any(part is not None for _, part in key_rows):
         raise SourceError(
             f"{_table_name(config)} has a primary key over the first characters of a column",
             hint="Use whole columns in the primary key.",
@@ -280,15 +280,15 @@ def _check_readable(connection: "Connection[Any]", config: MysqlConnectionConfig
 
 def _check_binlog(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
     names = (name for name, _ in (*_REQUIRED, *_REFUSED_OTHERWISE))
-    found = variables(connection, "log_bin", *names)
-    if found.get("log_bin", "").upper() not in ("ON", "1"):
-        raise _wrong_setting(config, "log_bin", found.get("log_bin", "unknown"), "ON")
+    settings = variables(connection, "log_bin", *names)
+    if settings.get("log_bin", "").upper() not in ("ON", "1"):
+        raise _wrong_setting(config, "log_bin", settings.get("log_bin", "unknown"), "ON")
     for name, expected in _REQUIRED:
-        if found.get(name, "").upper() != expected:
-            raise _wrong_setting(config, name, found.get(name, "unknown"), expected)
+        if settings.get(name, "").upper() != expected:
+            raise _wrong_setting(config, name, settings.get(name, "unknown"), expected)
     for name, expected in _REFUSED_OTHERWISE:
-        if found.get(name, expected).upper() != expected:
-            raise _wrong_setting(config, name, found[name], expected or "nothing")
+        if settings.get(name, expected).upper() != expected:
+            raise _wrong_setting(config, name, settings[name], expected or "nothing")
     grant = "BINLOG MONITOR" if is_mariadb(connection) else "REPLICATION CLIENT"
     with _needing(config, grant, "*.*"):
         binlog_status(connection)

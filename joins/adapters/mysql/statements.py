@@ -35,7 +35,7 @@ def effect_of(schema: str, text: str, target: Target, modes: Modes | None = None
     """
     modes = modes or Modes()
     order = list(Effect)
-    effects = (_effect_of(found, schema, target, modes) for found in readings(text, modes))
+    effects = (_effect_of(reading, schema, target, modes) for reading in readings(text, modes))
     return max(effects, key=order.index, default=Effect.UNKNOWN)
 
 
@@ -112,9 +112,9 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
         return _drop_index(parser, target)
     parser.accept("IF", "EXISTS")
     if what in _DATABASES:
-        found = target.is_database(parser.name())
+        is_database = target.is_database(parser.name())
         parser.end()
-        return Effect.REPLACED if found else Effect.NONE
+        return Effect.REPLACED if is_database else Effect.NONE
     parser.require(what in (*_TABLES, "SEQUENCE"))
     names = parser.tables()
     parser.wait()

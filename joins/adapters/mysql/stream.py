@@ -168,8 +168,8 @@ class BinlogStream:
             SourceError: it is refused.
         """
         try:
-            for found in self._reader:
-                yield from self._events_of(found)
+            for event in self._reader:
+                yield from self._events_of(event)
         except pymysql.err.MySQLError as exc:
             raise stream_error(self._config, exc) from exc
         except OSError as exc:
@@ -197,20 +197,20 @@ class BinlogStream:
         self._connections.append(connection)
         return connection
 
-    def _events_of(self, found: _Foreign) -> Iterator[Event]:
-        packet = found.packet
+    def _events_of(self, event: _Foreign) -> Iterator[Event]:
+        packet = event.packet
         require_known(packet.event_type)
-        if isinstance(found, binlog_event.RotateEvent):
-            yield self._rotated(found.next_binlog, found.position)
-        elif isinstance(found, binlog_event.FormatDescriptionEvent):
+        if isinstance(event, binlog_event.RotateEvent):
+            yield self._rotated(event.next_binlog, event.position)
+        elif isinstance(event, binlog_event.FormatDescriptionEvent):
             self._decoders.clear()
-            yield FileOpened(self._file, found.timestamp)
-        elif isinstance(found, row_event.TableMapEvent):
-            self._table_mapped(found)
-        elif type(found) in _OPS:
-            yield from self._rows(found)
+            yield FileOpened(self._file, event.timestamp)
+        elif isinstance(event, row_event.TableMapEvent):
+            self._table_mapped(event)
+        elif type(event) in _OPS:
+            yield from self._rows(event)
         else:
-            yield from self._control(found, packet)
+            yield from self._control(event, packet)
 
     def _rotated(self, file_name: str | bytes, position: int) -> Boundary:
         name = file_name.decode() if isinstance(file_name, bytes) else file_name
@@ -218,30 +218,30 @@ class BinlogStream:
         self._in_transaction = False
         return Boundary(self._file, position)
 
-    def _control(self, found: _Foreign, packet: _Foreign) -> Iterator[Event]:
+    def _control(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
         if packet.event_type in GTIDS:
-            flags = found.flags if isinstance(found, binlog_event.MariadbGtidEvent) else 0
+            flags = event.flags if isinstance(event, binlog_event.MariadbGtidEvent) else 0
             self._in_transaction, self._xa = True, bool(flags & _PREPARED_XA)
             self._is_ours = self._xa_is_ours = False
-            self._standalone = bool(flags & _STANDALONE) or not self._mariadb(found)
+            self._standalone = bool(flags & _STANDALONE) or not self._mariadb(event)
             yield Begin(self._file, packet.log_pos - packet.event_size)
-        elif isinstance(found, QueryEvent):
-            yield from self._query(found, packet)
-        elif isinstance(found, binlog_event.ExecuteLoadQueryEvent):
-            yield load_statement(found)
-        elif isinstance(found, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
-            if getattr(found, "one_phase", False) and self._xa_is_ours:
+        elif isinstance(event, QueryEvent):
+            yield from self._query(event, packet)
+        elif isinstance(event, binlog_event.ExecuteLoadQueryEvent):
+            yield load_statement(event)
+        elif isinstance(event, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
+            if getattr(event, "one_phase", False) and self._xa_is_ours:
                 raise self._changed_by_xa("one phase")
             yield from self._ended(packet)
         elif not self._in_transaction and packet.log_pos:
             yield Boundary(self._file, packet.log_pos)
 
     @staticmethod
-    def _mariadb(found: _Foreign) -> bool:
-        return isinstance(found, binlog_event.MariadbGtidEvent)
+    def _mariadb(event: _Foreign) -> bool:
+        return isinstance(event, binlog_event.MariadbGtidEvent)
 
-    def _query(self, found: _Foreign, packet: _Foreign) -> Iterator[Event]:
-        statement = query_statement(found, self._charsets)
+    def _query(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
+        statement = query_statement(event, self._charsets)
         text = statement.text.removeprefix(UNDECODED).lstrip()
         word = text[:16].upper()
         if word == "BEGIN":
@@ -296,27 +296,27 @@ class BinlogStream:
         if packet.log_pos:
             yield Boundary(self._file, packet.log_pos)
 
-    def _table_mapped(self, found: _Foreign) -> None:
-        if found.table_id not in self._decoders:
-            columns = binlog_columns(found, self._charsets)
-            self._decoders[found.table_id] = RowDecoder(columns, self._table)
+    def _table_mapped(self, event: _Foreign) -> None:
+        if event.table_id not in self._decoders:
+            columns = binlog_columns(event, self._charsets)
+            self._decoders[event.table_id] = RowDecoder(columns, self._table)
 
-    def _rows(self, found: _Foreign) -> Iterator[RowImages]:
+    def _rows(self, event: _Foreign) -> Iterator[RowImages]:
         if self._xa:
             self._xa_is_ours = True
             return
         self._is_ours = True
-        packet = found.packet
-        images = packet.read(found.event_size - packet.read_bytes)
-        decoder = self._decoders[found.table_id]
-        present = int.from_bytes(found.columns_present_bitmap, "little")
+        packet = event.packet
+        images = packet.read(event.event_size - packet.read_bytes)
+        decoder = self._decoders[event.table_id]
+        present = int.from_bytes(event.columns_present_bitmap, "little")
         if present.bit_count() < decoder.column_count:
             raise SnapshotNeededError(
                 "the binlog has row events without all columns: a session wrote with "
                 'setting "binlog_row_image" other than FULL',
                 hint=f"Set binlog_row_image=FULL for all sessions{_COPIED_AGAIN}.",
             )
-        yield RowImages(_OPS[type(found)], decoder, images, found.timestamp)
+        yield RowImages(_OPS[type(event)], decoder, images, event.timestamp)
 
 
 def binlog_columns(table_map: _Foreign, charsets: dict[int, str]) -> list[BinlogColumn]:
@@ -345,15 +345,17 @@ def collation_charsets(config: MysqlConnectionConfig) -> dict[int, str]:
         SourceError: the server cannot be reached or refuses us.
     """
     with connected(config) as connection:
-        found = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
+        id_charsets = rows(
+            connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
+        )
         if is_mariadb(connection):
             with contextlib.suppress(pymysql.err.MySQLError):  # before 10.10 it has no ID here
-                found += rows(
+                id_charsets += rows(
                     connection,
                     "SELECT ID, CHARACTER_SET_NAME"
                     " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY",
                 )
-    return {int(number): str(name) for number, name in found if number is not None and name}
+    return {int(number): str(name) for number, name in id_charsets if number is not None and name}
 
 
 def _number(file_name: str) -> int:

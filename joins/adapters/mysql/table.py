@@ -212,21 +212,21 @@ def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
 
 
 def capture(
-    where: str, fields: tuple[Field, ...], found: list[ServerColumn]
+    where: str, fields: tuple[Field, ...], server_columns: list[ServerColumn]
 ) -> tuple[MysqlColumn, ...]:
     """The declared `fields` matched with the server's columns; `where` names the table in messages.
 
     Raises:
         DefinitionError: columns are missing, or their types cannot be declared like that.
     """
-    exact = {column.name: column for column in found}
-    folded = {column.name.casefold(): column for column in found}
+    exact = {column.name: column for column in server_columns}
+    folded = {column.name.casefold(): column for column in server_columns}
     matches = {f.name: exact.get(f.name) or folded.get(f.name.casefold()) for f in fields}
     missing = [name for name, column in matches.items() if column is None]
     if missing:
         raise DefinitionError(
             f"{where} has no column {_listed(missing)}",
-            hint=of_columns(missing[0], [c.name for c in found]),
+            hint=of_columns(missing[0], [c.name for c in server_columns]),
         )
     pairs = [(f, column) for f in fields if (column := matches[f.name]) is not None]
     complaints = [text for f, column in pairs for text in _complaints(f, column)]

@@ -130,11 +130,11 @@ def readings(text: str, modes: Modes) -> list[Reading]:
     gates = sorted({gate for _, gate in tokens if gate is not None})
     if len(gates) > _MOST_GATES:
         return []
-    found = (
+    token_runs = (
         tuple(token for token, gate in tokens if gate is None or gate in run)
         for run in _choices(gates)
     )
-    return [reading for reading in dict.fromkeys(found) if reading]
+    return [reading for reading in dict.fromkeys(token_runs) if reading]
 
 
 def folded(name: str) -> str:

@@ -46,8 +46,8 @@ class SourceProcess:
             target=self._read, name=f"source {self._topic}", daemon=True
         )
         self._reader.start()
-        told = config.as_json()
-        self.send({"config": told, "secrets": secrets_in(told)})
+        document = config.as_json()
+        self.send({"config": document, "secrets": secrets_in(document)})
 
     @property
     def pid(self) -> int:

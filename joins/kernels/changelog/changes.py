@@ -85,14 +85,14 @@ class Progress:
         position = [numbers(records, name) for name in POSITION_COLUMNS]
         for at, limit in self.floor.items():
             later = np.zeros(records.num_rows, dtype=np.bool_)
-            for found, least in zip(reversed(position), reversed(limit), strict=True):
-                later = (found > least) | ((found == least) & later)
+            for values, least in zip(reversed(position), reversed(limit), strict=True):
+                later = (values > least) | ((values == least) & later)
             beyond &= later | (partition != at)
         return beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CompactedChanges:
     """The newest record of each key that changed.
 
     Attributes:
@@ -103,7 +103,7 @@ class Changes:
     rows: pa.Table
     progress: Progress
 
-    def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "Changes":
+    def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "CompactedChanges":
         """These and the changes of later commits.
 
         Raises:
@@ -111,7 +111,9 @@ class Changes:
         """
         later = read_changes(batches, spec, self.progress)
         rows = pa.concat_tables([self.rows, later.rows])
-        return Changes(newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress)
+        return CompactedChanges(
+            newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress
+        )
 
     def visible(self, spec: IndexSpec) -> pa.Table:
         """The rows of the dimension: neither deleted nor of a generation that has been replaced."""
@@ -120,7 +122,9 @@ class Changes:
         return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
 
 
-def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress) -> Changes:
+def read_changes(
+    batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress
+) -> CompactedChanges:
     """Fold `batches`, in any order, after the watermark records of `progress`.
 
     Raises:
@@ -152,7 +156,7 @@ def read_changes(batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: P
         )
     deleted = pc.equal(newest.column("_op"), "d")
     newest = newest.drop_columns(["_op", "_partition"]).append_column(DELETED, deleted)
-    return Changes(newest, progress)
+    return CompactedChanges(newest, progress)
 
 
 def with_rowtime(table: pa.Table, rowtime: str) -> pa.Table:

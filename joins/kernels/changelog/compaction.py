@@ -124,16 +124,16 @@ def _milestones(rows: pa.Table) -> Rows:
     position = [numbers(rows, name) for name in POSITION_COLUMNS]
     made = np.asarray(pc.fill_null(rows.column("_source_ts"), 0), dtype=np.int64)
     latest = np.where(generation == generation.max(), offset, -1)
-    found = {int(latest.argmax())}
+    milestones = {int(latest.argmax())}
     for each in np.unique(partition):
         own = np.flatnonzero(partition == each)
-        found.add(int(own[offset[own].argmax()]))
+        milestones.add(int(own[offset[own].argmax()]))
         changes = own[streamed[own]]
         if len(changes):
             order = np.lexsort([part[changes] for part in reversed(position)])
-            found.add(int(changes[order[-1]]))
-            found.add(int(changes[made[changes].argmax()]))  # clocks of two servers differ
-    return np.array(sorted(found), dtype=np.int64)
+            milestones.add(int(changes[order[-1]]))
+            milestones.add(int(changes[made[changes].argmax()]))  # clocks of two servers differ
+    return np.array(sorted(milestones), dtype=np.int64)
 
 
 def watermarks(rows: Sequence[pa.Table]) -> Progress:

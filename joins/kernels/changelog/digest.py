@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.changelog.event_marks import EventDigest, EventState
+from joins.kernels.changelog.event_marks import ChangelogEventTime, EventDigest
 
 Position = tuple[int, int, int, int]
 POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
@@ -41,7 +41,7 @@ class ChangelogState:
     snapshot_rows: int = 0
     generation: int = 0
     source_ts_ms: int = 0
-    events: EventState = field(default_factory=EventState)
+    events: ChangelogEventTime = field(default_factory=ChangelogEventTime)
 
     def is_complete(self, partition: int) -> bool:
         """Whether the partition has the watermark record of the newest generation."""
@@ -57,7 +57,7 @@ def compacted_reads(generation: int) -> str:
 def reads_of(op: pa.Array, generation: pa.Array) -> dict[int, int]:
     """Generation → `r` records."""
     read = pc.filter(generation, pc.equal(op, "r"))
-    return {found["values"]: found["counts"] for found in pc.value_counts(read).to_pylist()}
+    return {count["values"]: count["counts"] for count in pc.value_counts(read).to_pylist()}
 
 
 def _positions(batch: pa.RecordBatch) -> np.ndarray:

@@ -93,7 +93,7 @@ class BinlogPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Envelopes:
     """Rows to be encoded; all arrays have one length.
 
     Attributes:
@@ -153,12 +153,12 @@ def encode_snapshot(
         for value, item in zip(constants, SOURCE_SCHEMA, strict=True)
     ]
     ops = pa.repeat(pa.scalar(Op.READ.value), rows.num_rows)
-    changes = Changes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
+    changes = Envelopes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
     return encode_records(changes, primary_key, partitions=partitions)
 
 
 def encode_records(
-    changes: Changes, primary_key: tuple[str, ...], *, partitions: int
+    changes: Envelopes, primary_key: tuple[str, ...], *, partitions: int
 ) -> pa.RecordBatch:
     """`changes` as records `[key: binary, value: binary, partition: int32]`, in their order."""
     ops = changes.ops
@@ -193,8 +193,8 @@ def partition_of(keys: pa.Array, partitions: int) -> pa.Int32Array:
     """CRC-32 of each key's bytes modulo `partitions`."""
     if partitions == 1:
         return pa.repeat(pa.scalar(0, pa.int32()), len(keys))
-    found = [zlib.crc32(key) % partitions for key in keys.to_pylist()]
-    return pa.array(found, pa.int32())
+    partitions_of_keys = [zlib.crc32(key) % partitions for key in keys.to_pylist()]
+    return pa.array(partitions_of_keys, pa.int32())
 
 
 def decode(
@@ -211,11 +211,12 @@ def decode(
     Raises:
         SourceError: a record is not one of ours; the first one is named by its coordinates.
     """
+    # reads better long: one record's fields, in the order of the changelog's columns.
     records = _Records(topic, rows)
-    told = [item for item in wire_schema(columns) if item.name in before]
+    fields = [item for item in wire_schema(columns) if item.name in before]
     envelope = pa.schema(
         [
-            *([("before", pa.struct(told))] if told else []),
+            *([("before", pa.struct(fields))] if fields else []),
             ("after", pa.struct(list(wire_schema(columns)))),
             ("op", pa.string()),
             ("source", pa.struct(list(SOURCE_SCHEMA))),
@@ -260,7 +261,7 @@ def _objects(rows: pa.RecordBatch | None, present: pa.Array) -> pa.Array | pa.Sc
     return objects if pc.all(present, min_count=0).as_py() else pc.if_else(present, objects, _NULL)
 
 
-def _keys(changes: Changes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
+def _keys(changes: Envelopes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
     if changes.after is None:
         assert changes.before is not None
         return encode_objects(changes.before.select(primary_key)).cast(pa.binary())

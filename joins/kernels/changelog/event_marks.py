@@ -24,7 +24,7 @@ _NULLS, _FUTURE = "event:null-rowtimes", "event:future-rowtimes"
 
 
 @dataclass(frozen=True, slots=True)
-class EventState:
+class ChangelogEventTime:
     """What the rows of a changelog up to some version say of event time.
 
     Attributes:
@@ -41,12 +41,12 @@ class EventState:
 
     def counters(self) -> dict[str, int]:
         """All of it as named numbers, which a table's log keeps with a commit."""
-        told = {f"event:watermark:{at}": ms for at, ms in self.watermarks.items()}
+        named = {f"event:watermark:{at}": ms for at, ms in self.watermarks.items()}
         for at, (generation, ms) in self.pending.items():
-            told[f"event:pending:{at}"] = ms
-            told[f"event:pending-generation:{at}"] = generation
+            named[f"event:pending:{at}"] = ms
+            named[f"event:pending-generation:{at}"] = generation
         counts = {_NULLS: self.null_rowtimes, _FUTURE: self.future_rowtimes}
-        return told | {name: count for name, count in counts.items() if count}
+        return named | {name: count for name, count in counts.items() if count}
 
     @staticmethod
     def names(partitions: Iterable[int]) -> list[str]:
@@ -55,19 +55,21 @@ class EventState:
         return [_NULLS, _FUTURE, *(f"event:{kind}:{at}" for at in partitions for kind in kinds)]
 
     @classmethod
-    def of_counters(cls, told: Mapping[str, int]) -> "EventState":
+    def of_counters(cls, counters: Mapping[str, int]) -> "ChangelogEventTime":
         """What `counters` gave."""
-        found: dict[str, dict[int, int]] = {}
-        for name, value in told.items():
+        by_kind: dict[str, dict[int, int]] = {}
+        for name, value in counters.items():
             if name not in (_NULLS, _FUTURE):
                 _, kind, at = name.split(":")
-                found.setdefault(kind, {})[int(at)] = value
-        generations = found.get("pending-generation", {})
-        pending = {at: (generations[at], ms) for at, ms in found.get("pending", {}).items()}
-        watermarks = found.get("watermark", {})
-        return cls(watermarks, pending, told.get(_NULLS, 0), told.get(_FUTURE, 0))
+                by_kind.setdefault(kind, {})[int(at)] = value
+        generations = by_kind.get("pending-generation", {})
+        pending = {at: (generations[at], ms) for at, ms in by_kind.get("pending", {}).items()}
+        watermarks = by_kind.get("watermark", {})
+        return cls(watermarks, pending, counters.get(_NULLS, 0), counters.get(_FUTURE, 0))
 
-    def after(self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]) -> "EventState":
+    def after(
+        self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]
+    ) -> "ChangelogEventTime":
         """The state behind a commit; `marks` has each partition's newest watermark record then."""
         pending = dict(self.pending)
         watermarks = dict(self.watermarks)
@@ -112,12 +114,12 @@ class EventDigest:
         usable = mask_of(values.is_valid()) & mask_of(time.is_valid()) & ~ahead
         if not usable.any():
             return
-        told = values.filter(pa.array(usable))
+        rowtimes = values.filter(pa.array(usable))
         coordinates = rows.filter(pa.array(usable)).select(["_partition", "_generation"])
-        found = np.column_stack([column.to_numpy() for column in coordinates.columns])
-        places, run = np.unique(found, axis=0, return_inverse=True)
+        coordinate_rows = np.column_stack([column.to_numpy() for column in coordinates.columns])
+        places, run = np.unique(coordinate_rows, axis=0, return_inverse=True)
         greatest = np.full(len(places), np.iinfo(np.int64).min)
-        np.maximum.at(greatest, run.reshape(-1), millis(told))
+        np.maximum.at(greatest, run.reshape(-1), millis(rowtimes))
         for place, ms in zip(places.tolist(), greatest.tolist(), strict=True):
             self._raise((place[0], place[1]), ms)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Changes
+from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Envelopes
 from joins.kernels.expressions.casts import mask_of, whole
 from joins.kernels.json.encode import encode_objects, encode_values
 
@@ -26,12 +26,12 @@ def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, .
     """
     old, new = _newest(before, key), _newest(after, key)
     old_keys, new_keys = old.column("key"), new.column("key")
-    found = pc.index_in(new_keys, value_set=old_keys)
+    places_in_old = pc.index_in(new_keys, value_set=old_keys)
     deleted = old.filter(pc.invert(pc.is_in(old_keys, value_set=new_keys)))
-    old_rows = old.column("row").take(found)
+    old_rows = old.column("row").take(places_in_old)
     same = _same(before, after, old_rows, new.column("row"))
     kept = pa.array(~same)
-    ops = pc.if_else(found.is_valid(), "u", "c").filter(kept)
+    ops = pc.if_else(places_in_old.is_valid(), "u", "c").filter(kept)
     nothing = pa.nulls(deleted.num_rows, pa.int64())
     gone = pa.table(
         {
@@ -53,7 +53,7 @@ def changes_at(
     *,
     first: int,
     source: tuple[int, int],
-) -> Changes:
+) -> Envelopes:
     """Some rows of `row_changes` as changes to be encoded.
 
     Args:
@@ -68,7 +68,7 @@ def changes_at(
         for side, name in zip(sides, ("before", "after"), strict=True)
     )
     ordinals = np.arange(first, first + rows.num_rows)
-    return Changes(
+    return Envelopes(
         ops=rows.column("op").combine_chunks(),
         source=source_block(ordinals, place, source),
         before=before,

@@ -19,9 +19,9 @@ def all_kinds(kinds: pa.Array | None, num_rows: int) -> pa.Array:
     return pa.array(np.zeros(num_rows, dtype=np.int8))
 
 
-def is_any(kinds: pa.Array, wanted: Collection[int]) -> pa.BooleanArray:
-    """Whether each row is of one of the kinds `wanted`."""
-    return pc.is_in(kinds, value_set=pa.array(list(wanted), TYPE))
+def is_any(kinds: pa.Array, chosen_kinds: Collection[int]) -> pa.BooleanArray:
+    """Whether each row is of one of the kinds `chosen_kinds`."""
+    return pc.is_in(kinds, value_set=pa.array(list(chosen_kinds), TYPE))
 
 
 def signs(kinds: pa.Array) -> pa.StringArray:

@@ -30,8 +30,8 @@ class Checked:
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:

@@ -55,7 +55,7 @@ def evaluate_rows(expression: Expression, scope: Scope) -> Evaluated:
     Raises:
         ExpressionError: the expression itself is wrong: an unknown function, a bad constant.
     """
-    run = _Run(scope)
+    run = _Evaluation(scope)
     values = broadcast(
         run.value(expression, np.ones(scope.num_rows, dtype=np.bool_)), scope.num_rows
     )
@@ -86,7 +86,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Evaluation:
     scope: Scope
     errors: dict[int, str] = field(default_factory=dict)
 
@@ -237,10 +237,10 @@ def _failure(node: Call, reason: str | None) -> str:
 _LIMITED = frozenset(
     ("||", "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "ARRAY_JOIN", "ROW", "ARRAY", "MAP")
 )
-_LAZY: Mapping[str, Callable[[_Run, Call, Mask], Value]] = {
-    "AND": _Run.connective,
-    "OR": _Run.connective,
-    "COALESCE": _Run.coalesce,
+_LAZY: Mapping[str, Callable[[_Evaluation, Call, Mask], Value]] = {
+    "AND": _Evaluation.connective,
+    "OR": _Evaluation.connective,
+    "COALESCE": _Evaluation.coalesce,
 }
 
 FUNCTIONS: frozenset[str] = frozenset(_EAGER) | frozenset(_LAZY)

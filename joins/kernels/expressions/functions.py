@@ -26,7 +26,7 @@ from joins.kernels.expressions.nested_access import (
     row_of,
 )
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
-from joins.kernels.expressions.result_limits import bounded, together
+from joins.kernels.expressions.result_limits import bounded, bytes_of_all
 from joins.kernels.expressions.text_functions import TEXT
 from joins.kernels.expressions.time_shift import add_months, from_epoch
 from joins.plan.types import TypeName
@@ -47,10 +47,10 @@ def _is_distinct(op: Operation) -> Value:
     return pc.or_(differs, pc.xor(pc.is_null(left), pc.is_null(right)))
 
 
-def _is_true(wanted: bool) -> Function:
+def _is_true(expected: bool) -> Function:
     def apply(op: Operation) -> Value:
-        filled = pc.fill_null(op.array(0), not wanted)
-        return filled if wanted else pc.invert(filled)
+        filled = pc.fill_null(op.array(0), not expected)
+        return filled if expected else pc.invert(filled)
 
     return apply
 
@@ -71,10 +71,10 @@ def _in(op: Operation) -> Value:
     if len(candidates) <= 8 or any(isinstance(item, pa.Array) for item in candidates):
         return reduce(pc.or_kleene, equal)
     known = pa.concat_arrays([broadcast(item, 1) for item in candidates]).drop_null()
-    found = pc.is_in(value, known)
+    is_member = pc.is_in(value, known)
     if len(known) < len(candidates):
-        found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+        is_member = pc.if_else(is_member, True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(value), is_member, pa.scalar(None, pa.bool_()))
 
 
 def _null_if(op: Operation) -> Value:
@@ -111,9 +111,9 @@ FUNCTIONS: Mapping[str, Function] = {
     ".": field_of,
     "[]": element_of,
     "CARDINALITY": cardinality,
-    "ROW": bounded(row_of, together),
-    "ARRAY": bounded(array_of, together),
-    "MAP": bounded(map_of, together),
+    "ROW": bounded(row_of, bytes_of_all),
+    "ARRAY": bounded(array_of, bytes_of_all),
+    "MAP": bounded(map_of, bytes_of_all),
     "MAP_KEYS": entries_of(0),
     "MAP_VALUES": entries_of(1),
     "ARRAY_CONTAINS": array_contains,

@@ -83,10 +83,10 @@ def _matches(value: str, pieces: list[_Piece]) -> bool:
     if place > end or not _stands(value, first, 0) or not _stands(value, last, end):
         return False
     for piece in pieces[1:-1]:
-        found = _found(value, piece, place, end)
-        if found < 0:
+        at = _place_of(value, piece, place, end)
+        if at < 0:
             return False
-        place = found + len(piece)
+        place = at + len(piece)
     return True
 
 
@@ -94,11 +94,11 @@ def _stands(value: str, piece: _Piece, at: int) -> bool:
     return all(c is _ANY or c == value[at + k] for k, c in enumerate(piece))
 
 
-def _found(value: str, piece: _Piece, place: int, end: int) -> int:
+def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
     """The first place of `piece` between two places, -1 if there is none."""
     if _ANY not in piece:
         return value.find("".join(filter(None, piece)), place, end)
     if (end - place) * len(piece) > MAX_COMPARISONS:
         raise ValueError(len(piece))
-    found = re.compile("".join(map(_literal, piece)), re.DOTALL).search(value, place, end)
-    return -1 if found is None else found.start()
+    match = re.compile("".join(map(_literal, piece)), re.DOTALL).search(value, place, end)
+    return -1 if match is None else match.start()

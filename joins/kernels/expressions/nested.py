@@ -105,9 +105,9 @@ def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[
         name += ".value" if kind.name is TypeName.MAP else ""
         if not member.nullable and child.null_count:
             exists = present if owners is None else present[owners]
-            found = parts.of_rows(mask_of(child.is_null()) & exists, len(column))
-            if found.any():
-                yield name, found
+            missing = parts.of_rows(mask_of(child.is_null()) & exists, len(column))
+            if missing.any():
+                yield name, missing
         for inner, rows in missing_parts(child, member.type, name):
             yield inner, parts.of_rows(rows, len(column))
 

@@ -99,8 +99,8 @@ def array_contains(op: Operation) -> pa.Array:
     assert owners is not None, "an array has elements"
     same = _same(elements, op.array(1), owners)
     same |= mask_of(elements.is_null()) & mask_of(op.array(1).is_null())[owners]
-    found = parts.of_rows(same, op.num_rows)
-    return pa.array(found, mask=mask_of(column.is_null()))
+    contained = parts.of_rows(same, op.num_rows)
+    return pa.array(contained, mask=mask_of(column.is_null()))
 
 
 def array_join(op: Operation) -> pa.Array:
@@ -163,8 +163,8 @@ def _map_value(op: Operation) -> pa.Array:
     owners = parts.owners
     assert owners is not None, "a map has entries"
     keys, values = parts.children
-    wanted = op.constant(1)
-    same = _same(keys, op.array(1), owners) if wanted is None else mask_of(pc.equal(keys, wanted))
+    key = op.constant(1)
+    same = _same(keys, op.array(1), owners) if key is None else mask_of(pc.equal(keys, key))
     places = np.full(op.num_rows, -1, dtype=np.int64)
     hits = np.flatnonzero(same)
     places[owners[hits]] = hits
@@ -183,11 +183,11 @@ def _picked(values: pa.Array, places: Rows) -> pa.Array:
     return pc.replace_with_mask(nothing, pa.array(there), values.take(pa.array(places[there])))
 
 
-def _same(elements: pa.Array, wanted: pa.Array, owners: Rows) -> Mask:
+def _same(elements: pa.Array, keys: pa.Array, owners: Rows) -> Mask:
     """Which elements equal what their row looks for; a long text is not copied for each."""
     if not pa.types.is_string(elements.type) and not pa.types.is_binary(elements.type):
-        return mask_of(pc.equal(elements, wanted.take(pa.array(owners))))
-    coded = pa.concat_arrays([elements, wanted]).dictionary_encode().indices
+        return mask_of(pc.equal(elements, keys.take(pa.array(owners))))
+    coded = pa.concat_arrays([elements, keys]).dictionary_encode().indices
     codes = pc.fill_null(coded, -1).to_numpy(zero_copy_only=False)
-    found = codes[: len(elements)]
-    return np.asarray((found >= 0) & (found == codes[len(elements) :][owners]))
+    firsts = codes[: len(elements)]
+    return np.asarray((firsts >= 0) & (firsts == codes[len(elements) :][owners]))

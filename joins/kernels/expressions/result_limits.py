@@ -27,7 +27,7 @@ def bounded(make: Function, sizes: Callable[[Operation], Sizes]) -> Function:
     """`make`; `sizes` says beforehand how many bytes each row's value has at the most."""
 
     def apply(op: Operation) -> Value | Checked:
-        if sizes is together and _whole_bytes(op) <= min(MAX_VALUE_BYTES, MAX_COLUMN_BYTES):
+        if sizes is bytes_of_all and _whole_bytes(op) <= min(MAX_VALUE_BYTES, MAX_COLUMN_BYTES):
             return make(op)
         expected = sizes(op)
         too_large = expected > MAX_VALUE_BYTES
@@ -54,7 +54,7 @@ def _whole_bytes(op: Operation) -> int:
     return int(sum(item.nbytes for item in columns)) + fixed * op.num_rows
 
 
-def together(op: Operation) -> Sizes:
+def bytes_of_all(op: Operation) -> Sizes:
     """Of a value that is made of all arguments, each of them once."""
     return sum((bytes_of(item) for item in op.arguments), np.zeros(op.num_rows, dtype=np.int64))
 

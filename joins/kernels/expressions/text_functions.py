@@ -17,7 +17,7 @@ from joins.kernels.expressions.result_limits import (
     Sizes,
     bounded,
     bytes_of,
-    together,
+    bytes_of_all,
 )
 
 _MOST_BYTES_PER_CHARACTER = 4
@@ -155,7 +155,7 @@ def _concat(op: Operation) -> Value:
 
 
 def _concat_ws_bytes(op: Operation) -> Sizes:
-    return together(op) + bytes_of(op.array(0)) * (len(op.arguments) - 1)
+    return bytes_of_all(op) + bytes_of(op.array(0)) * (len(op.arguments) - 1)
 
 
 def _affix(function: Callable[..., Value], of_row: Callable[..., bool]) -> Function:
@@ -169,7 +169,7 @@ def _affix(function: Callable[..., Value], of_row: Callable[..., bool]) -> Funct
 
 
 TEXT: Mapping[str, Function] = {
-    "||": bounded(_concat, together),
+    "||": bounded(_concat, bytes_of_all),
     "LIKE": like,
     "UPPER": _cased(pc.ascii_upper, str.upper),
     "LOWER": _cased(pc.ascii_lower, str.lower),
@@ -178,7 +178,7 @@ TEXT: Mapping[str, Function] = {
     "RTRIM": _trim(pc.utf8_rtrim, _stripped(left=False, right=True)),
     "CHAR_LENGTH": plain(pc.utf8_length),
     "SUBSTRING": _substring,
-    "CONCAT": bounded(_concat, together),
+    "CONCAT": bounded(_concat, bytes_of_all),
     "CONCAT_WS": bounded(concat_ws, _concat_ws_bytes),
     "REPLACE": bounded(_replace, _replace_bytes),
     "LPAD": bounded(_pad(left=True), _pad_bytes),

@@ -53,9 +53,9 @@ def _rewritten(
     unusual = ~mask_of(pc.match_substring_regex(text, usual)) & mask_of(pc.is_valid(text))
     if not unusual.any():
         return text
-    found = text.filter(pa.array(unusual))
-    parts = pc.extract_regex(found, other).flatten()
-    return pc.replace_with_mask(text, pa.array(unusual), pc.coalesce(written(parts), found))
+    odd_texts = text.filter(pa.array(unusual))
+    parts = pc.extract_regex(odd_texts, other).flatten()
+    return pc.replace_with_mask(text, pa.array(unusual), pc.coalesce(written(parts), odd_texts))
 
 
 def _day(parts: _Parts, first: str) -> pa.Array:

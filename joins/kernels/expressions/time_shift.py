@@ -47,9 +47,9 @@ def from_epoch(op: Operation) -> Checked:
     numbers, valid = _numbers(op.array(0))
     precision = 3
     if len(op.arguments) > 1:
-        given = op.constant(1)
-        assert given is not None, "the planner takes literals only"
-        precision = given.as_py()
+        precision_value = op.constant(1)
+        assert precision_value is not None, "the planner takes literals only"
+        precision = precision_value.as_py()
     unit = _MICROS_OF_PRECISION[precision]
     fits = (numbers >= _FIRST // unit) & (numbers <= _LAST // unit)
     return _checked(op, np.where(fits, numbers, 0) * unit, valid, valid & ~fits)

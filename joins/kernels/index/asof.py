@@ -35,8 +35,8 @@ def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
         return begun
     starts = np.flatnonzero(first)
     newest = np.maximum.reduceat(since, starts)
-    found: Rows = begun[since == newest[np.cumsum(first) - 1]]
-    return found
+    firsts: Rows = begun[since == newest[np.cumsum(first) - 1]]
+    return firsts
 
 
 def ended_by_copy(probes: Rows, since: Rows, generations: Rows, complete: int) -> Mask:
@@ -76,19 +76,19 @@ def ended(rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int
     since = rowtimes(whole(rows.column(rowtime)))
     keys = [whole(rows.column(name)) for name in primary_key]
     limit = micros(np.array([from_ms]))[0]
-    found = np.flatnonzero((since <= limit) & shared_hash(keys))
+    candidates = np.flatnonzero((since <= limit) & shared_hash(keys))
     gone = np.zeros(rows.num_rows, dtype=np.bool_)
-    if len(found) == 0:
+    if len(candidates) == 0:
         return gone
-    codes = exact_codes([key.take(pa.array(found)) for key in keys])
-    order = np.lexsort([since[found], codes])
-    found, codes = found[order], codes[order]
-    last = np.ones(len(found), dtype=np.bool_)
+    codes = exact_codes([key.take(pa.array(candidates)) for key in keys])
+    order = np.lexsort([since[candidates], codes])
+    candidates, codes = candidates[order], codes[order]
+    last = np.ones(len(candidates), dtype=np.bool_)
     last[:-1] = codes[1:] != codes[:-1]
-    generation = numbers(rows, GENERATION)[found]
+    generation = numbers(rows, GENERATION)[candidates]
     run = np.cumsum(np.concatenate([[0], last[:-1].astype(np.int64)]))
     newest = generation[last][run]
-    gone[found[~last & (generation <= newest)]] = True
+    gone[candidates[~last & (generation <= newest)]] = True
     return gone
 
 

@@ -47,8 +47,8 @@ class _Pieces:
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
         """The column `name` of the rows."""
-        found = [segment.rows.column(name).take(at).cast(kind) for segment, at in self.parts]
-        whole = found[0] if self.order is None else pa.concat_arrays(found).take(self.order)
+        chunks = [segment.rows.column(name).take(at).cast(kind) for segment, at in self.parts]
+        whole = chunks[0] if self.order is None else pa.concat_arrays(chunks).take(self.order)
         if self.missing is None:
             return whole
         return pc.if_else(self.missing, pa.scalar(None, kind), whole)
@@ -127,7 +127,7 @@ class DimensionIndex:
         depend on the segments; the numbers of the dimension rows do. Of a versioned index all
         versions are found, deletions too, those of a primary key by their rowtime.
         """
-        valid, probes, rows = self._found(keys)
+        valid, probes, rows = self._matches(keys)
         if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
             return valid[probes], rows
         return self._sorted(valid[probes], rows)
@@ -139,7 +139,7 @@ class DimensionIndex:
             keys: of the primary key, which is the join key of a versioned index.
             times_ms: epoch milliseconds, one for each element of `keys`.
         """
-        valid, probes, rows = self._found(keys)
+        valid, probes, rows = self._matches(keys)
         since = self._gathered(rows, self._since)
         at = valid_at(probes, since, micros(times_ms)[valid])
         at = at[self._gathered(rows[at], Segment.deleted_at) == 0]
@@ -148,7 +148,7 @@ class DimensionIndex:
             at = at[~ended_by_copy(probes, since, generations, self._complete)[at]]
         return valid[probes[at]], rows[at]
 
-    def _found(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
+    def _matches(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
         """The usable positions in `keys`, and all visible matches, by position among those."""
         columns = self._typed_keys(keys)
         valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
@@ -156,14 +156,14 @@ class DimensionIndex:
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
         if self.spec.join_is_unique:
             return valid, *self._only_matches(usable, hashes)
-        found: list[tuple[Rows, Rows]] = []
+        matches: list[tuple[Rows, Rows]] = []
         for number in range(len(self._segments)):
-            found.append(self._visible(number, usable, hashes))
-        if not found:
+            matches.append(self._visible(number, usable, hashes))
+        if not matches:
             return valid, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        probes = np.concatenate([pair[0] for pair in found])
-        rows = np.concatenate([pair[1] for pair in found])
-        if len(found) > 1:
+        probes = np.concatenate([pair[0] for pair in matches])
+        rows = np.concatenate([pair[1] for pair in matches])
+        if len(matches) > 1:
             order = np.argsort(probes, kind="stable")
             probes, rows = probes[order], rows[order]
         return valid, probes, rows
@@ -180,18 +180,18 @@ class DimensionIndex:
 
         The largest segment has most of them; the others are asked for what it has not.
         """
-        found = np.full(len(hashes), -1, dtype=np.int64)
+        matches = np.full(len(hashes), -1, dtype=np.int64)
         open_keys = np.arange(len(hashes))
         for number in self._largest_first:
             is_part = len(open_keys) < len(hashes)
-            asked = taken(keys, open_keys) if is_part else keys
-            at, rows = self._visible(number, asked, hashes[open_keys] if is_part else hashes)
-            found[open_keys[at]] = rows
-            open_keys = np.flatnonzero(found < 0)
+            open_values = taken(keys, open_keys) if is_part else keys
+            at, rows = self._visible(number, open_values, hashes[open_keys] if is_part else hashes)
+            matches[open_keys[at]] = rows
+            open_keys = np.flatnonzero(matches < 0)
             if len(open_keys) == 0:
                 break
-        probes = np.flatnonzero(found >= 0)
-        return probes, found[probes]
+        probes = np.flatnonzero(matches >= 0)
+        return probes, matches[probes]
 
     @cached_property
     def _largest_first(self) -> list[int]:
@@ -214,11 +214,11 @@ class DimensionIndex:
         if len(self._segments) == 1:
             return values(self._segments[0], rows)
         owners = np.searchsorted(self._first, rows, side="right") - 1
-        found = np.zeros(len(rows), dtype=np.int64)
+        gathered = np.zeros(len(rows), dtype=np.int64)
         for number, segment in enumerate(self._segments):
             mine = np.flatnonzero(owners == number)
-            found[mine] = values(segment, rows[mine] - self._first[number])
-        return found
+            gathered[mine] = values(segment, rows[mine] - self._first[number])
+        return gathered
 
     def take(self, dimension_rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
         """`columns` of `dimension_rows` in their order; -1 gives a row of NULLs."""

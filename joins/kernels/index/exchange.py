@@ -128,14 +128,14 @@ def match(keys: pa.Table, rows: pa.Table, role: ShuffledRole) -> pa.Table:
         return PACKETS.empty_table()
     held = pa.Table.from_batches([held for _, held in _bodies(rows.to_batches())])
     index = DimensionIndex.of_rows(held, role.spec)
-    found: dict[tuple[int, int], list[Rows]] = {}
-    for asked in keys.to_batches():
-        for at in range(asked.num_rows):
-            chunk = asked["partition"][at].as_py(), asked["offset"][at].as_py()
-            _, matches = index.lookup(body(asked, at).columns)
-            found.setdefault(chunk, []).append(matches)
+    rows_of_packets: dict[tuple[int, int], list[Rows]] = {}
+    for key_batch in keys.to_batches():
+        for at in range(key_batch.num_rows):
+            chunk = key_batch["partition"][at].as_py(), key_batch["offset"][at].as_py()
+            _, matches = index.lookup(body(key_batch, at).columns)
+            rows_of_packets.setdefault(chunk, []).append(matches)
     answers: list[pa.RecordBatch] = []
-    for (partition, offset), parts in found.items():
+    for (partition, offset), parts in rows_of_packets.items():
         taken = index.take(np.unique(np.concatenate(parts)), role.spec.schema.names)
         place = (role.ordinal, 0, partition, offset)
         answers.extend(packets(place, pa.Table.from_batches([taken])))

@@ -126,8 +126,8 @@ class HashTable:
         if self.shape.entry_bytes == _LEAST_ENTRY_BYTES:
             return self.entries.view(np.uint32)[at]
         mask = np.uint64((1 << (8 * self.shape.entry_bytes)) - 1)
-        found: Words = words_of(self.entries, self.shape.entry_bytes)[at] & mask
-        return found
+        words: Words = words_of(self.entries, self.shape.entry_bytes)[at] & mask
+        return words
 
 
 def _different(ordered: Hashes, row_bits: int) -> int:

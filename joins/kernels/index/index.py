@@ -15,6 +15,7 @@ Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` 
 segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
 names.
 """
+# reads better long: what writes a version and what removes it keep the same invariants.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -134,7 +135,7 @@ def advance(
         if is_usable(directory, version, spec):
             return
         manifest = read_manifest(home, from_version)
-        parts = [_Part.mapped(home, entry) for entry in manifest.segments]
+        parts = [_SegmentDraft.mapped(home, entry) for entry in manifest.segments]
         _write(home, version, spec, _Old(parts, manifest.progress), changes)
 
 
@@ -179,7 +180,9 @@ def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
     """Remove the versions of this index before `version`, and files that no version names."""
     home = directory / spec.digest
     with exclusive(home):
-        _remove_versions(home, {found for found in _versions(home) if found >= version})
+        _remove_versions(
+            home, {version_there for version_there in _versions(home) if version_there >= version}
+        )
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
@@ -230,7 +233,7 @@ def _remove_versions(home: Path, keep: set[int]) -> None:
 
 
 @dataclass(slots=True)
-class _Part:
+class _SegmentDraft:
     """A segment on its way into a new version.
 
     Attributes:
@@ -264,7 +267,7 @@ class _Part:
 class _Old:
     """What a new version starts from."""
 
-    parts: list[_Part]
+    parts: list[_SegmentDraft]
     progress: Progress
 
 
@@ -292,7 +295,9 @@ def _write(
     write_manifest(home, Manifest(version, entries, read.progress))
 
 
-def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int) -> _Part:
+def _stored(
+    home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int
+) -> _SegmentDraft:
     """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
 
     Of a versioned index nothing is.
@@ -306,10 +311,10 @@ def _stored(home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete:
     stored = store_bits(home, f"{name}.{version}", hidden)
     count = segment.rows.num_rows
     entry = SegmentEntry(name, count, files, stored, count - int(hidden.sum()))
-    return _Part(entry, segment, hidden, hidden.copy())
+    return _SegmentDraft(entry, segment, hidden, hidden.copy())
 
 
-def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.Table:
+def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
     """The `rows` that are newer than what `parts` have, which is hidden there."""
     if rows.num_rows == 0 or not parts:
         return rows
@@ -320,10 +325,12 @@ def _superseding(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec) -> pa.
     open_rows = np.arange(table.num_rows)
     hashes = hash_rows(keys)
     for part in reversed(parts):
-        wanted = taken(keys, open_rows)
+        open_values = taken(keys, open_rows)
         segment = part.segment
-        found, held = segment.matches(segment.primary, spec.identity, wanted, hashes[open_rows])
-        mine = open_rows[found]
+        matches, held = segment.matches(
+            segment.primary, spec.identity, open_values, hashes[open_rows]
+        )
+        mine = open_rows[matches]
         newer = _is_later([item[mine] for item in place], _places(segment, held, spec))
         part.hidden[held[newer]] = True
         keep[mine[~newer]] = False
@@ -346,7 +353,7 @@ def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
     return later
 
 
-def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
+def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
     """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
 
     They are taken in while the one before is not much larger than they are together.
@@ -362,7 +369,9 @@ def _merged_from(parts: Sequence[_Part], new_rows: int) -> int | None:
     return start if len(sizes) - start > 1 else None
 
 
-def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
+def _merged(
+    parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
+) -> pa.Table:
     """What is left of `parts` and of newer `rows`, which are not stored before."""
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
@@ -370,12 +379,12 @@ def _merged(parts: Sequence[_Part], rows: pa.Table, spec: IndexSpec, complete: i
     return newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
 
 
-def _live_rows(part: _Part, spec: IndexSpec, complete: int) -> pa.Table:
+def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
     """Rows that are visible or may still be their key's newest record."""
-    wanted = ~part.hidden
+    is_live = ~part.hidden
     if spec.versioned is None:
-        wanted |= part.segment.deleted() | (part.segment.generations() < complete)
-    return part.segment.table().filter(pa.array(wanted))
+        is_live |= part.segment.deleted() | (part.segment.generations() < complete)
+    return part.segment.table().filter(pa.array(is_live))
 
 
 def _same_types(tables: Sequence[pa.Table]) -> pa.Table:

@@ -101,28 +101,28 @@ class _Wait:
             pause_s = min(2 * pause_s, _POLL_S[1])
 
     def _look(self) -> None:
-        now, found = time.monotonic(), os.pread(self._handle.fileno(), _HOLDER_BYTES, 0)
-        progress = _progress(found)
+        now, holder = time.monotonic(), os.pread(self._handle.fileno(), _HOLDER_BYTES, 0)
+        progress = _progress(holder)
         if self._holder is None:
             _log.info(
                 "another process writes the index; it is waited for",
                 directory=str(self._directory),
-                holder=_named(found),
+                holder=_named(holder),
                 at_most_s=self._patience.held_s,
             )
-            if progress is not None and self._was_still() == _still_text(found, progress):
-                self._give_up(found, "stands still since another task has waited for it")
-        if found != self._holder:
-            self._holder, self._seen_at = found, now
+            if progress is not None and self._was_still() == _still_text(holder, progress):
+                self._give_up(holder, "stands still since another task has waited for it")
+        if holder != self._holder:
+            self._holder, self._seen_at = holder, now
             self._progress, self._moved_at = None, now
         if progress is None or progress != self._progress:
             self._progress, self._moved_at = progress, now
         elif now - self._moved_at >= self._patience.still_s:
             with suppress(OSError):
-                (self._directory / _STILL).write_text(_still_text(found, progress))
-            self._give_up(found, f"has stood still for {self._patience.still_s:g} s")
+                (self._directory / _STILL).write_text(_still_text(holder, progress))
+            self._give_up(holder, f"has stood still for {self._patience.still_s:g} s")
         if now - self._seen_at >= self._patience.held_s:
-            self._give_up(found, f"has held it for {self._patience.held_s:g} s")
+            self._give_up(holder, f"has held it for {self._patience.held_s:g} s")
 
     def _was_still(self) -> str | None:
         """What a waiter before us has noted of a holder that stood still."""
@@ -131,10 +131,10 @@ class _Wait:
         except (OSError, ValueError):
             return None
 
-    def _give_up(self, holder: bytes, told: str) -> NoReturn:
+    def _give_up(self, holder: bytes, reason: str) -> NoReturn:
         raise IndexLockedError(
             f'{_named(holder)} on node "{socket.gethostname()}" has the lock '
-            f'"{self._directory / "lock"}" of a lookup index and {told}',
+            f'"{self._directory / "lock"}" of a lookup index and {reason}',
             hint=IndexLockedError.HINT,
         )
 
@@ -150,10 +150,10 @@ def _progress(holder: bytes) -> list[int] | None:
     Source: proc(5), /proc/PID/stat and /proc/PID/status.
     """
     try:
-        told = json.loads(holder)
-        if told["pids"] != _pids():
+        numbers = json.loads(holder)
+        if numbers["pids"] != _pids():
             return None
-        home = Path("/proc") / str(int(told["pid"]))
+        home = Path("/proc") / str(int(numbers["pid"]))
         state, *fields = (home / "stat").read_text().rpartition(")")[2].split()
         if state == _RUNNABLE:
             return None

@@ -96,22 +96,22 @@ class PackedColumn:
         inside = rows & ((1 << self.block_bits) - 1)
         first = self.starts[blocks].astype(np.int64) << _BLOCK_BITS
         added = words_of(self.data, 1)[first + inside * widths] & _MASKS[widths]
-        found: Numbers = self.bases[blocks] + added.view(np.int64)
-        return found
+        values: Numbers = self.bases[blocks] + added.view(np.int64)
+        return values
 
     def all(self) -> Numbers:
         """The numbers of all rows."""
         if self.block_bits == _WHOLE:
             return np.full(self.count, self.bases[0])
-        found = np.empty((len(self.bases), _BLOCK), dtype=np.int64)
+        values = np.empty((len(self.bases), _BLOCK), dtype=np.int64)
         for width in np.unique(self.widths):
             blocks = np.flatnonzero(self.widths == width)
             first = int(self.starts[blocks[0]]) << _BLOCK_BITS
             last = first + len(blocks) * _BLOCK * int(width)
             words = np.zeros((len(blocks), _BLOCK, _WORD), dtype=np.uint8)
             words[:, :, :width] = self.data[first:last].reshape(len(blocks), _BLOCK, width)
-            found[blocks] = words.view(np.int64)[:, :, 0] + self.bases[blocks][:, None]
-        return found.reshape(-1)[: self.count]
+            values[blocks] = words.view(np.int64)[:, :, 0] + self.bases[blocks][:, None]
+        return values.reshape(-1)[: self.count]
 
 
 def cut(words: Words, width: int) -> Bytes:
@@ -144,10 +144,10 @@ def map_arrays(path: Path) -> list[Bytes]:
     data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
     count = int(data[:_WORD].view(np.int64)[0])
     at = _WORD * (count + 1)
-    found = []
+    arrays = []
     for size in data[_WORD:at].view(np.int64).tolist():
         if at + size > len(data):
             raise ValueError(f"{len(data)} bytes are too few")
-        found.append(data[at : at + size])
+        arrays.append(data[at : at + size])
         at += size + -size % _WORD
-    return found
+    return arrays

@@ -105,8 +105,8 @@ class Segment:
         column = self.rows.column("_deleted")
         bits = np.frombuffer(column.buffers()[1], dtype=np.uint8)
         at = rows + column.offset
-        found: Mask = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1
-        return found
+        is_deleted: Mask = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1
+        return is_deleted
 
     def generations_at(self, rows: Rows) -> Rows:
         """The generation of each of `rows`."""
@@ -268,10 +268,10 @@ def _equal(column: pa.Array, rows: Rows, key: pa.Array, probes: Rows) -> npt.NDA
         equal: npt.NDArray[np.bool_] = left[rows] == right[probes]
         return equal
     taken = column.take(pa.array(rows))
-    wanted = key.take(pa.array(probes)).cast(taken.type)
-    filled = pc.fill_null(pc.equal(taken, wanted), False)
-    if taken.null_count and wanted.null_count:
-        filled = pc.or_(filled, pc.and_(taken.is_null(), wanted.is_null()))
+    key_values = key.take(pa.array(probes)).cast(taken.type)
+    filled = pc.fill_null(pc.equal(taken, key_values), False)
+    if taken.null_count and key_values.null_count:
+        filled = pc.or_(filled, pc.and_(taken.is_null(), key_values.is_null()))
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
@@ -305,8 +305,8 @@ def map_bits(path: Path) -> npt.NDArray[np.uint8]:
 
 def bits_at(bits: npt.NDArray[np.uint8], rows: Rows) -> npt.NDArray[np.uint8]:
     """The bits of `rows`, 0 or 1."""
-    found: npt.NDArray[np.uint8] = (bits[rows >> 3] >> (7 - (rows & 7)).astype(np.uint8)) & 1
-    return found
+    bits_of_rows: npt.NDArray[np.uint8] = (bits[rows >> 3] >> (7 - (rows & 7)).astype(np.uint8)) & 1
+    return bits_of_rows
 
 
 def taken(columns: Sequence[pa.Array], rows: Rows) -> list[pa.Array]:

@@ -47,12 +47,12 @@ class IndexSpec:
     def digest(self) -> str:
         """The name of the index's directory: equal for equal specifications, on every node."""
         fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
-        told: list[Any] = [self.primary_key, self.join_key, fields, self.partitions]
+        content: list[Any] = [self.primary_key, self.join_key, fields, self.partitions]
         if self.null_safe or self.versioned is not None:
-            told.append(self.null_safe)
+            content.append(self.null_safe)
         if self.versioned is not None:
-            told.append((self.versioned, "in order of position"))
-        text = json.dumps(told)
+            content.append((self.versioned, "in order of position"))
+        text = json.dumps(content)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

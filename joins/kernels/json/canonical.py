@@ -28,14 +28,14 @@ class Difference:
         kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
         partition: of the record, None where the rows do not tell.
         expected: the row as JSON text; None if `kind` is `extra`.
-        found: likewise, None if `kind` is `missing`.
+        actual: likewise, None if `kind` is `missing`.
     """
 
     kind: str
     partition: int | None
     offset: int | None
     expected: str | None
-    found: str | None
+    actual: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,16 @@ class CanonicalRows:
         return Counter(zip(*columns, strict=True))
 
 
-def differences(expected: CanonicalRows, found: CanonicalRows) -> list[Difference]:
-    """What of `expected` is not in `found` and the other way round, by record."""
-    if expected.table.equals(found.table):
+def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
+    """What of `expected` is not in `actual` and the other way round, by record."""
+    if expected.table.equals(actual.table):
         return []
-    missing = _by_place(expected.counted() - found.counted())
-    extra = _by_place(found.counted() - expected.counted())
-    told: list[Difference] = []
+    missing = _by_place(expected.counted() - actual.counted())
+    extra = _by_place(actual.counted() - expected.counted())
+    unlike: list[Difference] = []
     for place in sorted({*missing, *extra}, key=lambda p: (p[0] is None, p[0] or 0, p[1] or 0)):
-        told += _paired(place, missing.get(place, []), extra.get(place, []))
-    return told
+        unlike += _paired(place, missing.get(place, []), extra.get(place, []))
+    return unlike
 
 
 def row_texts(rows: pa.RecordBatch) -> pa.Array:
@@ -151,10 +151,10 @@ def _table(rows: pa.RecordBatch, coordinates: pa.RecordBatch | None) -> pa.Table
 
 
 def _by_place(rows: Counter[tuple[int | None, int | None, str]]) -> dict[Place, list[str]]:
-    found: dict[Place, list[str]] = {}
+    rows_of: dict[Place, list[str]] = {}
     for (partition, offset, row), count in rows.items():
-        found.setdefault((partition, offset), []).extend([row] * count)
-    return found
+        rows_of.setdefault((partition, offset), []).extend([row] * count)
+    return rows_of
 
 
 def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Difference]:
@@ -162,7 +162,7 @@ def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Differen
     pairs = min(len(missing), len(extra)) if place[1] is not None else 0
     changed = zip(missing[:pairs], extra[:pairs], strict=True)
     return [
-        *(Difference("changed", *place, expected, found) for expected, found in changed),
+        *(Difference("changed", *place, expected, actual) for expected, actual in changed),
         *(Difference("missing", *place, row, None) for row in missing[pairs:]),
         *(Difference("extra", *place, None, row) for row in extra[pairs:]),
     ]

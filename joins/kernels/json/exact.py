@@ -57,19 +57,19 @@ def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
 def _nested(column: pa.Array) -> list[object]:
     parts = parts_of(column)
     children = [json_values(child) for child in parts.children]
-    found: list[object] = []
+    members: list[object] = []
     valid = column.is_valid().to_pylist()
     if parts.lengths is None:
         names = [item.name for item in column.type]
         for is_there, *values in zip(valid, *children, strict=True):
-            found.append(dict(zip(names, values, strict=True)) if is_there else None)
-        return found
+            members.append(dict(zip(names, values, strict=True)) if is_there else None)
+        return members
     is_map = pa.types.is_map(column.type)
     for is_there, start, length in zip(valid, parts.starts, parts.lengths, strict=True):
         cut = [child[start : start + length] for child in children]
         made = dict(zip(*cut, strict=True)) if is_map else cut[0]
-        found.append(made if is_there else None)
-    return found
+        members.append(made if is_there else None)
+    return members
 
 
 def typed_values(texts: Sequence[str | None], kind: SqlType) -> Checked:
@@ -93,9 +93,9 @@ def _time_text(micros: int) -> str:
 
 
 def _micros(text: str) -> int:
-    found = _TIME.fullmatch(text)
-    if found is None or int(found[3]) > 59 or int(found[4] or 0) > 59:
+    match = _TIME.fullmatch(text)
+    if match is None or int(match[3]) > 59 or int(match[4] or 0) > 59:
         raise ValueError(text)
-    seconds = int(found[2]) * 3600 + int(found[3]) * 60 + int(found[4] or 0)
-    micros = seconds * _MICROS + int((found[5] or "").ljust(6, "0"))
-    return -micros if found[1] else micros
+    seconds = int(match[2]) * 3600 + int(match[3]) * 60 + int(match[4] or 0)
+    micros = seconds * _MICROS + int((match[5] or "").ljust(6, "0"))
+    return -micros if match[1] else micros

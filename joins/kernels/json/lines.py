@@ -109,14 +109,14 @@ def _mended(text: pa.Array, rows: list[int], reasons: dict[int, str]) -> pa.Arra
     """`text`, which are the values `rows`, as lines; those that get a reason are NULL."""
     text = pc.ascii_trim_whitespace(text)
     object_like = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
-    found = (
+    problems = (
         (mask_of(pc.is_null(text)), "the value is null"),
         (mask_of(pc.equal(text, "")), "the value is empty"),
         (~object_like, "the value is not one JSON object"),
         (mask_of(pc.match_substring(text, "\0")), "the value has a NUL byte"),
     )
     excluded = np.zeros(len(text), dtype=np.bool_)
-    for mask, reason in found:
+    for mask, reason in problems:
         for at in np.flatnonzero(mask & ~excluded):
             reasons[rows[at]] = reason
         excluded |= mask

@@ -56,8 +56,8 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
         except RecursionError:
             reasons[row] = "invalid JSON: it is nested too deeply"
         except (ValueError, TypeError) as error:
-            told = str(error)
-            reasons[row] = f"invalid JSON: {told[:1].lower()}{told[1:100]}"
+            message = str(error)
+            reasons[row] = f"invalid JSON: {message[:1].lower()}{message[1:100]}"
     return pa.array(changed, pa.string())
 
 
@@ -81,14 +81,14 @@ def _members(fields: Mapping[str, pa.DataType], path: str) -> _Reader:
     readers = {name: _reader(kind, f"{path}{name}") for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for name, value in members:
             if name not in readers:
                 continue
-            if name in found:
+            if name in values:
                 raise _UnfitError(f'field "{path}{name}" appears twice')
-            found[name] = readers[name](value)
-        return found
+            values[name] = readers[name](value)
+        return values
 
     return read
 
@@ -113,8 +113,8 @@ def _expecting(expected: str, path: str, read: _Reader) -> _Reader:
         if value is None:
             return None
         if not isinstance(value, right):
-            found = _FOUND.get(type(value), "number")
-            raise _UnfitError(f'field "{path}": expected {expected}, found {found}')
+            kind = _FOUND.get(type(value), "number")
+            raise _UnfitError(f'field "{path}": expected {expected}, found {kind}')
         return read(value)
 
     return checked

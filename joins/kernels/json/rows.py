@@ -6,6 +6,7 @@ because `}`, line break, `{` continues nothing in JSON. So a block with as many 
 one row of each value. A block that fails is read again without the lines that look wrong
 (`json_screen`), which are read apart, and bisected if it still fails.
 """
+# reads better long: the proof that rows are of their own records goes through all of it.
 
 import json
 import re
@@ -73,14 +74,14 @@ def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
     the top level int64 with the metadata `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read
     from objects, lists from arrays, maps from objects with any members.
     """
-    target = _Rows(schema)
+    target = _RowCollector(schema)
     for start, piece in _pieces(values):
         _parse_piece(start, piece, target)
     return target.finish()
 
 
 @dataclass(slots=True)
-class _Rows:
+class _RowCollector:
     schema: pa.Schema
     batches: list[pa.RecordBatch] = field(default_factory=list)
     indexes: list[Rows] = field(default_factory=list)
@@ -166,7 +167,7 @@ def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
         start = stop
 
 
-def _parse_piece(start: int, piece: pa.Array, target: _Rows) -> None:
+def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     reasons: dict[int, str] = {}
     lines = lines_of(piece, reasons)
     if any(has_map(item.type) for item in target.schema):
@@ -216,11 +217,11 @@ def _good_rows(
         if isinstance(outcome, pa.RecordBatch):
             yield part.rows, outcome
             continue
-        found = screen.screened(part.lines())
-        for at, reason in found.wrong.items():
+        pieces = screen.screened(part.lines())
+        for at, reason in pieces.wrong.items():
             reasons[int(part.rows[at])] = reason
-        readable = [at for at in found.alone if _is_readable(part, at, schema, reasons)]
-        for chosen in (found.right, found.doubtful, readable):
+        readable = [at for at in pieces.alone if _is_readable(part, at, schema, reasons)]
+        for chosen in (pieces.right, pieces.doubtful, readable):
             yield from _bisected(part.picked(chosen), screen, reasons)
 
 
@@ -293,8 +294,8 @@ def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | str:
 def _reason(message: str, line: bytes) -> str:
     changed = _CHANGED.search(message)
     if changed:
-        column, expected, found = changed.groups()
-        return f'field "{_dotted(column)}": expected {expected.replace("_", " ")}, found {found}'
+        column, expected, actual = changed.groups()
+        return f'field "{_dotted(column)}": expected {expected.replace("_", " ")}, found {actual}'
     twice = _TWICE.search(message)
     if twice:
         return f'field "{_dotted(twice.group(1))}" appears twice'
@@ -326,18 +327,18 @@ def _place_of(value: object, number: str) -> str | None:
     """Where in a document a number is first, written as text."""
     pending: list[tuple[str, object]] = [("", value)]
     while pending:
-        place, found = pending.pop()
-        if found == number:
+        place, member = pending.pop()
+        if member == number:
             return place
-        if isinstance(found, dict):
-            within = [(f"{place}.{name}".lstrip("."), item) for name, item in found.items()]
+        if isinstance(member, dict):
+            within = [(f"{place}.{name}".lstrip("."), item) for name, item in member.items()]
             pending += reversed(within)
-        elif isinstance(found, list):
-            pending += [(f"{place}[]", item) for item in reversed(found)]
+        elif isinstance(member, list):
+            pending += [(f"{place}[]", item) for item in reversed(member)]
     return None
 
 
-def _convert(batch: pa.RecordBatch, rows: Rows, target: _Rows) -> None:
+def _convert(batch: pa.RecordBatch, rows: Rows, target: _RowCollector) -> None:
     """Read our own types from their text; rows with a value that cannot be read become bad."""
     columns: list[pa.Array] = []
     bad = np.zeros(len(rows), dtype=np.bool_)
@@ -345,9 +346,9 @@ def _convert(batch: pa.RecordBatch, rows: Rows, target: _Rows) -> None:
         checked = _typed(source, item)
         columns.append(checked.values)
         for row in np.flatnonzero(checked.failed & ~bad):
-            place, value, wanted = _unfit(source.slice(int(row), 1), item)
+            place, value, expected = _unfit(source.slice(int(row), 1), item)
             shown = str(value)[:_SHOWN_CHARACTERS]
-            target.reasons[int(rows[row])] = f'field "{place}": "{shown}" is not {wanted}'
+            target.reasons[int(rows[row])] = f'field "{place}": "{shown}" is not {expected}'
         bad |= checked.failed
     if not columns:
         target.batches.append(batch)
@@ -383,8 +384,8 @@ def _too_large(numbers: pa.Array) -> Mask:
     bound = Decimal(10) ** (kind.precision - kind.scale)
     if all(value is None or abs(value) < bound for value in extremes.values()):
         return np.zeros(len(numbers), dtype=np.bool_)
-    found = (value is not None and abs(value) >= bound for value in numbers.to_pylist())
-    return np.fromiter(found, dtype=np.bool_, count=len(numbers))
+    beyond = (value is not None and abs(value) >= bound for value in numbers.to_pylist())
+    return np.fromiter(beyond, dtype=np.bool_, count=len(numbers))
 
 
 def _child(item: pa.Field, at: int) -> pa.Field:

@@ -217,21 +217,23 @@ def in_order(
         chosen: which rows of these times are wanted.
         rank: of rows of these times.
     """
-    found = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
-    found = [(each, rows) for each, rows in found if len(rows)]
-    if not found:
+    chosen_rows = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
+    chosen_rows = [(each, rows) for each, rows in chosen_rows if len(rows)]
+    if not chosen_rows:
         return
-    offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in found])
-    ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in found])
-    limit = _slice_rows([each for each, _ in found])
+    offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in chosen_rows])
+    ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in chosen_rows])
+    limit = _slice_rows([each for each, _ in chosen_rows])
     falls = (ranks[1:] == ranks[:-1]) & (offsets[1:] < offsets[:-1])
     if not (falls | (ranks[1:] < ranks[:-1])).any():
-        yield from _in_slices(found, limit)
+        yield from _in_slices(chosen_rows, limit)
         return
-    starts = np.cumsum([0, *(each.num_rows for each, _ in found)])
-    numbers = np.concatenate([rows + at for (_, rows), at in zip(found, starts, strict=False)])
+    starts = np.cumsum([0, *(each.num_rows for each, _ in chosen_rows)])
+    numbers = np.concatenate(
+        [rows + at for (_, rows), at in zip(chosen_rows, starts, strict=False)]
+    )
     numbers = numbers[np.lexsort((offsets, ranks))]
-    batches = [each for each, _ in found]
+    batches = [each for each, _ in chosen_rows]
     for first in range(0, len(numbers), limit):
         yield _picked(batches, starts, numbers[first : first + limit])
 
@@ -243,11 +245,11 @@ def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
 
 
 def _in_slices(
-    found: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
+    chosen_rows: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
 ) -> Iterator[pa.RecordBatch]:
     """These rows as they come, about `limit` at a time; whole batches stay what they are."""
     pending: list[pa.RecordBatch] = []
-    for each, rows in found:
+    for each, rows in chosen_rows:
         if len(rows) == each.num_rows and not pending:
             yield each
             continue

@@ -78,14 +78,14 @@ class ArrivalColumns:
             for at, item in enumerate(stored.schema)
         }
         names = [*self.own.names, *(item.name for item in self.carried)]
-        wanted = [stored.schema.get_field_index(name) for name in self.own.names]
-        wanted += [places.get(item.name, -1) for item in self.carried]
-        if -1 in wanted:
+        numbers = [stored.schema.get_field_index(name) for name in self.own.names]
+        numbers += [places.get(item.name, -1) for item in self.carried]
+        if -1 in numbers:
             raise CheckpointError(
-                f'file "{path}" of records that wait has no column "{names[wanted.index(-1)]}"',
+                f'file "{path}" of records that wait has no column "{names[numbers.index(-1)]}"',
                 hint="It was written for another plan; restore the job's directory as it was.",
             )
-        columns = [stored.column(at) for at in wanted]
+        columns = [stored.column(at) for at in numbers]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

@@ -166,13 +166,13 @@ class OperatorWatermarks:
 
     def before(self, times: EventTimes) -> Rows:
         """The watermark before each of the records."""
-        found = np.full(len(times.rows), self.start_ms, dtype=np.int64)
+        watermarks_before = np.full(len(times.rows), self.start_ms, dtype=np.int64)
         for partition, (offsets, watermarks) in self.steps.items():
             here = np.flatnonzero(times.partitions == partition)
             place = np.searchsorted(offsets, times.offsets[here], side="right") - 1
             known = place >= 0
-            found[here[known]] = watermarks[place[known]]
-        return found
+            watermarks_before[here[known]] = watermarks[place[known]]
+        return watermarks_before
 
 
 def late_for_join(times: Rows, watermarks: Rows) -> Mask:

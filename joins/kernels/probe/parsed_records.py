@@ -183,12 +183,12 @@ class ParsedRecords:
 
     def _record_columns(self, rows: Rows) -> list[pa.Array]:
         assert self.arrivals is not None, "windows read arrivals"
-        found = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
-        return list(found.columns)
+        columns = _taken(self.arrivals.select(list(self.spec.window_records)), rows)
+        return list(columns.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
         """`DEAD_LETTERS`, in the order of the records."""
-        reasons_by_row = dict(sorted(self._told()))
+        reasons_by_row = dict(sorted(self._own_dead()))
         rows = list(reasons_by_row)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array(list(reasons_by_row.values()), pa.string())
@@ -198,7 +198,7 @@ class ParsedRecords:
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
 
-    def _told(self) -> Iterator[tuple[int, str]]:
+    def _own_dead(self) -> Iterator[tuple[int, str]]:
         """The dead records that are told here, and why."""
         member = self.spec.member
         for row, reason in self.dead.items():

@@ -136,18 +136,18 @@ def lookup_keys(
     for join in joins_before(spec.joins, alias):
         widest = replace(join, join_type=JoinType.INNER, condition=None)
         joined = _join(joined, widest, indexes[join.alias])
-    (wanted,) = (join for join in spec.joins if join.alias == alias)
-    return [joined.evaluate(pair.probe).values for pair in wanted.keys]
+    (join_of_alias,) = (join for join in spec.joins if join.alias == alias)
+    return [joined.evaluate(pair.probe).values for pair in join_of_alias.keys]
 
 
 def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJoin, ...]:
     """The joins whose columns the key of `alias` reads, directly or through their own keys."""
-    needed, found = {alias}, []
+    needed, earlier = {alias}, []
     for join in reversed(joins):
         if join.alias in needed:
             needed |= {column.relation for pair in join.keys for column in columns_of(pair.probe)}
-            found.append(join)
-    return tuple(join for join in reversed(found) if join.alias != alias)
+            earlier.append(join)
+    return tuple(join for join in reversed(earlier) if join.alias != alias)
 
 
 @dataclass(slots=True)
@@ -231,8 +231,8 @@ def _matches(
     if possible.all():
         return index.lookup(keys)
     rows = np.flatnonzero(possible)
-    at, found = index.lookup(taken(keys, rows))
-    return rows[at], found
+    at, matches = index.lookup(taken(keys, rows))
+    return rows[at], matches
 
 
 def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) -> Mask:
@@ -262,12 +262,12 @@ def _versions(
     return at[true], rows[true]
 
 
-def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, wanted: pa.Array) -> Mask:
+def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, expected: pa.Array) -> Mask:
     """Where the column of `pair` equals what is wanted, row by row."""
     column = index.take(rows, [pair.dimension_column]).column(0)
-    equal = mask_of(pc.equal(column, wanted.cast(column.type)))
+    equal = mask_of(pc.equal(column, expected.cast(column.type)))
     if pair.null_safe:
-        equal |= mask_of(column.is_null()) & mask_of(wanted.is_null())
+        equal |= mask_of(column.is_null()) & mask_of(expected.is_null())
     return equal
 
 

@@ -24,5 +24,5 @@ def rowtimes(column: pa.Array) -> Times:
 
 def millis(column: pa.Array) -> Times:
     """Milliseconds of a rowtime column without NULL."""
-    found: Times = rowtimes(column) // _MICROS
-    return found
+    times: Times = rowtimes(column) // _MICROS
+    return times

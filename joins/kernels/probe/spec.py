@@ -85,8 +85,8 @@ _OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
 
 def insert_told(reason: str) -> int | None:
     """The INSERT, from 1, that the reason of a dead letter names; None if it is dead for all."""
-    found = _OF_INSERT.match(reason)
-    return None if found is None else int(found[1])
+    match = _OF_INSERT.match(reason)
+    return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ What is right is defined in `watermark.reference.windows`; tests prove these ker
 operator.
 """
 
-from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.advance import WatermarkAdvance
 from joins.kernels.windows.firing import (
     Fired,
     fire,
@@ -17,10 +17,10 @@ from joins.kernels.windows.state import LATE, compact, partial_schema, state_sch
 
 __all__ = [
     "LATE",
-    "Advance",
     "Fired",
     "Partials",
     "Projected",
+    "WatermarkAdvance",
     "WindowSpec",
     "compact",
     "fire",

@@ -22,7 +22,7 @@ from joins.kernels.expressions.casts import Mask, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
 from joins.kernels.windows.grouping import Groups
 from joins.kernels.windows.spec import WindowAggregate
-from joins.plan.plan import AggregateFunction
+from joins.plan.plan import AggregateKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 
 Columns: TypeAlias = list[pa.Array]
@@ -100,23 +100,23 @@ def aggregations(aggregates: Sequence[WindowAggregate]) -> tuple[Aggregation, ..
 
 def _accumulator(item: WindowAggregate) -> Accumulator:
     kind = item.argument_type
-    if kind is None or item.function is AggregateFunction.COUNT_ALL:
+    if kind is None or item.function is AggregateKind.COUNT_ALL:
         return _Count()
     plain = _plain(item.function, kind, item)
-    extreme = item.function in {AggregateFunction.MIN, AggregateFunction.MAX}
+    extreme = item.function in {AggregateKind.MIN, AggregateKind.MAX}
     return _Distinct(arrow_type(kind), plain) if item.distinct and not extreme else plain
 
 
-def _plain(function: AggregateFunction, kind: SqlType, item: WindowAggregate) -> Accumulator:
-    if function is AggregateFunction.COUNT:
+def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Accumulator:
+    if function is AggregateKind.COUNT:
         return _Count()
-    if function in {AggregateFunction.SUM, AggregateFunction.AVG}:
+    if function in {AggregateKind.SUM, AggregateKind.AVG}:
         decimal = kind.name is TypeName.DECIMAL
         sums = _DecimalSum(kind.scale) if decimal else _Sum.of(kind)
-        return sums if function is AggregateFunction.SUM else _Average(sums, item.type)
-    if function is AggregateFunction.LISTAGG:
-        return _Joined(item.separator)
-    return _Extreme(arrow_type(kind), function is AggregateFunction.MIN)
+        return sums if function is AggregateKind.SUM else _Average(sums, item.type)
+    if function is AggregateKind.LISTAGG:
+        return _ListAgg(item.separator)
+    return _Extreme(arrow_type(kind), function is AggregateKind.MIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +240,15 @@ class _Extreme:
         column = columns[0]
         if pa.types.is_decimal(self.kind):
             column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))
-        found = _grouped(column, groups, "min" if self.smallest else "max")
-        return [found if found.type.equals(self.kind) else cast(found, self.kind)]
+        extremes = _grouped(column, groups, "min" if self.smallest else "max")
+        return [extremes if extremes.type.equals(self.kind) else cast(extremes, self.kind)]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _ListAgg:
     """Texts in a row, with a separator between them."""
 
     separator: str
@@ -324,9 +324,9 @@ def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
     """An aggregate of Arrow's for each group, in the order of the groups."""
     table = pa.table({"code": pa.array(groups.codes), "value": column})
-    found = table.group_by("code", use_threads=False).aggregate([("value", function)])
-    order = np.argsort(found.column("code").to_numpy())
-    return whole(found.column(f"value_{function}")).take(pa.array(order))
+    aggregated = table.group_by("code", use_threads=False).aggregate([("value", function)])
+    order = np.argsort(aggregated.column("code").to_numpy())
+    return whole(aggregated.column(f"value_{function}")).take(pa.array(order))
 
 
 def _lists(values: pa.Array, groups: Groups) -> pa.Array:

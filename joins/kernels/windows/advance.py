@@ -10,7 +10,7 @@ from joins.kernels.windows.grouping import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class WatermarkAdvance:
     """The operator's watermark before a batch, and its steps, each higher than the one before.
 
     Where a step is among the records is told by the records: those behind it have seen it.
@@ -44,5 +44,5 @@ class Advance:
 
     def held(self, steps: Rows) -> Rows:
         """The watermark before each step, which is what a sink has seen before its results."""
-        found: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
-        return found
+        reached: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
+        return reached

@@ -10,7 +10,7 @@ import pyarrow as pa
 from joins.kernels.changelog.row_kinds import TYPE
 from joins.kernels.index.hashing import hash_rows
 from joins.kernels.windows.accumulators import aggregations
-from joins.kernels.windows.advance import Advance
+from joins.kernels.windows.advance import WatermarkAdvance
 from joins.kernels.windows.grouping import Rows
 from joins.kernels.windows.spec import WINDOW_COLUMNS, WindowSpec
 from joins.kernels.windows.state import (
@@ -32,7 +32,7 @@ _MICROS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Emission:
+class WindowFiring:
     """Contents of windows that are emitted, with what orders them.
 
     Attributes:
@@ -50,10 +50,10 @@ class Emission:
     watermarks: Rows
 
 
-def by_steps(contents: pa.Table, advance: Advance, kind: int) -> Emission:
+def by_steps(contents: pa.Table, advance: WatermarkAdvance, kind: int) -> WindowFiring:
     """Windows that fire when the watermark reaches their last instant."""
     steps = advance.steps_at(numbers(contents, DUE))
-    return Emission(
+    return WindowFiring(
         contents,
         np.full(contents.num_rows, kind, dtype=np.int8),
         steps,
@@ -77,7 +77,7 @@ class Ordered:
     watermarks: pa.Array
 
 
-def ordered(spec: WindowSpec, emissions: Sequence[Emission]) -> Ordered:
+def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
     """What a sink gets, in the order in which the operator emits it."""
     names = state_schema(spec).names
     contents = pa.concat_tables([item.contents.select(names) for item in emissions])

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from joins.kernels.changelog.row_kinds import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, WATERMARK
-from joins.kernels.windows.advance import Advance
-from joins.kernels.windows.emission import Emission, by_steps, ordered
+from joins.kernels.windows.advance import WatermarkAdvance
+from joins.kernels.windows.emission import WindowFiring, by_steps, ordered
 from joins.kernels.windows.grouping import Groups, Rows
 from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import WindowSpec
@@ -58,7 +58,10 @@ class Fired:
 
 
 def fire(
-    spec: WindowSpec, state: Iterable[pa.Table], partials: Iterable[pa.Table], advance: Advance
+    spec: WindowSpec,
+    state: Iterable[pa.Table],
+    partials: Iterable[pa.Table],
+    advance: WatermarkAdvance,
 ) -> Fired:
     """Fire the windows of one bucket that `advance` reaches, and those that late rows change.
 
@@ -80,7 +83,7 @@ def fire(
 
 
 def reads(
-    spec: WindowSpec, partials: Iterable[pa.Table], advance: Advance
+    spec: WindowSpec, partials: Iterable[pa.Table], advance: WatermarkAdvance
 ) -> tuple[int, int] | None:
     """From which `_due` to which one, both included, `fire` needs the bucket's state.
 
@@ -106,17 +109,17 @@ class _Fixed:
     spec: WindowSpec
     old: pa.Table
     new: pa.Table
-    advance: Advance
+    advance: WatermarkAdvance
 
-    def emissions(self) -> list[Emission]:
+    def emissions(self) -> list[WindowFiring]:
         """What fires, by late rows and by the watermark."""
         is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
         base, groups = self._contents(on_time, late)
         fires = numbers(base, DUE) > self.advance.before_ms
-        found = base if fires.all() else base.filter(pa.array(fires))
-        at_the_end = by_steps(found, self.advance, INSERT)
+        fired = base if fires.all() else base.filter(pa.array(fires))
+        at_the_end = by_steps(fired, self.advance, INSERT)
         return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
 
     def kept(self) -> pa.Table:
@@ -136,11 +139,11 @@ class _Fixed:
         groups = by_window(self.spec, whole)
         count = whole.num_rows - late.num_rows
         of_rows, of_late = groups.codes[:count], groups.codes[count:]
-        wanted, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
+        is_due, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
         has_rows[of_rows] = True
         has_late[of_late] = True
-        wanted[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
-        present = has_rows & (wanted | has_late)
+        is_due[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
+        present = has_rows & (is_due | has_late)
         lonely = has_late & ~has_rows
         place = np.empty(groups.count, dtype=np.int64)
         place[present] = np.arange(present.sum())
@@ -150,7 +153,7 @@ class _Fixed:
         base = merged(self.spec, base, Groups(place[of_rows[rows]], int(present.sum())))
         return base, Groups(place[of_late], int((present | lonely).sum()))
 
-    def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> Emission:
+    def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> WindowFiring:
         """Each late row fires its window, with what was there and all late rows up to it."""
         is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
         is_late[groups.codes] = True
@@ -166,7 +169,7 @@ class _Fixed:
         opens[1:] = codes[order][1:] != codes[order][:-1]
         return self._refired(late, chain, at, opens[at])
 
-    def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> Emission:
+    def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> WindowFiring:
         """With each late row what its window has then, behind what it had before if that counts."""
         rows = np.arange(late.num_rows)
         kinds = np.where(opens, INSERT, UPDATE_AFTER)
@@ -178,7 +181,7 @@ class _Fixed:
             contents = np.concatenate([at, at[known] - 1])
             second = np.concatenate([second, np.zeros(len(known), dtype=np.int64)])
         watermarks = numbers(late, WATERMARK)[rows]
-        return Emission(
+        return WindowFiring(
             chain.take(pa.array(contents)),
             kinds.astype(np.int8),
             self.advance.seen(watermarks),

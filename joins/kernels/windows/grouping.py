@@ -49,9 +49,9 @@ class Groups:
 
     def firsts(self) -> Rows:
         """The first row of each group."""
-        found = np.zeros(self.count, dtype=np.int64)
-        found[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
-        return found
+        positions = np.zeros(self.count, dtype=np.int64)
+        positions[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
+        return positions
 
     def order(self) -> Rows:
         """The rows group by group, in each group as they come."""

@@ -49,7 +49,7 @@ def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
             it is their `_time`, and `_wm` the millisecond before.
     """
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
-    batch = _Batch(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
+    batch = _TimedRows(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
     return batch.sessions() if spec.merges else batch.windows()
 
 
@@ -63,7 +63,7 @@ class _Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _TimedRows:
     spec: WindowSpec
     rows: pa.RecordBatch
     keys: list[pa.Array]
@@ -103,10 +103,10 @@ class _Batch:
 
     def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
         """Rows within the lateness, a part for each of their windows, the latest window first."""
-        found = np.flatnonzero(taken > on_time)
-        skipped = on_time[found] * self.spec.slide_ms
-        windows = self._back_from(latest[found] - skipped, (taken - on_time)[found])
-        return self._picked(found)._table(Groups.each(len(found)), windows, late=True)
+        late = np.flatnonzero(taken > on_time)
+        skipped = on_time[late] * self.spec.slide_ms
+        windows = self._back_from(latest[late] - skipped, (taken - on_time)[late])
+        return self._picked(late)._table(Groups.each(len(late)), windows, late=True)
 
     def _back_from(self, latest: Rows, counts: Rows) -> "_Windows":
         """As many windows as `counts` says, from the latest one back."""
@@ -135,8 +135,8 @@ class _Batch:
     def _connected(self, at: Rows, codes: Rows) -> pa.Table:
         part = self if len(at) == len(codes) else self._picked(at)
         ends = part.times + self.spec.size_ms
-        together = Groups.of([codes[at], part.watermarks], len(at))
-        groups = connected(together.codes, part.times, ends)
+        same_watermark = Groups.of([codes[at], part.watermarks], len(at))
+        groups = connected(same_watermark.codes, part.times, ends)
         low, high = np.full(groups.count, MAX_TIMESTAMP), np.full(groups.count, MIN_TIMESTAMP)
         np.minimum.at(low, groups.codes, part.times)
         np.maximum.at(high, groups.codes, ends)
@@ -155,9 +155,9 @@ class _Batch:
             table = table.set_column(table.schema.get_field_index(name), field, values)
         return table
 
-    def _picked(self, at: Rows) -> "_Batch":
+    def _picked(self, at: Rows) -> "_TimedRows":
         positions = pa.array(at)
-        return _Batch(
+        return _TimedRows(
             self.spec,
             self.rows.take(positions),
             [key.take(positions) for key in self.keys],

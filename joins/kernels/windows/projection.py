@@ -99,13 +99,13 @@ class _Projection:
 
 def _kinds(kinds: np.ndarray, passes: Mask, *, retracts: bool) -> tuple[np.ndarray, Mask]:
     """The kinds after HAVING, and the rows that are left: a -U stands right before its +U."""
-    found, keep = kinds.copy(), passes.copy()
+    changed, keep = kinds.copy(), passes.copy()
     after = np.flatnonzero(kinds == UPDATE_AFTER)
     paired = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE)]
     before = paired - 1
-    found[paired[passes[paired] & ~passes[before]]] = INSERT
+    changed[paired[passes[paired] & ~passes[before]]] = INSERT
     gone = before[passes[before] & ~passes[paired]]
-    found[gone] = DELETE
+    changed[gone] = DELETE
     if not retracts:
-        keep &= found != UPDATE_BEFORE
-    return found, keep
+        keep &= changed != UPDATE_BEFORE
+    return changed, keep

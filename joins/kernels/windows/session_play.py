@@ -30,7 +30,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Session:
+class OpenSession:
     """A session, and the numbers of the rows in it."""
 
     start_ms: int
@@ -45,7 +45,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SessionChange:
     """A session as it is emitted.
 
     Attributes:
@@ -71,19 +71,19 @@ class Play:
     """
 
     spec: WindowSpec
-    changes: list[Change] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
+    changes: list[SessionChange] = field(default_factory=list)
+    sessions: list[OpenSession] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
 
     def take(self, sessions: Sequence[Span], parts: Sequence[Span]) -> None:
         """What may be one session in the end: open ones, and parts in order of arrival."""
-        live = [Session(s.start_ms, s.end_ms, [s.row], s.fired) for s in sessions]
+        live = [OpenSession(s.start_ms, s.end_ms, [s.row], s.fired) for s in sessions]
         for part in parts:
             live = self._reached(live, part.watermark_ms)
             live = self._taken(live, part)
         self.sessions += live
 
-    def _reached(self, live: list[Session], watermark_ms: int) -> list[Session]:
+    def _reached(self, live: list[OpenSession], watermark_ms: int) -> list[OpenSession]:
         """Fire what the watermark has reached; the sessions that are left."""
         for each in live:
             if not each.fired and each.due_ms <= watermark_ms:
@@ -91,7 +91,7 @@ class Play:
                 each.fired = True
         return [each for each in live if not self._is_gone(each.end_ms, watermark_ms)]
 
-    def _taken(self, live: list[Session], part: Span) -> list[Session]:
+    def _taken(self, live: list[OpenSession], part: Span) -> list[OpenSession]:
         """The sessions with the part, unless it is late for what it would be in."""
         merged = [
             each for each in live if each.start_ms <= part.end_ms and part.start_ms <= each.end_ms
@@ -102,7 +102,7 @@ class Play:
             self.late.append(part.row)
             return live
         rows = [row for each in merged for row in each.rows]
-        session = Session(start_ms, end_ms, [*rows, part.row], fired=False)
+        session = OpenSession(start_ms, end_ms, [*rows, part.row], fired=False)
         same = [each for each in merged if each.fired and _bounds(each) == _bounds(session)]
         for each in sorted(merged, key=_bounds):
             if each.fired and each not in same:
@@ -118,10 +118,12 @@ class Play:
     def _is_gone(self, end_ms: int, watermark_ms: int) -> bool:
         return add_clamped(end_ms - 1, self.spec.lateness_ms) <= watermark_ms
 
-    def _emit(self, kind: int, session: Session, part: int | None, watermark_ms: int) -> None:
-        change = Change(kind, session.start_ms, session.end_ms, session.rows, part, watermark_ms)
+    def _emit(self, kind: int, session: OpenSession, part: int | None, watermark_ms: int) -> None:
+        change = SessionChange(
+            kind, session.start_ms, session.end_ms, session.rows, part, watermark_ms
+        )
         self.changes.append(change)
 
 
-def _bounds(session: Session) -> tuple[int, int]:
+def _bounds(session: OpenSession) -> tuple[int, int]:
     return session.start_ms, session.end_ms

@@ -19,10 +19,10 @@ import pyarrow as pa
 from joins.kernels.changelog.row_kinds import INSERT
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.probe.arrivals import WATERMARK
-from joins.kernels.windows.advance import Advance
-from joins.kernels.windows.emission import LAST, Emission, by_steps
+from joins.kernels.windows.advance import WatermarkAdvance
+from joins.kernels.windows.emission import LAST, WindowFiring, by_steps
 from joins.kernels.windows.grouping import Groups, Rows, connected
-from joins.kernels.windows.session_play import Change, Play, Span
+from joins.kernels.windows.session_play import Play, SessionChange, Span
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import (
     DUE,
@@ -51,13 +51,13 @@ class FiredSessions:
         late: rows that came too late even for the session that they would have merged into.
     """
 
-    emissions: list[Emission]
+    emissions: list[WindowFiring]
     state: pa.Table
     late: pa.Table
 
 
 def fire_sessions(
-    spec: WindowSpec, old: pa.Table, new: pa.Table, advance: Advance
+    spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance
 ) -> FiredSessions:
     """Take the parts `new`, in order of arrival, into the sessions `old`, and fire."""
     rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
@@ -81,11 +81,11 @@ def fire_sessions(
 
 def _past(rows: pa.Table, new: pa.Table) -> Mask:
     """Sessions that are gone before the first of the batch's rows comes."""
-    found = np.zeros(rows.num_rows, dtype=np.bool_)
+    is_past = np.zeros(rows.num_rows, dtype=np.bool_)
     if new.num_rows:
         count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
-        found[:count] = numbers(rows, KEEP)[:count] <= first_ms
-    return found
+        is_past[:count] = numbers(rows, KEEP)[:count] <= first_ms
+    return is_past
 
 
 def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
@@ -102,7 +102,7 @@ class _Bucket:
     rows: pa.Table
     spans: Groups
     new: pa.Table
-    advance: Advance
+    advance: WatermarkAdvance
 
     @property
     def sessions(self) -> int:
@@ -114,10 +114,10 @@ class _Bucket:
         count, codes = self.sessions, self.spans.codes
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
-        found = numbers(self.rows, END) - 1 <= seen[codes]
-        found[count:] |= mask_of(column(self.new, IS_LATE))
+        has_rank = numbers(self.rows, END) - 1 <= seen[codes]
+        has_rank[count:] |= mask_of(column(self.new, IS_LATE))
         matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
-        matters[codes[found]] = True
+        matters[codes[has_rank]] = True
         grows[codes[count:]] = True
         of_rows: Mask = (matters & grows)[codes]
         return of_rows
@@ -156,7 +156,7 @@ class _Bucket:
         table = _with_bounds(self.spec, added, starts, ends)
         return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
 
-    def emission(self, changes: Sequence[Change]) -> Emission:
+    def emission(self, changes: Sequence[SessionChange]) -> WindowFiring:
         """What spans that were played through have emitted on the way."""
         starts = np.array([each.start_ms for each in changes], dtype=np.int64)
         ends = np.array([each.end_ms for each in changes], dtype=np.int64)
@@ -165,7 +165,7 @@ class _Bucket:
         parts = np.array([-1 if c.part is None else c.part for c in changes], dtype=np.int64)
         by_part = parts >= 0
         steps = np.where(by_part, self.advance.seen(seen), self.advance.steps_at(seen))
-        return Emission(
+        return WindowFiring(
             _with_bounds(self.spec, added, starts, ends),
             np.array([each.kind for each in changes], dtype=np.int8),
             steps,

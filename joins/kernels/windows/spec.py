@@ -6,7 +6,7 @@ from typing import Self
 from joins.plan.errors import ExpressionError
 from joins.plan.expressions import Column, Expression
 from joins.plan.plan import (
-    AggregateFunction,
+    AggregateKind,
     DeltaSink,
     JoinPlan,
     KafkaSink,
@@ -40,7 +40,7 @@ class WindowAggregate:
     """
 
     name: str
-    function: AggregateFunction
+    function: AggregateKind
     argument: str | None
     argument_type: SqlType | None
     where: str | None

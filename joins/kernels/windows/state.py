@@ -79,8 +79,8 @@ def joined(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
 
 def column(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
     """A column in one piece."""
-    found = table.column(name)
-    return whole(found) if isinstance(found, pa.ChunkedArray) else found
+    chunked = table.column(name)
+    return whole(chunked) if isinstance(chunked, pa.ChunkedArray) else chunked
 
 
 def numbers(table: pa.Table | pa.RecordBatch, name: str) -> Rows:
@@ -92,13 +92,13 @@ def merged(spec: WindowSpec, table: pa.Table, groups: Groups) -> pa.Table:
     """One row a group: its first row with the accumulators of all."""
     if groups.are_rows:
         return table
-    found = table.take(pa.array(groups.firsts()))
+    firsts = table.take(pa.array(groups.firsts()))
     parts = aggregations(spec.aggregates)
     for names, item in zip(accumulator_names(parts), parts, strict=True):
         values = item.merge([column(table, name) for name in names], groups)
         for name, value in zip(names, values, strict=True):
-            found = found.set_column(found.schema.get_field_index(name), name, value)
-    return found
+            firsts = firsts.set_column(firsts.schema.get_field_index(name), name, value)
+    return firsts
 
 
 def by_window(spec: WindowSpec, table: pa.Table) -> Groups:

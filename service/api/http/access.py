@@ -13,10 +13,12 @@ from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount, compile_path
 
 from service.errors import ForbiddenError
-from service.security.tokens import Scope
+from service.security.tokens import TokenScope
 
 READING = frozenset({"GET", "HEAD"})
-PLAIN: Mapping[str, Scope | None] = {"/openapi.json": Scope.VIEWER}  # routes that are not FastAPI's
+PLAIN: Mapping[str, TokenScope | None] = {
+    "/openapi.json": TokenScope.VIEWER
+}  # routes that are not FastAPI's
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,11 @@ class Caller:
     """
 
     name: str
-    scope: Scope | None
+    scope: TokenScope | None
     address: str
     token_id: str | None = None
 
-    def require(self, needed: Scope | None) -> None:
+    def require(self, needed: TokenScope | None) -> None:
         """Return if this caller may do what needs this scope.
 
         Raises:
@@ -53,7 +55,7 @@ class Caller:
 class _Declaration:
     """A dependency that names the scope of its route, and holds the caller to it once more."""
 
-    scope: Scope | None
+    scope: TokenScope | None
 
     async def __call__(self, request: Request) -> None:
         caller = request.state.caller  # (absent if the guard was bypassed: that must fail)
@@ -62,9 +64,9 @@ class _Declaration:
 
 
 PUBLIC = Depends(_Declaration(None))
-VIEWER = Depends(_Declaration(Scope.VIEWER))
-OPERATOR = Depends(_Declaration(Scope.OPERATOR))
-ADMIN = Depends(_Declaration(Scope.ADMIN))
+VIEWER = Depends(_Declaration(TokenScope.VIEWER))
+OPERATOR = Depends(_Declaration(TokenScope.OPERATOR))
+ADMIN = Depends(_Declaration(TokenScope.ADMIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Rule:
     path: str
     pattern: Pattern[str]
     methods: frozenset[str]
-    scope: Scope | None
+    scope: TokenScope | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Rules:
         return sorted(frozenset().union(*found))
 
 
-def secure(app: FastAPI, plain: Mapping[str, Scope | None] = PLAIN) -> Rules:
+def secure(app: FastAPI, plain: Mapping[str, TokenScope | None] = PLAIN) -> Rules:
     """The rules of all routes of `app`; call it when the last router is included.
 
     Args:
@@ -107,7 +109,7 @@ def secure(app: FastAPI, plain: Mapping[str, Scope | None] = PLAIN) -> Rules:
     rules = tuple(_rule(found, plain) for found in iter_route_contexts(app.routes))
     for rule in rules:
         changing = rule.methods - READING
-        if changing and (rule.scope is None or not rule.scope.includes(Scope.OPERATOR)):
+        if changing and (rule.scope is None or not rule.scope.includes(TokenScope.OPERATOR)):
             raise AssertionError(
                 f"{'/'.join(sorted(changing))} {rule.path} changes something: OPERATOR or ADMIN"
             )
@@ -130,7 +132,7 @@ def describe(document: dict[str, Any], rules: Rules) -> None:
             operation["security"] = [] if scope is None else [{}, {"token": [scope.value]}]
 
 
-def _rule(found: Any, plain: Mapping[str, Scope | None]) -> Rule:  # noqa: ANN401 (route contexts have no public type)
+def _rule(found: Any, plain: Mapping[str, TokenScope | None]) -> Rule:  # noqa: ANN401 (route contexts have no public type)
     path = str(found.path)
     if isinstance(found.original_route, Mount):
         pattern = compile_path(path.rstrip("/") + "/{path:path}")[0]
@@ -146,11 +148,11 @@ def _rule(found: Any, plain: Mapping[str, Scope | None]) -> Rule:  # noqa: ANN40
     if not declared:
         return Rule(path, found.path_regex, methods, _plain_scope(path, plain))
     scopes = [scope for scope in declared if scope is not None]
-    strictest = max(scopes, key=list(Scope).index, default=None)
+    strictest = max(scopes, key=list(TokenScope).index, default=None)
     return Rule(path, found.path_regex, methods, strictest)
 
 
-def _plain_scope(path: str, plain: Mapping[str, Scope | None]) -> Scope | None:
+def _plain_scope(path: str, plain: Mapping[str, TokenScope | None]) -> TokenScope | None:
     if path not in plain:
         raise AssertionError(f"{path} declares no scope: add dependencies=[VIEWER], or another")
     return plain[path]

@@ -14,7 +14,7 @@ from service.api.http.access import Caller
 from service.api.http.limits import Lockouts
 from service.errors import StoreError, UnauthorizedError
 from service.jobs.store.token_store import TokenStore
-from service.security.tokens import Scope, Token, TokenState, parse
+from service.security.tokens import AccessToken, TokenScope, TokenState, parse
 
 LOCAL = "local"
 _FRESH_S = 2.0
@@ -30,7 +30,7 @@ class Authenticator:
     def __init__(self, tokens: TokenStore, *, required: bool) -> None:
         self._store = tokens
         self._required = required
-        self._known: Mapping[str, Token] = {}
+        self._known: Mapping[str, AccessToken] = {}
         self._read_at = -_FRESH_S
         self._changes = self._read_changes = 0
         self._reading = asyncio.Lock()
@@ -49,7 +49,7 @@ class Authenticator:
         if header is None:
             if self._required:
                 raise UnauthorizedError("request has no token", hint=_HOW, invalid=False)
-            return Caller(LOCAL, Scope.ADMIN, address)
+            return Caller(LOCAL, TokenScope.ADMIN, address)
         await self._refresh()
         token_id, secret = _credentials(header)
         token = self._known.get(token_id)
@@ -89,7 +89,7 @@ class Authenticator:
             self._known = {token.id: token for token in found}
             self._read_at, self._read_changes = now, changes
 
-    def _note_use(self, token: Token) -> None:
+    def _note_use(self, token: AccessToken) -> None:
         """Keep when the token was last used, to the minute, without letting the request wait."""
         now_ms = _now_ms()
         noted_ms = max(self._noted_ms.get(token.id, 0), token.last_used_at_ms or 0)
@@ -121,7 +121,7 @@ def _credentials(header: str) -> tuple[str, str]:
     return parse(text[len(_SCHEME) :].strip()) or ("", "")
 
 
-def _checked(token: Token | None, secret: str) -> Token:
+def _checked(token: AccessToken | None, secret: str) -> AccessToken:
     if token is None or not token.fits(secret):
         raise UnauthorizedError(
             "token is not one of this control plane's",

@@ -174,7 +174,7 @@ class Guard:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = self._gate.asked(scope)
-        seen = _Seen(self._gate, asked, send)
+        seen = _GuardedRequest(self._gate, asked, send)
         try:
             _check_head(scope)
             with self._gate.flights.one_more(asked.address):
@@ -182,7 +182,7 @@ class Guard:
                 seen.caller = await self._gate.identify(asked, rule)
                 self._gate.admit(seen.caller, asked, rule)
                 scope.setdefault("state", {})["caller"] = seen.caller
-                body = _Body(receive, self._gate.body_timeout_s)
+                body = _RequestBody(receive, self._gate.body_timeout_s)
                 await self._app(scope, body.receive, seen.send)
         except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
             await _refusal(exc, asked)(scope, receive, seen.send)
@@ -190,7 +190,7 @@ class Guard:
             await seen.end()
 
 
-class _Seen:
+class _GuardedRequest:
     """One request on its way: who it is from, and what it was answered."""
 
     def __init__(self, gate: Gate, asked: _Asked, send: Send) -> None:
@@ -221,7 +221,7 @@ class _Seen:
             await self._gate.journal.note(self._asked, self.caller, status, made)
 
 
-class _Body:
+class _RequestBody:
     """The body of a request: at most a mebibyte, and there in time."""
 
     def __init__(self, receive: Receive, timeout_s: float) -> None:

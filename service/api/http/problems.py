@@ -30,7 +30,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from joins.durable.stalls import type_name
 from joins.plan.errors import NotReplayableError, QuestionError
 from service.api.http.bodies import unreadable
 from service.errors import (
@@ -136,7 +135,7 @@ def told(exc: SluiceError, path: str) -> JSONResponse:
         status = _STATUS_OF_ANSWER.get(exc.kind, 422)
         return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)
     status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 422)
-    answer = problem(status, exc.message, exc.hint, kind=type_name(type(exc)), more=more)
+    answer = problem(status, exc.message, exc.hint, kind=exc.fault, more=more)
     answer.headers.update(_headers(exc))
     return answer
 

@@ -8,15 +8,15 @@ from fastapi.responses import JSONResponse, Response
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner, request_view
-from service.api.schemas.inspection import (
+from service.errors import JobConflictError, JobNotFoundError
+from service.jobs.store.reports import read_acknowledgements
+from service.jobs.store.requests import ACKNOWLEDGE, CHOICES, Asked
+from service.schemas.inspection import (
     Acknowledge,
     AcknowledgementPage,
     AcknowledgementView,
     RequestView,
 )
-from service.errors import JobConflictError, JobNotFoundError
-from service.jobs.store.reports import read_acknowledgements
-from service.jobs.store.requests import ACKNOWLEDGE, CHOICES, Asked
 
 RequestId = Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$", description="As a 202 named it.")]
 router = APIRouter(prefix="/v1/jobs", tags=["acknowledgements"], dependencies=[VIEWER])

@@ -11,16 +11,16 @@ from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.inspection import Place, inspect
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner
-from service.api.schemas.inspection import (
-    Correction,
-    DeadLetterPage,
-    DeadLetterReplay,
-    DeadLetterReplayed,
-    DeadLetterView,
-)
 from service.errors import SubmissionError
 from service.jobs.store.plan_codec import load
 from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, not_replayable
+from service.schemas.inspection import (
+    Correction,
+    DeadLetterPage,
+    DeadLetterReplayed,
+    DeadLetterView,
+    ReplayDeadLetters,
+)
 
 _LISTED_VALUE_BYTES = 1024
 _SHOWN_VALUE_BYTES = 64 * 1024
@@ -72,7 +72,7 @@ def show_dead_letter(
 )
 def replay_dead_letters(
     job_id: JobId,
-    body: DeadLetterReplay,
+    body: ReplayDeadLetters,
     services: Injected,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
@@ -88,7 +88,7 @@ def replay_dead_letters(
     return JSONResponse(view.model_dump(mode="json"))
 
 
-def _wanted(body: DeadLetterReplay) -> dict[str, Any]:
+def _wanted(body: ReplayDeadLetters) -> dict[str, Any]:
     if body.all == (body.records is not None):
         raise SubmissionError(
             'one of "records" and "all" says which dead letters are meant',

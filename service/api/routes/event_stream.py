@@ -20,11 +20,11 @@ from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from service.api.schemas.jobs import JobDetail
-from service.api.schemas.progress import EventView
 from service.errors import BusyError, JobNotFoundError
 from service.jobs.store.job import JobEvent
 from service.jobs.store.store import JobStore
+from service.schemas.jobs import JobDetail
+from service.schemas.progress import Transition
 from watermark.errors import SluiceError
 
 MOST_STREAMS = 128
@@ -37,9 +37,9 @@ _PAGE = 500
 _log = structlog.get_logger(__name__)
 
 
-def event_view(event: JobEvent) -> EventView:
+def event_view(event: JobEvent) -> Transition:
     """The event as the API shows it."""
-    return EventView(
+    return Transition(
         sequence=event.sequence,
         job_id=event.job_id,
         at_ms=event.at_ms,
@@ -159,7 +159,7 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class StreamReader:
     """Who reads a stream.
 
     Attributes:
@@ -171,7 +171,7 @@ class Follower:
     may_go_on: Callable[[], Awaitable[bool]]
 
 
-def event_response(following: Following, follower: Follower) -> EventSourceResponse:
+def event_response(following: Following, follower: StreamReader) -> EventSourceResponse:
     """The stream as an answer; it takes a seat, which it gives back at its end.
 
     Raises:
@@ -184,7 +184,7 @@ def event_response(following: Following, follower: Follower) -> EventSourceRespo
 class _SeatedResponse(EventSourceResponse):
     """Gives its seat back also when its client has gone before the first event."""
 
-    def __init__(self, following: Following, follower: Follower) -> None:
+    def __init__(self, following: Following, follower: StreamReader) -> None:
         events = _stream(following, follower)
         super().__init__(events, ping=_HEARTBEAT_S, send_timeout=_SEND_TIMEOUT_S)
         self._following = following
@@ -199,7 +199,7 @@ class _SeatedResponse(EventSourceResponse):
             self._following.hub.give_seat_back(self._follower.token_id)
 
 
-async def _stream(following: Following, follower: Follower) -> AsyncIterator[ServerSentEvent]:
+async def _stream(following: Following, follower: StreamReader) -> AsyncIterator[ServerSentEvent]:
     yield ServerSentEvent(comment="events", retry=_RETRY_MS)
     while not following.hub.closing():
         try:

@@ -11,14 +11,14 @@ from service.api.http.access import VIEWER
 from service.api.http.negotiation import EVENT_STREAM, wants
 from service.api.routes.event_stream import (
     EventHub,
-    Follower,
     Following,
+    StreamReader,
     event_response,
     event_view,
 )
 from service.api.routes.jobs import Injected, JobId
-from service.api.schemas.progress import EventPage
 from service.jobs.store.job import JobEvent
+from service.schemas.progress import EventPage
 
 _LARGEST = 2**63 - 1
 _STREAM = {"schema": {"type": "string"}}
@@ -39,7 +39,7 @@ router = APIRouter(prefix="/v1", tags=["events"], dependencies=[VIEWER])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventCursor:
     """Where a list or a stream goes on."""
 
     cursor: int | None
@@ -56,11 +56,11 @@ async def _place(
     cursor: Cursor = None,
     last_event_id: LastEventId = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Of the list.")] = 100,
-) -> Place:
-    return Place(cursor, last_event_id, limit)
+) -> EventCursor:
+    return EventCursor(cursor, last_event_id, limit)
 
 
-Asked = Annotated[Place, Depends(_place)]
+Asked = Annotated[EventCursor, Depends(_place)]
 
 
 def _hub(request: Request) -> EventHub:
@@ -69,9 +69,9 @@ def _hub(request: Request) -> EventHub:
     return hub
 
 
-def _follower(request: Request) -> Follower:
+def _follower(request: Request) -> StreamReader:
     caller, gate = request.state.caller, request.app.state.guard
-    return Follower(caller.token_id, lambda: gate.authenticator.still(caller))
+    return StreamReader(caller.token_id, lambda: gate.authenticator.still(caller))
 
 
 def _page(events: Sequence[JobEvent]) -> EventPage:

@@ -17,9 +17,9 @@ from fastapi import APIRouter, Path, Query
 from service.api.http.access import VIEWER
 from service.api.routes.jobs import Injected, Services
 from service.api.routes.progress import vertices
-from service.api.schemas.jobs import EventTimeView, JobDetail, WatermarkView
-from service.api.schemas.progress import FlinkMetric, FlinkMetricValue, VertexView
 from service.errors import VertexNotFoundError
+from service.schemas.jobs import EventTimeView, JobDetail, WatermarkView
+from service.schemas.progress import FlinkMetric, FlinkMetricValue, VertexView
 
 _MIN = WatermarkView(timestamp_ms=-(2**63), use_processing_time=False)
 _LOW, _INPUT, _OUTPUT = "currentLowWatermark", "currentInputWatermark", "currentOutputWatermark"

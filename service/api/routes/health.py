@@ -13,15 +13,15 @@ from fastapi import APIRouter, Request
 
 from service.api.http.access import PUBLIC, VIEWER
 from service.api.routes.jobs import Injected
-from service.api.schemas.jobs import Health, VersionView
 from service.errors import StoreError
+from service.schemas.jobs import Health, VersionView
 from service.version import program_version
 
 _PATIENCE_S = 5.0
 router = APIRouter(tags=["health"])
 
 
-class Look:
+class SharedProbe:
     """Asks on a thread of its own; whoever comes meanwhile shares the answer."""
 
     def __init__(self, ask: Callable[[], None]) -> None:

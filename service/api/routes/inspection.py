@@ -8,14 +8,14 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.jobs import Injected, JobId, Services
-from service.api.schemas.inspection import (
+from service.schemas.inspection import (
     BatchReplay,
     BatchView,
-    Check,
     CheckReport,
+    CheckView,
     RowExplanation,
 )
-from service.api.schemas.progress import BatchPage
+from service.schemas.progress import BatchPage
 
 _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
@@ -136,5 +136,5 @@ def examine_machine(services: Injected) -> CheckReport:
 
 def check_report(found: dict[str, Any]) -> CheckReport:
     """The checks and whether none of them has failed."""
-    checks = [Check.model_validate(check) for check in found["checks"]]
+    checks = [CheckView.model_validate(check) for check in found["checks"]]
     return CheckReport(ok=all(check.ok is not False for check in checks), checks=checks)

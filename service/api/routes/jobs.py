@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
-from service.api.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
-from service.api.schemas.views import job_detail, job_summary
+from service.api.views import job_detail, job_summary
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
@@ -23,6 +22,7 @@ from service.jobs.submit import submission
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before
 from service.jobs.supervise.supervisor import Supervisor
+from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
 
 _LOG_BLOCK_BYTES = 256 * 1024
 _REMOVAL_WAIT_S = 10.0
@@ -94,7 +94,7 @@ def submit_job(
     body: Submission, response: Response, services: Injected, idempotency_key: IdempotencyKey = None
 ) -> JobDetail:
     """Plan the script, check what it names, keep the job durably and start its runner."""
-    request = submission.Request(body.sql, body.name, idempotency_key)
+    request = submission.SubmissionRequest(body.sql, body.name, idempotency_key)
     job = services.submissions.submit(request)
     services.supervisor.wake()
     response.headers["Location"] = f"/v1/jobs/{job.id}"

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from service.api.http.access import OPERATOR
 from service.api.routes.jobs import Injected, JobId
-from service.api.schemas.jobs import JobDetail
 from service.jobs.store.job import DesiredState
+from service.schemas.jobs import JobDetail
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
 

@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.http.access import VIEWER
+from service.api.job_metrics import MOST_JOBS, job_metrics
 from service.api.routes.jobs import Injected, Services
-from service.api.schemas.job_metrics import MOST_JOBS, job_metrics
 
 _METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)

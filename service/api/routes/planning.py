@@ -5,10 +5,10 @@ from fastapi import APIRouter
 
 from service.api.http.access import OPERATOR
 from service.api.routes.jobs import Injected
-from service.api.schemas.inspection import WarningView
-from service.api.schemas.jobs import Submission
-from service.api.schemas.progress import PlanView, Script, Validation
-from service.api.schemas.views import submission_warning
+from service.api.views import submission_warning
+from service.schemas.inspection import WarningView
+from service.schemas.jobs import Submission
+from service.schemas.progress import PlanView, ScriptCheck, Validation
 from service.sql.answers.explain import explain
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
@@ -19,7 +19,7 @@ def _warnings(texts: tuple[str, ...]) -> list[WarningView]:
 
 
 @router.post(":validate", summary="Check a script")
-def validate_script(body: Script, services: Injected) -> Validation:
+def validate_script(body: ScriptCheck, services: Injected) -> Validation:
     """Plan the script and, unless `outside` is false, check all that it names; nothing is kept."""
     drafted = services.submissions.draft(body.sql, body.name, outside=body.outside)
     return Validation(

@@ -6,8 +6,11 @@ from fastapi import APIRouter
 
 from service.api.http.access import VIEWER
 from service.api.routes.jobs import Injected, JobId
-from service.api.schemas.jobs import DimensionView, JobDetail
-from service.api.schemas.progress import (
+from service.jobs.inspect.waiting import explain_wait
+from service.jobs.store.job import Job
+from service.jobs.store.plan_codec import load
+from service.schemas.jobs import DimensionView, JobDetail
+from service.schemas.progress import (
     ConditionView,
     DimensionChannel,
     DimensionEmission,
@@ -16,9 +19,6 @@ from service.api.schemas.progress import (
     WaitReport,
     WatermarkReport,
 )
-from service.jobs.inspect.waiting import explain_wait
-from service.jobs.store.job import Job
-from service.jobs.store.plan_codec import load
 
 router = APIRouter(prefix="/v1/jobs", tags=["progress"], dependencies=[VIEWER])
 

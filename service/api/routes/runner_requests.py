@@ -6,10 +6,10 @@ from typing import Any
 from fastapi.responses import JSONResponse, Response
 
 from service.api.routes.jobs import Services
-from service.api.schemas.inspection import RequestError, RequestView
 from service.errors import AnsweredError, RunnerAbsentError
 from service.jobs.store.job import JobState
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Answer, Asked, RequestBox
+from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
+from service.schemas.inspection import RefusalView, RequestView
 
 LATER: dict[str, Any] = {
     "model": RequestView,
@@ -60,12 +60,12 @@ def request_view(box: RequestBox, request_id: str) -> RequestView | None:
         return RequestView(id=request_id, status="waiting") if known else None
     if answer.error is not None:
         error = answer.error
-        told = RequestError(type=error.type, message=error.message, hint=error.hint)
+        told = RefusalView(type=error.type, message=error.message, hint=error.hint)
         return RequestView(id=request_id, status="refused", error=told)
     return RequestView(id=request_id, status="done", result=dict(answer.result or {}))
 
 
-def _result(answer: Answer) -> dict[str, Any]:
+def _result(answer: RequestAnswer) -> dict[str, Any]:
     if answer.error is not None:
         error = answer.error
         raise AnsweredError(error.message, hint=error.hint, kind=error.type)

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.http.access import OPERATOR
 from service.api.routes.jobs import Injected, Services
-from service.api.schemas.jobs import SQL_LIMIT_BYTES
 from service.errors import JobNotFoundError
 from service.jobs.store.job import DesiredState, Job
 from service.jobs.submit.submission import check_script
+from service.schemas.jobs import SQL_LIMIT_BYTES
 from service.sql.answers.answers import JobRow, answers
 
 _SHOWN_JOBS = 500

@@ -17,7 +17,7 @@ from service.api.http.access import VIEWER
 from service.api.http.negotiation import wants
 from service.api.routes.inspection import Sink
 from service.api.routes.jobs import Injected, JobId, Services
-from service.api.schemas.tables import DimensionChanges, DimensionList, DimensionRows, Preview
+from service.schemas.tables import DimensionChanges, DimensionList, DimensionRows, Preview
 
 ARROW = "application/vnd.apache.arrow.stream"
 _TIMEOUT_S = 60.0

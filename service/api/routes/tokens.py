@@ -12,9 +12,9 @@ from service.security.tokens import (
     DEFAULT_DAYS,
     MOST_DAYS,
     NAME_PATTERN,
+    AccessToken,
     NewToken,
-    Scope,
-    Token,
+    TokenScope,
     TokenState,
 )
 
@@ -28,7 +28,7 @@ class TokenRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="Whose it is, for the audit log.")]
-    scope: Annotated[Scope, Field(description="Each includes those before it.")]
+    scope: Annotated[TokenScope, Field(description="Each includes those before it.")]
     expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = DEFAULT_DAYS
 
 
@@ -39,7 +39,7 @@ class TokenView(BaseModel):
 
     id: str
     name: str
-    scope: Scope
+    scope: TokenScope
     state: TokenState
     created_by: str
     created_at_ms: int
@@ -102,7 +102,7 @@ def revoke_token(token_id: TokenId, request: Request, services: Injected) -> Non
     request.app.state.guard.authenticator.forget()
 
 
-def token_view(token: Token) -> TokenView:
+def token_view(token: AccessToken) -> TokenView:
     """A token as API and commands show it."""
     return TokenView(
         id=token.id,

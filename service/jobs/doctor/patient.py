@@ -12,7 +12,7 @@ from service.security.resolution import output_path
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class DeltaOutput:
     """A Delta output.
 
     Attributes:
@@ -52,11 +52,11 @@ class Patient:
         return job_app_id(self.layout.job_dir.name, self.meta.incarnation)
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[DeltaOutput, ...]:
         """The Delta outputs."""
         inserts = self.plan.inserts
         return tuple(
-            Output(
+            DeltaOutput(
                 "output" if len(inserts) == 1 else f"output of INSERT {number + 1}",
                 output_path(insert.sink, self.settings),
                 output_app_id(self.app_id, number),

@@ -9,7 +9,7 @@ from joins.durable.leases import oldest_leased
 from joins.durable.pins import PinStore
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
-from service.jobs.doctor.patient import Output, Patient
+from service.jobs.doctor.patient import DeltaOutput, Patient
 from service.jobs.submit.preflight import output_writer
 
 _FILES = "Restore the table's directory from a backup."
@@ -62,7 +62,7 @@ def _table(name: str, path: Path) -> Iterator[Check]:
     yield good(title, f"version {version}, {len(files)} files")
 
 
-def _writer(patient: Patient, output: Output, title: str) -> Iterator[Check]:
+def _writer(patient: Patient, output: DeltaOutput, title: str) -> Iterator[Check]:
     """Who appends to the output, and why."""
     choice = output_writer(output.plan, patient.settings)
     told = "none" if choice is None else choice.writer.value

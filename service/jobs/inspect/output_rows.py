@@ -99,7 +99,7 @@ def _items(found: Sequence[WrittenRows], plan: JoinPlan) -> list[Answer]:
 
 
 def _batch(written: WrittenRows) -> Answer:
-    pin = {k: v for k, v in written.told.items() if k not in ("counts", "outcome", "replay")}
+    pin = {k: v for k, v in written.metadata.items() if k not in ("counts", "outcome", "replay")}
     return {
         "batch": written.batch,
         "replay": written.replay,
@@ -107,5 +107,5 @@ def _batch(written: WrittenRows) -> Answer:
         "committed_at_ms": written.committed_at_ms,
         "rows": written.row_count,
         "pin": pin or None,
-        "counts": written.told.get("counts"),
+        "counts": written.metadata.get("counts"),
     }

@@ -17,7 +17,6 @@ from typing import Any
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, pin_json
-from joins.durable.stalls import type_name
 from joins.lookback.dead_letters import Coordinates as LetterPlace
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_row import Coordinates
@@ -222,7 +221,7 @@ def main() -> int:
     try:
         answer: dict[str, Any] = {"ok": True, "result": arguments.run(job_dir, arguments)}
     except SluiceError as exc:
-        error = {"type": type_name(type(exc)), "message": exc.message, "hint": exc.hint}
+        error = {"type": exc.fault, "message": exc.message, "hint": exc.hint}
         answer = {"ok": False, "error": error}
     sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
     return 0 if answer["ok"] else 1

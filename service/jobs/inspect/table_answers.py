@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.dimension.changelog_scan import SOURCE_TIME, Key
-from joins.dimension.changes import CHANGE_TYPE, Change, ChangePage, json_columns
+from joins.dimension.changes import CHANGE_TYPE, ChangePage, KeyChange, json_columns
 from joins.dimension.states import VISIBLE, DimensionStates, RowPage, State
 from joins.kernels.changelog.changes import DELETED
 from joins.kernels.changelog.digest import POSITION_COLUMNS
@@ -169,7 +169,7 @@ def _needed(page: ChangePage, dimension: Dimension, side: str) -> dict[int, Answ
     return dict(zip(at, _row_items(rows.take(pa.array(at, pa.int64())), dimension), strict=True))
 
 
-def _change_name(change: Change) -> str:
+def _change_name(change: KeyChange) -> str:
     if change.before is None:
         return "insert"
     return "delete" if change.after is None else "update"

@@ -76,14 +76,14 @@ def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """Where a page begins: versions and a key, so that all pages are of the same versions."""
 
     versions: tuple[int, ...]
     key: Key
 
     @classmethod
-    def read(cls, text: str | None, dimension: Dimension, versions: int) -> "Cursor | None":
+    def read(cls, text: str | None, dimension: Dimension, versions: int) -> "PageCursor | None":
         """The cursor in `text`.
 
         Raises:

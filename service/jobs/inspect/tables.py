@@ -26,7 +26,7 @@ from service.jobs.inspect.table_answers import (
     described,
     row_page,
 )
-from service.jobs.inspect.table_keys import Cursor
+from service.jobs.inspect.table_keys import PageCursor
 from service.jobs.store.layout import JobLayout
 
 
@@ -74,7 +74,7 @@ class JobTables:
     def _rows(self, question: Question) -> Answer:
         dimension = self._find(question["table"])
         states = self._states(dimension)
-        cursor = Cursor.read(question.get("cursor"), dimension, 1)
+        cursor = PageCursor.read(question.get("cursor"), dimension, 1)
         state = states.at(question.get("version") if cursor is None else cursor.versions[0])
         told: Answer = {
             **described(dimension),
@@ -91,7 +91,7 @@ class JobTables:
     def _changes(self, question: Question) -> Answer:
         dimension = self._find(question["table"])
         states = self._states(dimension)
-        cursor = Cursor.read(question.get("cursor"), dimension, 2)
+        cursor = PageCursor.read(question.get("cursor"), dimension, 2)
         asked = (question["from"], question.get("to")) if cursor is None else cursor.versions
         before, after = states.at(asked[0]), states.at(asked[1])
         if before.version > after.version:

@@ -10,7 +10,7 @@ from joins.plan.plan import PLAN_FORMAT_VERSION, SET_FORMAT_VERSION, JoinPlan
 from service.errors import StoreError
 
 
-class PlanFormatError(StoreError):
+class PlanFormatError(StoreError, fault="plan-format"):
     """A stored plan is damaged or of another format."""
 
 

@@ -10,7 +10,7 @@ from joins.durable.checkpoint import json_lines, read_json
 from joins.plan.errors import CheckpointError
 from service.jobs.store.job import JobError, JobState
 from service.jobs.store.layout import JobLayout, bytes_before
-from service.jobs.store.store import Change
+from service.jobs.store.store import StateUpdate
 
 _CHUNK_BYTES = 1 << 20
 _NEEDED = {"id", "at_ms", "by", "cause", "choice", "reason"}
@@ -56,7 +56,7 @@ def read_status(job_dir: Path) -> Status | None:
         return None
 
 
-def read_changes(job_dir: Path, offset: int) -> tuple[list[Change], int]:
+def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
     """The runner's transitions after byte `offset` and the offset behind them.
 
     A line that is still being written is left for later, one that cannot be read is skipped.
@@ -105,11 +105,11 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _change(line: bytes) -> Change | None:
+def _change(line: bytes) -> StateUpdate | None:
     try:
         value = json.loads(line)
         target = JobState(value["to"])
-        change = Change(target, str(value["cause"]), at_ms=int(value["at_ms"]))
+        change = StateUpdate(target, str(value["cause"]), at_ms=int(value["at_ms"]))
     except (KeyError, TypeError, ValueError):
         return None
     return None if target in _OF_CONTROL_PLANE else change

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.checkpoint import create_json_once, read_json
-from joins.durable.stalls import type_name
 from joins.plan.errors import (
     CheckpointError,
     GuardError,
@@ -32,8 +31,8 @@ REPLAY_DEAD_LETTERS = "replay-dead-letters"
 MOST_UNANSWERED = 100
 # What an operator may acknowledge, and what may be chosen; the first choice is the default.
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    **{type_name(error): error.choices for error in GuardError.__subclasses__()},
-    type_name(PinnedVersionExpiredError): PinnedVersionExpiredError.choices,
+    **{error.fault: error.choices for error in GuardError.__subclasses__()},
+    PinnedVersionExpiredError.fault: PinnedVersionExpiredError.choices,
 }
 _KEPT_ANSWERS = 1_000
 _POLL_S = 0.1
@@ -63,7 +62,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestAnswer:
     """How a request ended: with a result, or refused with an error."""
 
     result: Mapping[str, Any] | None
@@ -107,7 +106,7 @@ class RequestBox:
         names = (f"{request_id}.json", f"{request_id}{_RESULT}")
         return any((self._directory / name).exists() for name in names)
 
-    def answer(self, request_id: str) -> Answer | None:
+    def answer(self, request_id: str) -> RequestAnswer | None:
         """How the request ended; None as long as nobody has answered it.
 
         Raises:
@@ -117,7 +116,7 @@ class RequestBox:
         try:
             content = json.loads(path.read_bytes())
             if content["status"] == "done":
-                return Answer(dict(content["result"]), None)
+                return RequestAnswer(dict(content["result"]), None)
             error = content["error"]
             told = JobError(str(error["type"]), str(error["message"]), str(error["hint"]))
         except FileNotFoundError:
@@ -126,9 +125,9 @@ class RequestBox:
             raise CheckpointError(
                 f'answer "{path.name}" cannot be read', hint="Look at the runner's log."
             ) from exc
-        return Answer(None, told)
+        return RequestAnswer(None, told)
 
-    def wait(self, request_id: str, *, timeout_s: float) -> Answer | None:
+    def wait(self, request_id: str, *, timeout_s: float) -> RequestAnswer | None:
         """The answer as soon as it is there; None when `timeout_s` have passed."""
         deadline = time.monotonic() + timeout_s
         while True:

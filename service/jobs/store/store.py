@@ -96,7 +96,7 @@ class NewJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateUpdate:
     """A transition to make.
 
     Attributes:
@@ -230,7 +230,7 @@ class JobStore:
         try:
             with self._writing() as connection:
                 connection.execute(sa.insert(_JOBS).values(row))
-                _record(connection, new.id, None, Change(JobState.CREATED, "submitted"))
+                _record(connection, new.id, None, StateUpdate(JobState.CREATED, "submitted"))
                 return _get(connection, new.id)
         except sa.exc.IntegrityError as exc:
             raise JobConflictError(
@@ -326,7 +326,7 @@ class JobStore:
             _update(connection, job_id, values)
             return _get(connection, job_id)
 
-    def transition(self, job_id: str, change: Change) -> Job:
+    def transition(self, job_id: str, change: StateUpdate) -> Job:
         """Change the job's state and keep the transition; the same state only updates the reason.
 
         Raises:
@@ -337,7 +337,7 @@ class JobStore:
             _transition(connection, job, change)
             return _get(connection, job_id)
 
-    def follow(self, job_id: str, changes: Sequence[Change], events_offset: int) -> Job:
+    def follow(self, job_id: str, changes: Sequence[StateUpdate], events_offset: int) -> Job:
         """Take over what a runner wrote to `events.jsonl` up to `events_offset`, exactly once.
 
         Unlawful transitions are left out.
@@ -450,7 +450,7 @@ def _get(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
     return _job(row)
 
 
-def _transition(connection: sa.Connection, job: Job, change: Change) -> Job:
+def _transition(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
     if change.target is not job.state:
         check_transition(job.state, change.target)
         _record(connection, job.id, job.state, change)
@@ -466,7 +466,7 @@ def _transition(connection: sa.Connection, job: Job, change: Change) -> Job:
 
 
 def _record(
-    connection: sa.Connection, job_id: str, origin: JobState | None, change: Change
+    connection: sa.Connection, job_id: str, origin: JobState | None, change: StateUpdate
 ) -> None:
     done = connection.execute(
         sa.insert(_EVENTS).values(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import sqlalchemy as sa
 
 from service.errors import TokenLimitError, TokenNotFoundError
-from service.security.tokens import DAY_MS, NewToken, Scope, Token, TokenState, issue
+from service.security.tokens import DAY_MS, AccessToken, NewToken, TokenScope, TokenState, issue
 
 MOST_ACTIVE = 1000
 _KEPT_AFTER_END_MS = 90 * DAY_MS
@@ -35,7 +35,7 @@ class TokenStore:
         self._reading = reading
         self._writing = writing
 
-    def create(self, wanted: NewToken) -> tuple[Token, str]:
+    def create(self, wanted: NewToken) -> tuple[AccessToken, str]:
         """Make a token and keep it; its text is in the answer and nowhere else.
 
         Tokens whose end is long ago are forgotten on this occasion.
@@ -56,7 +56,7 @@ class TokenStore:
             connection.execute(sa.insert(_TOKENS).values(asdict(token)))
         return token, text
 
-    def all(self) -> list[Token]:
+    def all(self) -> list[AccessToken]:
         """Every token, the newest first; also those that have ended, for some time."""
         with self._reading() as connection:
             return _all(connection)
@@ -66,7 +66,7 @@ class TokenStore:
         now_ms = _now_ms()
         return any(token.state(now_ms) is TokenState.ACTIVE for token in self.all())
 
-    def revoke(self, token_id: str) -> Token:
+    def revoke(self, token_id: str) -> AccessToken:
         """End a token; ending it again changes nothing.
 
         Raises:
@@ -91,10 +91,10 @@ class TokenStore:
             )
 
 
-def _all(connection: sa.Connection) -> list[Token]:
+def _all(connection: sa.Connection) -> list[AccessToken]:
     query = sa.select(_TOKENS).order_by(_TOKENS.c.created_at_ms.desc(), _TOKENS.c.id)
     return [
-        Token(**{**row, "scope": Scope(row["scope"])})
+        AccessToken(**{**row, "scope": TokenScope(row["scope"])})
         for row in connection.execute(query).mappings()
     ]
 

@@ -28,7 +28,7 @@ Table = tuple[str, DeltaSink | DeltaTableSource]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TablePlace:
     """A Delta table that a script names.
 
     Attributes:
@@ -62,9 +62,9 @@ def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Place]:
+def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[TablePlace]:
     return [
-        Place(role, table.path, output_path(table, settings).resolve(), owner)
+        TablePlace(role, table.path, output_path(table, settings).resolve(), owner)
         for role, table in tables
     ]
 
@@ -108,7 +108,7 @@ def _holds(outer: Parts, inner: Parts) -> bool:
     return len(outer) < len(inner) and inner[: len(outer)] == outer
 
 
-def _check_root(place: Place, settings: Settings) -> None:
+def _check_root(place: TablePlace, settings: Settings) -> None:
     root = _parts(settings.warehouse_dir.resolve())
     if place.parts == root or _holds(place.parts, root):
         raise _refused(place, f'is the warehouse "{settings.warehouse_dir}" or above it')
@@ -116,7 +116,7 @@ def _check_root(place: Place, settings: Settings) -> None:
         raise _refused(place, "is in the log of a delta table")
 
 
-def _check_pair(place: Place, other: Place) -> None:
+def _check_pair(place: TablePlace, other: TablePlace) -> None:
     if place is other:
         return
     whose = f'{other.role} "{other.given}" of {other.owner}'
@@ -128,7 +128,7 @@ def _check_pair(place: Place, other: Place) -> None:
         raise _refused(place, f"is {whose}")
 
 
-def _check_surroundings(place: Place, settings: Settings) -> None:
+def _check_surroundings(place: TablePlace, settings: Settings) -> None:
     """See that no table is above the place or in it, whoever has made it."""
     roots = {_parts(root.resolve()) for root in (settings.warehouse_dir, Path("/"))}
     for above in place.real.parents:
@@ -141,7 +141,7 @@ def _check_surroundings(place: Place, settings: Settings) -> None:
         raise _refused(place, f'has in it delta table "{inner}"')
 
 
-def _is_table(directory: Path, place: Place) -> bool:
+def _is_table(directory: Path, place: TablePlace) -> bool:
     try:
         return (directory / _LOG).is_dir()
     except OSError as exc:
@@ -161,7 +161,7 @@ def _tables_in(root: Path) -> Iterator[Path]:
             return
 
 
-def _of_jobs(settings: Settings) -> Iterable[Place]:
+def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
     """The tables of all jobs that there are."""
     if not settings.jobs_dir.is_dir():
         return
@@ -178,7 +178,7 @@ def _kept(plan: Path, _: int) -> tuple[Table, ...]:
     return _tables_of(plan_codec.load(content))
 
 
-def _of_job(job_dir: Path, settings: Settings) -> list[Place]:
+def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
     file = JobLayout(job_dir).plan
     try:
         tables = _kept(file, file.stat().st_mtime_ns)
@@ -187,7 +187,7 @@ def _of_job(job_dir: Path, settings: Settings) -> list[Place]:
         return []
 
 
-def _refused(place: Place, why: str) -> SinkError:
+def _refused(place: TablePlace, why: str) -> SinkError:
     return SinkError(
         f'path "{place.given}" of the {place.role} {why}',
         hint="Give it a directory of its own, in no table and with no table in it.",

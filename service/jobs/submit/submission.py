@@ -25,7 +25,7 @@ _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SubmissionRequest:
     """A submission as it came.
 
     Attributes:
@@ -65,7 +65,7 @@ class Submissions:
             patience_s=_PATIENCE_S,
         )
 
-    def submit(self, request: Request) -> Job:
+    def submit(self, request: SubmissionRequest) -> Job:
         """Plan, check and keep a job, or find the one that was kept under the same key.
 
         Raises:
@@ -125,7 +125,7 @@ class Submissions:
         return Draft(plan, (*planned.warnings, *advice))
 
     def _keep(
-        self, request: Request, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
+        self, request: SubmissionRequest, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
     ) -> Job:
         content = self._hooks.dump(plan)
         layout = JobLayout(self._settings.jobs_dir / job_id)
@@ -142,7 +142,7 @@ class Submissions:
         )
         return self._store.add(new)
 
-    def _earlier(self, request: Request) -> Job | None:
+    def _earlier(self, request: SubmissionRequest) -> Job | None:
         if request.idempotency_key is None:
             return None
         found = self._store.find_by_key(request.idempotency_key)

@@ -12,7 +12,7 @@ from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
 
 
-class Planner(Protocol):
+class ScriptPlanner(Protocol):
     """Turns a script into a frozen plan and takes inline secrets out of both."""
 
     def __call__(self, sql: str, /, *, name: str | None) -> PlannedScript:
@@ -69,7 +69,7 @@ class Hooks:
         close: gives back what is kept from one preflight to the next.
     """
 
-    plan: Planner
+    plan: ScriptPlanner
     dump: PlanDumper
     preflight: Preflight
     remove: Remover

@@ -18,7 +18,7 @@ from service.config import Settings
 from service.jobs.store.job import ENDED, RESTING, DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import Status, read_changes, read_status
-from service.jobs.store.store import Change, JobStore
+from service.jobs.store.store import JobStore, StateUpdate
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.liveness import UNRESPONSIVE, Silence, unresponsive
 from service.jobs.supervise.removal import Removals, back_off_s
@@ -254,7 +254,7 @@ class Supervisor:
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
         cause = "runner was gone when the control plane started"
-        return self._store.transition(job.id, Change(JobState.STALLED, cause))
+        return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 
     def _without_runner(self, job: Job, watch: _Watch) -> None:
         if job.desired_state is DesiredState.REMOVED:
@@ -283,7 +283,7 @@ class Supervisor:
         cause = "submitted" if first else f"started again after {job.state}{why}"
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
-            job = self._store.transition(job.id, Change(JobState.STARTING, cause, reason))
+            job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
         try:
             self._settings.hand_over(self._layout(job).job_dir)
             watch.runner = RunnerProcess.start(self._command, self._layout(job).job_dir)
@@ -365,7 +365,7 @@ class Supervisor:
         since = watch.mismatch_since = watch.mismatch_since or time.monotonic()
         if time.monotonic() - since < _MISMATCH_S:
             return job
-        change = Change(target, status.reason or "reported by the runner", error=status.error)
+        change = StateUpdate(target, status.reason or "reported by the runner", error=status.error)
         return self._store.follow(job.id, [change], job.events_offset)
 
     def _silent(self, job: Job, watch: _Watch, silent_s: float) -> Job:
@@ -384,7 +384,9 @@ class Supervisor:
             return job
         error = unresponsive(runner.pid, silent_s, limit_s)
         _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
-        return self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
+        return self._store.transition(
+            job.id, StateUpdate(JobState.STALLED, error.message, error=error)
+        )
 
     def _ended(self, job: Job, watch: _Watch, runner: RunnerProcess) -> None:
         watch.runner, watch.starting_since = None, None
@@ -423,7 +425,7 @@ class Supervisor:
         return self._settle(job, status.reason)
 
     def _settle(self, job: Job, cause: str) -> Job:
-        change = Change(JobState.FINISHED, cause, desired=DesiredState.STOPPED)
+        change = StateUpdate(JobState.FINISHED, cause, desired=DesiredState.STOPPED)
         return self._store.transition(job.id, change)
 
     def _waits(self, job: Job, watch: _Watch, error: JobError) -> None:
@@ -432,14 +434,16 @@ class Supervisor:
         wait_s = back_off_s(self._settings, watch.waits)
         watch.start_after(wait_s)
         if job.state is not JobState.STOPPED:
-            self._store.transition(job.id, Change(JobState.STALLED, error.message, error=error))
+            self._store.transition(
+                job.id, StateUpdate(JobState.STALLED, error.message, error=error)
+            )
         _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
 
     def _stopped(self, job: Job, watch: _Watch) -> None:
         limit_s = self._settings.stop_timeout_s
         cause = f"killed after {limit_s:g} s" if watch.killed else None
         if self._ending.is_set() and job.desired_state is DesiredState.RUNNING:
-            self._store.transition(job.id, Change(JobState.STALLED, _INTERRUPTED))
+            self._store.transition(job.id, StateUpdate(JobState.STALLED, _INTERRUPTED))
         else:
             self._rest(job, cause)
         watch.stop_deadline = None
@@ -452,7 +456,7 @@ class Supervisor:
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
             cause = cause or f"{target.lower()} by request"
-            self._store.transition(job.id, Change(target, cause))
+            self._store.transition(job.id, StateUpdate(target, cause))
 
     def _locked(self, job: Job, watch: _Watch) -> None:
         """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
@@ -472,11 +476,13 @@ class Supervisor:
         cause = f"runner ended ({ending}); crash {crashes}, starting again in {wait_s:g} s"
         reported = error or JobError("runner-crashed", cause, "Look at the runner's log.")
         if job.state not in ENDED:
-            self._store.transition(job.id, Change(JobState.STALLED, cause, error=reported))
+            self._store.transition(job.id, StateUpdate(JobState.STALLED, cause, error=reported))
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
 
     def _fail(self, job: Job, error: JobError) -> Job:
-        change = Change(JobState.FAILED, error.message, error=error, desired=DesiredState.STOPPED)
+        change = StateUpdate(
+            JobState.FAILED, error.message, error=error, desired=DesiredState.STOPPED
+        )
         _log.error("job failed", job_id=job.id, error=error.message, hint=error.hint)
         return self._store.transition(job.id, change)
 
@@ -517,13 +523,13 @@ def _healthy(job: Job, runner: RunnerProcess) -> bool:
     return speaks and runner.age_s() > _HEALTHY_S
 
 
-def _with_error(change: Change, error: JobError | None) -> Change:
+def _with_error(change: StateUpdate, error: JobError | None) -> StateUpdate:
     if error is None or change.target not in (JobState.STALLED, JobState.FAILED):
         return change
-    return Change(change.target, change.cause, error=error, at_ms=change.at_ms)
+    return StateUpdate(change.target, change.cause, error=error, at_ms=change.at_ms)
 
 
-def _log_changes(job: Job, changes: list[Change]) -> None:
+def _log_changes(job: Job, changes: list[StateUpdate]) -> None:
     for change in changes:
         _log.info("job changed", job_id=job.id, state=change.target.value, cause=change.cause)
 

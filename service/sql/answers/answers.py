@@ -26,7 +26,7 @@ from service.sql.grammar.syntax import (
 from service.sql.grammar.type_rules import type_text
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.query_planner import QueryPlanner
-from service.sql.planner.session import Session
+from service.sql.planner.session import ScriptSession
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
@@ -93,7 +93,7 @@ def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
         SqlError: a statement is not usable here; the error points at the place.
         SluiceError: of `jobs`.
     """
-    session = Session(Script(text), keep_secrets=False)
+    session = ScriptSession(Script(text), keep_secrets=False)
     try:
         asked = [_asked(session, statement, jobs) for statement in parse(session.script)]
     except RecursionError as exc:
@@ -110,7 +110,7 @@ def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
     return tuple(answer() for answer in asked if answer is not None)
 
 
-def _asked(session: Session, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
+def _asked(session: ScriptSession, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
     """The answer to a statement, to be called once all are read; None for a declaration."""
     script = session.script
     line, _ = script.line_and_column(statement.at)
@@ -132,7 +132,7 @@ def _asked(session: Session, statement: Statement, jobs: Jobs) -> Callable[[], A
     return None
 
 
-def _answer(session: Session, question: Question, line: int) -> Answer:
+def _answer(session: ScriptSession, question: Question, line: int) -> Answer:
     """The answer to a question about the script, as it has been read so far."""
     if isinstance(question, Explain):
         job = JobPlanner(session).plan(question.statement)
@@ -161,7 +161,7 @@ def _column(values: Sequence[str]) -> tuple[Row, ...]:
     return tuple((value,) for value in values)
 
 
-def _described(session: Session, question: Describe) -> Iterator[Row]:
+def _described(session: ScriptSession, question: Describe) -> Iterator[Row]:
     found = session.find(question.name)
     if isinstance(found, CreateView):
         for column in QueryPlanner(session).view(found):
@@ -190,7 +190,7 @@ def _row(column: ScopeColumn, key: str = "", extras: str = "", watermark: str = 
     )
 
 
-def _create(session: Session, name: Name) -> str:
+def _create(session: ScriptSession, name: Name) -> str:
     found = session.find(name)
     if isinstance(found, CreateView):
         return view_text(session.script, found)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from joins.plan.plan import (
     DEFAULT_MAX_FUTURE_MS,
     Aggregate,
-    AggregateFunction,
+    AggregateKind,
     JoinPlan,
     WatermarkSpec,
     Windowing,
@@ -85,7 +85,7 @@ def _aggregate(item: Aggregate) -> str:
     if item.argument is not None:
         distinct = "DISTINCT " if item.distinct else ""
         separator = ""
-        if item.function is AggregateFunction.LISTAGG:
+        if item.function is AggregateKind.LISTAGG:
             separator = ", '" + item.separator.replace("'", "''") + "'"
         text = f"{text}({distinct}{expression_text(item.argument)}{separator})"
     if item.where is not None:

@@ -11,14 +11,20 @@ from service.sql.catalog.option_values import OptionValues, read_options
 from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
     CreateTable,
+    FunctionCall,
     MetadataColumn,
     Name,
-    Operation,
     PhysicalColumn,
 )
 from service.sql.grammar.type_rules import STRING, type_text
@@ -259,7 +265,7 @@ def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Type
         SqlError: an expression names something else or has no type.
     """
     relation = ScopeRelation(alias, table.name, physical_columns(table), alias)
-    planner = ExpressionPlanner(Scope(script, (relation,)))
+    planner = ExpressionPlanner(NameScope(script, (relation,)))
     computed: dict[str, Typed] = {}
     for column in table.columns:
         if isinstance(column, ComputedColumn):
@@ -288,7 +294,7 @@ def _is_processing_time(column: ColumnNode) -> bool:
     """Whether the column is PROCTIME() itself; a cast of it is a plain time."""
     return (
         isinstance(column, ComputedColumn)
-        and isinstance(column.expression, Operation)
+        and isinstance(column.expression, FunctionCall)
         and column.expression.name == "PROCTIME"
     )
 

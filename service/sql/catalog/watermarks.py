@@ -16,7 +16,13 @@ from service.sql.catalog.options import (
 )
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.grammar.syntax import CreateTable, WatermarkNode
 from service.sql.grammar.type_rules import INSTANTS, type_text
 from service.sql.text.errors import SqlError, suggestion
@@ -125,7 +131,7 @@ def _is_after_backlog(values: OptionValues) -> bool:
 def _expression(script: Script, node: WatermarkNode, relation: ScopeRelation) -> Typed:
     """The watermark's value in the type of the time column."""
     column = _time_column(script, node, relation)
-    planner = ExpressionPlanner(Scope(script, (relation,)))
+    planner = ExpressionPlanner(NameScope(script, (relation,)))
     typed = planner.plan(node.expression)
     if typed.is_bare_null or typed.type.name is not column.type.name:
         have = "NULL" if typed.is_bare_null else type_text(typed.type)

@@ -6,7 +6,7 @@ from joins.kernels.expressions.date_format import arrow_pattern
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.syntax import Operation
+from service.sql.grammar.syntax import FunctionCall
 from service.sql.grammar.type_rules import rounded_type
 from service.sql.text.script import Script
 
@@ -62,7 +62,7 @@ def _check_pattern(script: Script, pattern: Typed) -> None:
     )
 
 
-def check_count(script: Script, node: Operation, least: int, most: int) -> None:
+def check_count(script: Script, node: FunctionCall, least: int, most: int) -> None:
     """See that a function has as many arguments as it takes; 10,000 stands for any number."""
     count = len(node.arguments)
     if least <= count <= most:

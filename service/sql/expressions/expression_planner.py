@@ -10,7 +10,7 @@ from service.sql.expressions.argument_rules import check_count, check_literals, 
 from service.sql.expressions.functions import ACCEPTED, FUNCTIONS, Function, Takes
 from service.sql.expressions.literals import typed_literal
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
-from service.sql.expressions.scope import Scope, Typed
+from service.sql.expressions.scope import NameScope, Typed
 from service.sql.expressions.text_limits import check_length, check_padding
 from service.sql.expressions.time_arithmetic import shifted
 from service.sql.expressions.typed_values import TypedValues
@@ -18,10 +18,10 @@ from service.sql.grammar.syntax import (
     AggregateNode,
     CaseNode,
     CastNode,
+    FunctionCall,
     Literal,
     LiteralKind,
     Node,
-    Operation,
     Reference,
     TypeNode,
 )
@@ -45,7 +45,7 @@ from service.sql.text.errors import SqlError, suggestion
 class ExpressionPlanner(TypedValues):
     """Types expressions over one scope."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: NameScope) -> None:
         super().__init__(scope.script)
         self._scope = scope
 
@@ -145,7 +145,7 @@ class ExpressionPlanner(TypedValues):
             values.append(self.plan(node.otherwise))
         return self.searched(conditions, values, node.at)
 
-    def _operation(self, node: Operation) -> Typed:
+    def _operation(self, node: FunctionCall) -> Typed:
         if node.name in functions.COMPARISONS:
             left, right = (self.plan(argument) for argument in node.arguments)
             return self.comparison(node.name, left, right, node.at)
@@ -162,7 +162,7 @@ class ExpressionPlanner(TypedValues):
             raise self._unknown_function(node)
         return self._function(node, function)
 
-    def _unknown_function(self, node: Operation) -> SqlError:
+    def _unknown_function(self, node: FunctionCall) -> SqlError:
         if node.name in functions.REFUSED:
             message, hint = f"function {node.name} is not supported", functions.REFUSED[node.name]
         else:
@@ -171,7 +171,7 @@ class ExpressionPlanner(TypedValues):
             hint = suggestion(node.name, functions.NAMES, otherwise)
         return self._script.error(node.at, message, hint=hint)
 
-    def _arithmetic(self, node: Operation) -> Typed:
+    def _arithmetic(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 2, 2)
         moved = shifted(self, self._script, node)
         if moved is not None:
@@ -192,7 +192,7 @@ class ExpressionPlanner(TypedValues):
         is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
         return self.cast(typed, right.type) if is_whole else typed
 
-    def _numbers(self, node: Operation) -> tuple[Typed, Typed]:
+    def _numbers(self, node: FunctionCall) -> tuple[Typed, Typed]:
         """Both operands; a bare NULL takes the other's type."""
         left, right = (self.plan(argument) for argument in node.arguments)
         if left.is_bare_null:
@@ -213,7 +213,7 @@ class ExpressionPlanner(TypedValues):
                 )
         return left, right
 
-    def _between(self, node: Operation) -> Typed:
+    def _between(self, node: FunctionCall) -> Typed:
         value, low, high = (self.plan(argument) for argument in node.arguments)
         bounds = (
             self.comparison(">=", value, low, node.at),
@@ -221,13 +221,13 @@ class ExpressionPlanner(TypedValues):
         )
         return self.conjunction("AND", bounds, node.at)
 
-    def _if(self, node: Operation) -> Typed:
+    def _if(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 3, 3)
         condition = self.condition(node.arguments[0], "the condition of IF")
         values = [self.plan(argument) for argument in node.arguments[1:]]
         return self.searched([condition], values, node.at)
 
-    def _nullif(self, node: Operation) -> Typed:
+    def _nullif(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 2, 2)
         left, right = (self.plan(argument) for argument in node.arguments)
         refuse_nested(self._script, (left, right), "NULLIF")
@@ -235,19 +235,19 @@ class ExpressionPlanner(TypedValues):
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
 
-    def _now(self, node: Operation) -> Typed:
+    def _now(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 0, 0)
         now = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
         if node.name == "LOCALTIMESTAMP":
             return self.cast(now, SqlType(TypeName.TIMESTAMP, 3))
         return now
 
-    def _logic(self, node: Operation) -> Typed:
+    def _logic(self, node: FunctionCall) -> Typed:
         what = f'an operand of "{node.name}"'
         parts = [self.condition(argument, what) for argument in node.arguments]
         return self.conjunction(node.name, parts, node.at)
 
-    def _function(self, node: Operation, function: Function) -> Typed:
+    def _function(self, node: FunctionCall, function: Function) -> Typed:
         most = 10_000 if function.repeats else len(function.takes)
         check_count(self._script, node, len(function.takes) - function.optional, most)
         arguments = [self.plan(argument) for argument in node.arguments]
@@ -270,7 +270,7 @@ class ExpressionPlanner(TypedValues):
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
-    def _argument(self, node: Operation, argument: Typed, takes: Takes) -> Typed:
+    def _argument(self, node: FunctionCall, argument: Typed, takes: Takes) -> Typed:
         accepted, wanted = ACCEPTED[takes]
         if argument.is_bare_null:
             return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
@@ -286,7 +286,7 @@ class ExpressionPlanner(TypedValues):
         target = _CAST_TO.get(takes)
         return argument if target is None else self.cast(argument, target)
 
-    def _instr(self, node: Operation) -> Typed:
+    def _instr(self, node: FunctionCall) -> Typed:
         """INSTR is POSITION with its arguments the other way round."""
         check_count(self._script, node, 2, 2)
         swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
@@ -310,7 +310,7 @@ _NULL_TYPES = {
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
-_REWRITES: dict[str, Callable[[ExpressionPlanner, Operation], Typed]] = {
+_REWRITES: dict[str, Callable[[ExpressionPlanner, FunctionCall], Typed]] = {
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,

@@ -8,7 +8,7 @@ from joins.plan.expressions import Constant
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.syntax import Literal, Node, Operation
+from service.sql.grammar.syntax import FunctionCall, Literal, Node
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
 from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, type_text
 from service.sql.text.errors import suggestion
@@ -17,7 +17,7 @@ from service.sql.text.script import Script
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
 
 
-class Planner(Protocol):
+class OperandPlanner(Protocol):
     """What plans the operands."""
 
     def plan(self, node: Node) -> Typed:
@@ -50,7 +50,7 @@ def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
             )
 
 
-def field_of(planner: Planner, script: Script, row: Typed, name: Literal) -> Typed:
+def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal) -> Typed:
     """`row.name`.
 
     Raises:
@@ -75,7 +75,7 @@ def field_of(planner: Planner, script: Script, row: Typed, name: Literal) -> Typ
     return replace(found, nullable=row.nullable or member.nullable)
 
 
-def element_of(planner: Planner, script: Script, node: Operation) -> Typed:
+def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`array[index]` and `map[key]`, NULL where there is no such element.
 
     Raises:
@@ -104,7 +104,7 @@ def element_of(planner: Planner, script: Script, node: Operation) -> Typed:
     return replace(planner.call("[]", (column, key), member.type, column.at), nullable=True)
 
 
-def cardinality(planner: Planner, script: Script, node: Operation) -> Typed:
+def cardinality(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`CARDINALITY(array)` and `CARDINALITY(map)`.
 
     Raises:
@@ -115,7 +115,7 @@ def cardinality(planner: Planner, script: Script, node: Operation) -> Typed:
     return planner.call("CARDINALITY", (column,), INT, node.at)
 
 
-def entries_of(planner: Planner, script: Script, node: Operation) -> Typed:
+def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`MAP_KEYS(map)` and `MAP_VALUES(map)`.
 
     Raises:
@@ -128,7 +128,7 @@ def entries_of(planner: Planner, script: Script, node: Operation) -> Typed:
     return planner.call(node.name, (column,), kind, node.at)
 
 
-def array_contains(planner: Planner, script: Script, node: Operation) -> Typed:
+def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`ARRAY_CONTAINS(array, value)`: NULL if the array is; a NULL value is looked for, too.
 
     Raises:
@@ -147,7 +147,7 @@ def array_contains(planner: Planner, script: Script, node: Operation) -> Typed:
     return replace(found, nullable=column.nullable)
 
 
-def array_join(planner: Planner, script: Script, node: Operation) -> Typed:
+def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the last NULL is left out.
 
     Raises:
@@ -168,7 +168,7 @@ def array_join(planner: Planner, script: Script, node: Operation) -> Typed:
     return planner.call("ARRAY_JOIN", (column, *texts), STRING, node.at)
 
 
-def _whole(planner: Planner, script: Script, node: Operation, *kinds: TypeName) -> Typed:
+def _whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: TypeName) -> Typed:
     """The first argument, which must be of one of `kinds`."""
     column = planner.plan(node.arguments[0])
     if column.type.name not in kinds or column.is_bare_null:
@@ -182,7 +182,7 @@ def _whole(planner: Planner, script: Script, node: Operation, *kinds: TypeName) 
     return column
 
 
-def row_of(planner: Planner, script: Script, node: Operation) -> Typed:
+def row_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`ROW(a, b)`: its fields are called `EXPR$0`, `EXPR$1`.
 
     Raises:
@@ -194,7 +194,7 @@ def row_of(planner: Planner, script: Script, node: Operation) -> Typed:
     return _made(planner, script, node, values, row_type(*fields))
 
 
-def array_of(planner: Planner, script: Script, node: Operation) -> Typed:
+def array_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`ARRAY[a, b]`: its elements in their common type.
 
     Raises:
@@ -207,7 +207,7 @@ def array_of(planner: Planner, script: Script, node: Operation) -> Typed:
     return _made(planner, script, node, elements, kind)
 
 
-def map_of(planner: Planner, script: Script, node: Operation) -> Typed:
+def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`MAP['key', value, …]`: its values in their common type.
 
     Raises:
@@ -234,7 +234,11 @@ def map_of(planner: Planner, script: Script, node: Operation) -> Typed:
 
 
 def _made(
-    planner: Planner, script: Script, node: Operation, values: Sequence[Typed], kind: SqlType
+    planner: OperandPlanner,
+    script: Script,
+    node: FunctionCall,
+    values: Sequence[Typed],
+    kind: SqlType,
 ) -> Typed:
     for value in values:
         if value.is_bare_null or value.type.name is TypeName.TIME:
@@ -262,7 +266,7 @@ def _check_index(script: Script, column: Typed, key: Typed) -> None:
         )
 
 
-def _field(planner: Planner, script: Script, node: Operation) -> Typed:
+def _field(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     row, name = node.arguments
     assert isinstance(name, Literal), "the grammar reads a name behind the point"
     return field_of(planner, script, planner.plan(row), name)
@@ -272,7 +276,7 @@ def _told(value: Typed) -> str:
     return "NULL" if value.is_bare_null else type_text(value.type)[:200]
 
 
-NESTED: dict[str, Callable[[Planner, Script, Operation], Typed]] = {
+NESTED: dict[str, Callable[[OperandPlanner, Script, FunctionCall], Typed]] = {
     ".": _field,
     "[]": element_of,
     "CARDINALITY": cardinality,

@@ -81,7 +81,7 @@ class ScopeRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """The relations of a query from left to right."""
 
     script: Script

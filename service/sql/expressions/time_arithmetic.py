@@ -8,7 +8,7 @@ from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.interval_literals import MAX_INTERVAL_MS
-from service.sql.grammar.syntax import Literal, LiteralKind, Node, Operation
+from service.sql.grammar.syntax import FunctionCall, Literal, LiteralKind, Node
 from service.sql.grammar.type_rules import BIGINT, INSTANTS, INT, type_text
 from service.sql.text.script import Script
 
@@ -27,7 +27,7 @@ class Interval:
     size: int
 
 
-class Planner(Protocol):
+class IntervalOperandPlanner(Protocol):
     """What plans the operand of an INTERVAL."""
 
     def plan(self, node: Node) -> Typed:
@@ -47,7 +47,7 @@ def interval_of(node: Node) -> Interval | None:
     """The INTERVAL that `node` is: a literal, or a sum of literals of one kind."""
     if isinstance(node, Literal):
         return Interval(node.kind, int(node.text)) if node.kind in _KINDS else None
-    if not isinstance(node, Operation) or node.name not in ("+", "-", "NEG"):
+    if not isinstance(node, FunctionCall) or node.name not in ("+", "-", "NEG"):
         return None
     parts = [interval_of(argument) for argument in node.arguments]
     if node.name == "NEG" and parts[0] is not None:
@@ -58,7 +58,7 @@ def interval_of(node: Node) -> Interval | None:
     return replace(parts[0], size=parts[0].size + sign * parts[1].size)
 
 
-def shifted(planner: Planner, script: Script, node: Operation) -> Typed | None:
+def shifted(planner: IntervalOperandPlanner, script: Script, node: FunctionCall) -> Typed | None:
     """A time and an INTERVAL, added or subtracted; None for arithmetic without an INTERVAL.
 
     Raises:
@@ -85,11 +85,11 @@ def shifted(planner: Planner, script: Script, node: Operation) -> Typed | None:
     return _moved(planner, value, replace(interval, size=_signed(node, interval)), node.at)
 
 
-def _signed(node: Operation, interval: Interval) -> int:
+def _signed(node: FunctionCall, interval: Interval) -> int:
     return interval.size if node.name == "+" else -interval.size
 
 
-def _moved(planner: Planner, value: Typed, by: Interval, at: int) -> Typed:
+def _moved(planner: IntervalOperandPlanner, value: Typed, by: Interval, at: int) -> Typed:
     if by.kind is LiteralKind.INTERVAL_MONTHS:
         months = Typed(Constant(str(by.size), INT), nullable=False, at=at)
         return planner.call("ADD_MONTHS", (value, months), value.type, at)

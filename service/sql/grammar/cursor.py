@@ -1,7 +1,7 @@
 """A position in the tokens of a script, with the small steps that the grammar is made of."""
 
 from service.sql.grammar.syntax import Name, OptionNode
-from service.sql.text.dialect import HINT_END, HINT_START, Kind, Token
+from service.sql.text.dialect import HINT_END, HINT_START, SqlToken, SqlTokenKind
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
@@ -74,13 +74,13 @@ RESERVED = frozenset(
 class TokenCursor:
     """Reads tokens from left to right; every refusal names what was expected."""
 
-    def __init__(self, script: Script, tokens: list[Token]) -> None:
+    def __init__(self, script: Script, tokens: list[SqlToken]) -> None:
         self.script = script
         self._tokens = tokens
         self._index = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> SqlToken:
         """The next token."""
         return self._tokens[self._index]
 
@@ -94,31 +94,31 @@ class TokenCursor:
         """Where the token ends that was taken last."""
         return self._tokens[self._index - 1].end if self._index else 0
 
-    def ahead(self, count: int) -> Token:
+    def ahead(self, count: int) -> SqlToken:
         """The token `count` places after the next one."""
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
 
-    def advance(self) -> Token:
+    def advance(self) -> SqlToken:
         """Take the next token; the end is never passed."""
         token = self.token
-        if token.kind is not Kind.END:
+        if token.kind is not SqlTokenKind.END:
             self._index += 1
         return token
 
     def at_words(self, *words: str) -> bool:
         """Whether the next tokens are these words, which are given in upper case."""
         return all(
-            self.ahead(i).kind is Kind.WORD and self.ahead(i).text.upper() == word
+            self.ahead(i).kind is SqlTokenKind.WORD and self.ahead(i).text.upper() == word
             for i, word in enumerate(words)
         )
 
     def at_end(self) -> bool:
         """Whether no token is left."""
-        return self.token.kind is Kind.END
+        return self.token.kind is SqlTokenKind.END
 
     def at_symbol(self, symbol: str) -> bool:
         """Whether the next token is this operator or punctuation."""
-        return self.token.kind is Kind.SYMBOL and self.token.text == symbol
+        return self.token.kind is SqlTokenKind.SYMBOL and self.token.text == symbol
 
     def accept_words(self, *words: str) -> bool:
         """Take these words if they are next."""
@@ -147,8 +147,8 @@ class TokenCursor:
     def at_name(self) -> bool:
         """Whether the next token can be an identifier."""
         token = self.token
-        return token.kind is Kind.QUOTED_NAME or (
-            token.kind is Kind.WORD and token.text.upper() not in RESERVED
+        return token.kind is SqlTokenKind.QUOTED_NAME or (
+            token.kind is SqlTokenKind.WORD and token.text.upper() not in RESERVED
         )
 
     def name(self, what: str, *, hint: str = "Put a reserved word between backticks.") -> Name:
@@ -199,16 +199,20 @@ class TokenCursor:
         self.expect_symbol(HINT_END, hint=form)
         return options
 
-    def string(self, what: str, *, hint: str) -> Token:
+    def string(self, what: str, *, hint: str) -> SqlToken:
         """Take a string literal."""
-        if self.token.kind is not Kind.STRING:
+        if self.token.kind is not SqlTokenKind.STRING:
             raise self.unexpected(what, hint=hint)
         return self.advance()
 
     def whole_number(self, what: str, lowest: int, highest: int) -> int:
         """Take an integer literal within the bounds."""
         token = self.token
-        if token.kind is not Kind.NUMBER or not token.text.isdecimal() or len(token.text) > 10:
+        if (
+            token.kind is not SqlTokenKind.NUMBER
+            or not token.text.isdecimal()
+            or len(token.text) > 10
+        ):
             raise self.unexpected(what, hint=f"Give a whole number from {lowest} to {highest}.")
         value = int(token.text)
         if not lowest <= value <= highest:
@@ -223,14 +227,14 @@ class TokenCursor:
     def unexpected(self, expected: str, *, hint: str) -> SqlError:
         """The error that `expected` is not what comes next."""
         token = self.token
-        if token.text == HINT_START and token.kind is Kind.SYMBOL:
+        if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
             hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
-        found = "the end of the script" if token.kind is Kind.END else f'"{_shown(token)}"'
+        found = "the end of the script" if token.kind is SqlTokenKind.END else f'"{_shown(token)}"'
         return self.script.error(token.start, f"expected {expected}, found {found}", hint=hint)
 
 
-def _shown(token: Token) -> str:
+def _shown(token: SqlToken) -> str:
     """The token for a message; the text of a string may be a secret and is not shown."""
-    if token.kind is Kind.STRING:
+    if token.kind is SqlTokenKind.STRING:
         return "'…'"
     return token.text if len(token.text) <= 40 else token.text[:40] + "…"

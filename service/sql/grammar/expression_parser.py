@@ -10,15 +10,15 @@ from service.sql.grammar.syntax import (
     AggregateNode,
     CaseNode,
     CastNode,
+    FunctionCall,
     Literal,
     LiteralKind,
     Name,
     Node,
-    Operation,
     Reference,
 )
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, parse_type
-from service.sql.text.dialect import MAX_DEPTH, Kind
+from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
 from service.sql.text.errors import SqlError
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = 1, 2, 3, 4, 5, 6, 7
@@ -66,7 +66,11 @@ class ExpressionParser:
     def _infix(self, left: Node, level: int) -> Node | None:
         cursor = self._cursor
         token = cursor.token
-        if token.kind is Kind.SYMBOL and token.text in _BINARY and _BINARY[token.text] >= level:
+        if (
+            token.kind is SqlTokenKind.SYMBOL
+            and token.text in _BINARY
+            and _BINARY[token.text] >= level
+        ):
             cursor.advance()
             return self._joined(token.text, token.start, left, _BINARY[token.text] + 1)
         if level <= _PREDICATE:
@@ -81,13 +85,13 @@ class ExpressionParser:
 
     def _joined(self, name: str, at: int, left: Node, level: int) -> Node:
         right = self.parse(level)
-        if name in ("AND", "OR", "||") and isinstance(left, Operation) and left.name == name:
+        if name in ("AND", "OR", "||") and isinstance(left, FunctionCall) and left.name == name:
             return self._operation(name, (*left.arguments, right), left.at)
         return self._operation(name, (left, right), at)
 
     def _predicate(self, left: Node) -> Node | None:
         cursor, token = self._cursor, self._cursor.token
-        if token.kind is Kind.SYMBOL and token.text in _COMPARISONS:
+        if token.kind is SqlTokenKind.SYMBOL and token.text in _COMPARISONS:
             cursor.advance()
             name = "<>" if token.text == "!=" else token.text
             return self._operation(name, (left, self.parse(_SUM)), token.start)
@@ -166,17 +170,17 @@ class ExpressionParser:
         cursor, token = self._cursor, self._cursor.token
         if cursor.accept_symbol("("):
             return self._parenthesis()
-        if token.kind is Kind.SYMBOL and token.text in ("-", "+"):
+        if token.kind is SqlTokenKind.SYMBOL and token.text in ("-", "+"):
             cursor.advance()
             operand = self.parse(_UNARY)
             return operand if token.text == "+" else self._negated(operand, token.start)
-        if token.kind in (Kind.NUMBER, Kind.STRING, Kind.HEX):
+        if token.kind in (SqlTokenKind.NUMBER, SqlTokenKind.STRING, SqlTokenKind.HEX):
             return plain_literal(cursor)
-        if cursor.at_symbol(".") and cursor.ahead(1).kind is Kind.NUMBER:
+        if cursor.at_symbol(".") and cursor.ahead(1).kind is SqlTokenKind.NUMBER:
             return fraction(cursor)
-        if token.kind is Kind.WORD:
+        if token.kind is SqlTokenKind.WORD:
             return self._word()
-        if token.kind is Kind.QUOTED_NAME:
+        if token.kind is SqlTokenKind.QUOTED_NAME:
             return self._reference()
         raise cursor.unexpected("an expression", hint="Write a column, a literal or a function.")
 
@@ -213,11 +217,12 @@ class ExpressionParser:
         if time is not None:
             return time
         if word in _SPECIAL and (
-            word == "CASE" or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is Kind.SYMBOL)
+            word == "CASE"
+            or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is SqlTokenKind.SYMBOL)
         ):
             cursor.advance()
             return _SPECIAL[word](self, token.start)
-        if cursor.ahead(1).kind is Kind.SYMBOL and cursor.ahead(1).text == "(":
+        if cursor.ahead(1).kind is SqlTokenKind.SYMBOL and cursor.ahead(1).text == "(":
             return self._call(word)
         if word in _BARE_FUNCTIONS:
             cursor.advance()
@@ -237,8 +242,8 @@ class ExpressionParser:
     def _is_plain_name(self) -> bool:
         """Whether a word such as `row` is a column here: nothing that opens a value follows."""
         follows = self._cursor.ahead(1)
-        opens = follows.kind is Kind.SYMBOL and follows.text in ("(", "[")
-        return self._cursor.at_name() and not opens and follows.kind is not Kind.STRING
+        opens = follows.kind is SqlTokenKind.SYMBOL and follows.text in ("(", "[")
+        return self._cursor.at_name() and not opens and follows.kind is not SqlTokenKind.STRING
 
     def _reference(self) -> Node:
         cursor = self._cursor
@@ -316,7 +321,7 @@ class ExpressionParser:
         cursor = self._cursor
         cursor.advance()
         unit = cursor.token.text.upper()
-        if cursor.token.kind is not Kind.WORD or unit not in _UNITS:
+        if cursor.token.kind is not SqlTokenKind.WORD or unit not in _UNITS:
             raise cursor.unexpected("a unit", hint="Units are " + ", ".join(_UNITS) + ".")
         cursor.advance()
         cursor.expect_words("FROM", hint="Write EXTRACT(YEAR FROM x).")
@@ -362,8 +367,8 @@ class ExpressionParser:
         cursor.expect_symbol(")", hint="Write POSITION('x' IN text).")
         return self._operation("POSITION", (needle, text), at)
 
-    def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> Operation:
-        return Operation(name, arguments, at, self._depth(arguments, at))
+    def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> FunctionCall:
+        return FunctionCall(name, arguments, at, self._depth(arguments, at))
 
     def _depth(self, parts: list[Node] | tuple[Node, ...], at: int) -> int:
         depth = 1 + max((part.depth for part in parts), default=0)

@@ -4,7 +4,7 @@ import re
 
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.syntax import Literal, LiteralKind
-from service.sql.text.dialect import Kind
+from service.sql.text.dialect import SqlTokenKind
 from service.sql.text.errors import suggestion
 
 MAX_INTERVAL_MS = 10_000 * 366 * 86_400_000
@@ -24,10 +24,10 @@ def at_interval(cursor: TokenCursor) -> bool:
     if not cursor.at_words("INTERVAL"):
         return False
     follows = cursor.ahead(1)
-    if follows.kind is Kind.SYMBOL and follows.text in ("+", "-"):
+    if follows.kind is SqlTokenKind.SYMBOL and follows.text in ("+", "-"):
         follows = cursor.ahead(2)
-        return follows.kind is Kind.STRING and cursor.ahead(3).kind is Kind.WORD
-    return follows.kind in (Kind.STRING, Kind.NUMBER)
+        return follows.kind is SqlTokenKind.STRING and cursor.ahead(3).kind is SqlTokenKind.WORD
+    return follows.kind in (SqlTokenKind.STRING, SqlTokenKind.NUMBER)
 
 
 def interval_literal(cursor: TokenCursor) -> Literal:
@@ -51,7 +51,7 @@ def interval_literal(cursor: TokenCursor) -> Literal:
 
 def _unit(cursor: TokenCursor) -> str:
     word = cursor.token.text.upper().removesuffix("S")
-    if cursor.token.kind is not Kind.WORD or word not in _UNITS:
+    if cursor.token.kind is not SqlTokenKind.WORD or word not in _UNITS:
         known = "Units are " + ", ".join(_UNITS) + "."
         raise cursor.unexpected("a unit", hint=suggestion(word[:20], _UNITS, known))
     cursor.advance()

@@ -6,7 +6,7 @@ import re
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.interval_literals import at_interval, interval_literal
 from service.sql.grammar.syntax import Literal, LiteralKind
-from service.sql.text.dialect import Kind, Token
+from service.sql.text.dialect import SqlToken, SqlTokenKind
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
@@ -20,9 +20,9 @@ _TEMPORAL = {
 def plain_literal(cursor: TokenCursor) -> Literal:
     """Read a number, a string or binary digits."""
     token = cursor.advance()
-    if token.kind is Kind.NUMBER:
+    if token.kind is SqlTokenKind.NUMBER:
         return _number(cursor, token)
-    if token.kind is Kind.HEX:
+    if token.kind is SqlTokenKind.HEX:
         if len(token.text) % 2:
             raise cursor.script.error(
                 token.start,
@@ -33,9 +33,12 @@ def plain_literal(cursor: TokenCursor) -> Literal:
     return Literal(LiteralKind.STRING, token.text, token.start)
 
 
-def _number(cursor: TokenCursor, token: Token) -> Literal:
+def _number(cursor: TokenCursor, token: SqlToken) -> Literal:
     follows = cursor.token
-    adjacent = follows.start == token.end and follows.kind in (Kind.WORD, Kind.NUMBER)
+    adjacent = follows.start == token.end and follows.kind in (
+        SqlTokenKind.WORD,
+        SqlTokenKind.NUMBER,
+    )
     if adjacent or not re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", token.text, re.ASCII):
         raise cursor.script.error(token.start, "malformed number", hint="Write 42, 4.2 or 4.2E1.")
     return Literal(LiteralKind.NUMBER, token.text, token.start)
@@ -49,7 +52,9 @@ def fraction(cursor: TokenCursor) -> Literal:
         raise cursor.script.error(
             point.start, "malformed number", hint="Write 0.5 without a blank."
         )
-    return _number(cursor, Token(Kind.NUMBER, "." + digits.text, point.start, digits.end))
+    return _number(
+        cursor, SqlToken(SqlTokenKind.NUMBER, "." + digits.text, point.start, digits.end)
+    )
 
 
 def time_literal(cursor: TokenCursor) -> Literal | None:
@@ -57,7 +62,7 @@ def time_literal(cursor: TokenCursor) -> Literal | None:
     if at_interval(cursor):
         return interval_literal(cursor)
     word = cursor.token.text.upper()
-    if word not in _TEMPORAL or cursor.ahead(1).kind is not Kind.STRING:
+    if word not in _TEMPORAL or cursor.ahead(1).kind is not SqlTokenKind.STRING:
         return None
     kind, pattern, example = _TEMPORAL[word]
     cursor.advance()

@@ -20,7 +20,7 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.grammar.table_parser import TableParser
-from service.sql.text.dialect import Kind, tokenize
+from service.sql.text.dialect import SqlTokenKind, tokenize
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
@@ -98,11 +98,11 @@ class _StatementParser:
 
     def _statement(self) -> Statement:
         cursor = self._cursor
-        if cursor.token.kind is Kind.WORD:
+        if cursor.token.kind is SqlTokenKind.WORD:
             read = self._readers.get(cursor.token.text.upper())
             if read is not None:
                 return read()
-        word = cursor.token.text.upper() if cursor.token.kind is Kind.WORD else ""
+        word = cursor.token.text.upper() if cursor.token.kind is SqlTokenKind.WORD else ""
         if word in _OTHER_STATEMENTS:
             raise cursor.script.error(
                 cursor.at, f"{word} statements are not supported", hint=_OTHER_STATEMENTS[word]

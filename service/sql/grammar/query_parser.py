@@ -16,7 +16,7 @@ from service.sql.grammar.syntax import (
     Select,
     SelectItem,
     Star,
-    TemporalJoin,
+    TemporalJoinClause,
     WindowNode,
 )
 from service.sql.grammar.window_parser import GROUP_FORM, read_window
@@ -207,9 +207,9 @@ class QueryParser:
             )
         return alias
 
-    def _joins(self) -> tuple[TemporalJoin, ...]:
+    def _joins(self) -> tuple[TemporalJoinClause, ...]:
         cursor = self._cursor
-        joins: list[TemporalJoin] = []
+        joins: list[TemporalJoinClause] = []
         while True:
             at = cursor.at
             self._refuse_other_joins()
@@ -235,7 +235,7 @@ class QueryParser:
             word = cursor.token.text.upper()
             raise cursor.script.error(cursor.at, f"{word} is not supported", hint=_JOIN_FORM)
 
-    def _comma(self, at: int) -> TemporalJoin:
+    def _comma(self, at: int) -> TemporalJoinClause:
         """`, LATERAL TABLE(dimension(time))`: its condition is in WHERE."""
         cursor = self._cursor
         cursor.advance()
@@ -246,16 +246,16 @@ class QueryParser:
                 hint=_JOIN_FORM,
             )
         relation, time = self._lateral()
-        return TemporalJoin(relation, JoinType.INNER, time, None, at)
+        return TemporalJoinClause(relation, JoinType.INNER, time, None, at)
 
-    def _join(self, join_type: JoinType, at: int) -> TemporalJoin:
+    def _join(self, join_type: JoinType, at: int) -> TemporalJoinClause:
         cursor = self._cursor
         if cursor.at_words("LATERAL"):
             relation, time = self._lateral()
             condition = self._condition()
             if join_type is JoinType.INNER and _is_true(condition):
-                return TemporalJoin(relation, join_type, time, None, at)
-            return TemporalJoin(relation, join_type, time, condition, at)
+                return TemporalJoinClause(relation, join_type, time, None, at)
+            return TemporalJoinClause(relation, join_type, time, condition, at)
         if cursor.at_symbol("(") or cursor.at_words("TABLE"):
             raise cursor.script.error(cursor.at, "only a table can be joined with", hint=_JOIN_FORM)
         table = cursor.name("a table name")
@@ -263,7 +263,7 @@ class QueryParser:
         options = cursor.hint()
         time = self._system_time(table)
         relation = self._relation(table, options)
-        return TemporalJoin(relation, join_type, time, self._condition(), at)
+        return TemporalJoinClause(relation, join_type, time, self._condition(), at)
 
     def _condition(self) -> Node:
         cursor = self._cursor

@@ -1,7 +1,7 @@
 """Forms of Flink's that are not there, told apart so that the error says what to write instead."""
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.text.dialect import Kind
+from service.sql.text.dialect import SqlTokenKind
 
 _TO_UNIT = ("FLOOR", "CEIL", "CEILING")
 _PATTERNS = {
@@ -37,8 +37,8 @@ def refuse_pattern(cursor: TokenCursor) -> None:
     first = 1 if cursor.at_words("NOT") else 0
     word, follows = cursor.ahead(first), cursor.ahead(first + 1)
     name = word.text.upper()
-    is_word = word.kind is Kind.WORD and name in _PATTERNS
-    if is_word and (follows.kind is Kind.STRING or follows.text.upper() == "TO"):
+    is_word = word.kind is SqlTokenKind.WORD and name in _PATTERNS
+    if is_word and (follows.kind is SqlTokenKind.STRING or follows.text.upper() == "TO"):
         whole = "SIMILAR TO" if name == "SIMILAR" else name
         raise cursor.script.error(word.start, f"{whole} is not supported", hint=_PATTERNS[name])
 

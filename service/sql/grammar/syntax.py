@@ -55,7 +55,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class FunctionCall:
     """A function or operator by its name in upper case; AND, OR and || take two or more."""
 
     name: str
@@ -115,7 +115,7 @@ class AggregateNode:
     depth: int
 
 
-Node = Reference | Literal | Operation | CastNode | CaseNode | AggregateNode
+Node = Reference | Literal | FunctionCall | CastNode | CaseNode | AggregateNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalJoin:
+class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
     Attributes:
@@ -315,7 +315,7 @@ class Select:
 
     items: tuple[SelectItem | Star, ...]
     probe: Relation
-    joins: tuple[TemporalJoin, ...]
+    joins: tuple[TemporalJoinClause, ...]
     where: Node | None
     at: int
     limit: int | None = None

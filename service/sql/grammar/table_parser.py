@@ -20,7 +20,7 @@ from service.sql.grammar.syntax import (
     WatermarkNode,
 )
 from service.sql.grammar.type_parser import parse_type
-from service.sql.text.dialect import Kind
+from service.sql.text.dialect import SqlTokenKind
 
 _FORM = "Write CREATE TABLE name (columns) WITH (options)."
 _OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
@@ -165,7 +165,10 @@ class TableParser:
     def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
         """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
         cursor = self._cursor
-        if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (Kind.WORD, Kind.QUOTED_NAME):
+        if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (
+            SqlTokenKind.WORD,
+            SqlTokenKind.QUOTED_NAME,
+        ):
             cursor.advance()
             cursor.name("a constraint name")
         elif not cursor.at_words("PRIMARY", "KEY"):

@@ -6,7 +6,7 @@ from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, ro
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.syntax import TypeNode
 from service.sql.grammar.type_rules import type_text
-from service.sql.text.dialect import Kind
+from service.sql.text.dialect import SqlTokenKind
 from service.sql.text.errors import SqlError, suggestion
 
 MAX_PRECISION = 38
@@ -74,7 +74,7 @@ def _too_deep(cursor: TokenCursor, at: int) -> SqlError:
 def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
     """A type without a suffix."""
     token = cursor.token
-    word = token.text.upper() if token.kind is Kind.WORD else ""
+    word = token.text.upper() if token.kind is SqlTokenKind.WORD else ""
     if word in _SIMPLE:
         cursor.advance()
         return TypeNode(SqlType(_SIMPLE[word]), token.start)
@@ -152,7 +152,7 @@ def _row(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
                 hint="Rename one of the two.",
             )
         node, nullable = _part(cursor, depth)
-        if cursor.token.kind is Kind.STRING:  # a comment
+        if cursor.token.kind is SqlTokenKind.STRING:  # a comment
             cursor.advance()
         members.append(Member(name.text, node.type, nullable))
         parts.append(node)

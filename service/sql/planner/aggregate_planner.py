@@ -4,12 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from joins.plan.expressions import Cast, Column, Constant, Expression
-from joins.plan.plan import WINDOW, Aggregate, AggregateFunction, OutputColumn, WindowKind
+from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
-from service.sql.expressions.scope import MAX_PLAN_NODES, Scope, Typed
-from service.sql.grammar.syntax import AggregateNode, GroupBy, Literal, Node, Operation, Reference
+from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
+from service.sql.grammar.syntax import (
+    AggregateNode,
+    FunctionCall,
+    GroupBy,
+    Literal,
+    Node,
+    Reference,
+)
 from service.sql.grammar.type_rules import BIGINT, NUMERIC, STRING, TEMPORAL, type_text
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.join_planner import relations_of
@@ -19,11 +26,11 @@ from service.sql.text.script import Script
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
 _TAKES = {
-    AggregateFunction.SUM: (NUMERIC, "a number"),
-    AggregateFunction.AVG: (NUMERIC, "a number"),
-    AggregateFunction.MIN: (_ORDERED, "a number, a text or a time"),
-    AggregateFunction.MAX: (_ORDERED, "a number, a text or a time"),
-    AggregateFunction.LISTAGG: (frozenset((TypeName.STRING,)), "STRING"),
+    AggregateKind.SUM: (NUMERIC, "a number"),
+    AggregateKind.AVG: (NUMERIC, "a number"),
+    AggregateKind.MIN: (_ORDERED, "a number, a text or a time"),
+    AggregateKind.MAX: (_ORDERED, "a number, a text or a time"),
+    AggregateKind.LISTAGG: (frozenset((TypeName.STRING,)), "STRING"),
 }
 
 
@@ -83,7 +90,7 @@ class GroupedPlanner(ExpressionPlanner):
         aggregates: those met so far, in their order.
     """
 
-    def __init__(self, scope: Scope, keys: Sequence[GroupKey]) -> None:
+    def __init__(self, scope: NameScope, keys: Sequence[GroupKey]) -> None:
         super().__init__(scope)
         self._rows = RowPlanner(scope)
         self._keys = keys
@@ -158,13 +165,13 @@ class GroupedPlanner(ExpressionPlanner):
                 raise self._script.error(
                     node.at, f"{node.name}(*) has no meaning", hint=f"Write {node.name}(column)."
                 )
-            return Aggregate("", AggregateFunction.COUNT_ALL, None, BIGINT, where=where), None
-        function = AggregateFunction(node.name)
+            return Aggregate("", AggregateKind.COUNT_ALL, None, BIGINT, where=where), None
+        function = AggregateKind(node.name)
         separator = self._separator(node, function)
         argument = self._rows.plan(node.arguments[0])
         is_row = isinstance(argument.expression, Constant) and not argument.is_bare_null
-        if function is AggregateFunction.COUNT and is_row and not node.distinct:
-            return Aggregate("", AggregateFunction.COUNT_ALL, None, BIGINT, where=where), None
+        if function is AggregateKind.COUNT and is_row and not node.distinct:
+            return Aggregate("", AggregateKind.COUNT_ALL, None, BIGINT, where=where), None
         result = self._result(node, function, argument)
         made = Aggregate(
             name="",
@@ -177,15 +184,15 @@ class GroupedPlanner(ExpressionPlanner):
         )
         return made, argument
 
-    def _separator(self, node: AggregateNode, function: AggregateFunction) -> str:
-        most = 2 if function is AggregateFunction.LISTAGG else 1
+    def _separator(self, node: AggregateNode, function: AggregateKind) -> str:
+        most = 2 if function is AggregateKind.LISTAGG else 1
         if len(node.arguments) > most:
             raise self._script.error(
                 node.at,
                 f"{node.name} takes {most} argument{'s' * (most > 1)}, not {len(node.arguments)}",
                 hint="Count the columns one by one." if most == 1 else "Write LISTAGG(x, ', ').",
             )
-        if function is AggregateFunction.LISTAGG and node.distinct:
+        if function is AggregateKind.LISTAGG and node.distinct:
             raise self._script.error(
                 node.at, "LISTAGG(DISTINCT …) is not supported", hint="Write LISTAGG(x, ', ')."
             )
@@ -199,8 +206,8 @@ class GroupedPlanner(ExpressionPlanner):
             separator.at, "the separator of LISTAGG must be a text literal", hint="Write ', '."
         )
 
-    def _result(self, node: AggregateNode, function: AggregateFunction, argument: Typed) -> SqlType:
-        if function is AggregateFunction.COUNT:
+    def _result(self, node: AggregateNode, function: AggregateKind, argument: Typed) -> SqlType:
+        if function is AggregateKind.COUNT:
             refuse_nested(self._script, (argument,), node.name)
             return BIGINT
         accepted, wanted = _TAKES[function]
@@ -212,21 +219,21 @@ class GroupedPlanner(ExpressionPlanner):
         return _result_type(function, argument.type)
 
 
-_COUNTS = (AggregateFunction.COUNT, AggregateFunction.COUNT_ALL)
-_EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
+_COUNTS = (AggregateKind.COUNT, AggregateKind.COUNT_ALL)
+_EXTREMES = (AggregateKind.MIN, AggregateKind.MAX)
 
 
-def _result_type(function: AggregateFunction, argument: SqlType) -> SqlType:
+def _result_type(function: AggregateKind, argument: SqlType) -> SqlType:
     """Source: Flink's LogicalTypeMerging, findSumAggType and findAvgAggType."""
     if argument.name is not TypeName.DECIMAL or function in _EXTREMES:
         return argument
-    if function is AggregateFunction.SUM:
+    if function is AggregateKind.SUM:
         return SqlType(TypeName.DECIMAL, 38, argument.scale)
     return SqlType(TypeName.DECIMAL, 38, max(6, argument.scale))
 
 
 def group_keys(
-    script: Script, scope: Scope, window: OpenWindow, group_by: GroupBy
+    script: Script, scope: NameScope, window: OpenWindow, group_by: GroupBy
 ) -> tuple[GroupKey, ...]:
     """The keys of GROUP BY, those of the window among them.
 
@@ -263,7 +270,7 @@ def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:
     )
 
 
-def _key_value(script: Script, scope: Scope, planner: ExpressionPlanner, node: Node) -> Typed:
+def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, node: Node) -> Typed:
     if isinstance(node, Literal):
         raise script.error(
             node.at,
@@ -314,4 +321,6 @@ def _is_alike(node: Node, key: Node) -> bool:
     """Whether the two may be one expression; the names in them are not looked at."""
     if type(node) is not type(key) or node.depth != key.depth:
         return False
-    return not isinstance(node, Operation) or (isinstance(key, Operation) and node.name == key.name)
+    return not isinstance(node, FunctionCall) or (
+        isinstance(key, FunctionCall) and node.name == key.name
+    )

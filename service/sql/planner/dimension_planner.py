@@ -16,7 +16,7 @@ from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table, check_dimension, relation_of
 from service.sql.catalog.connectors import DeltaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
-from service.sql.grammar.syntax import Name, TemporalJoin
+from service.sql.grammar.syntax import Name, TemporalJoinClause
 from service.sql.text.script import Script
 
 
@@ -70,7 +70,9 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     return Dimension(table.name, source, table.fields, table.primary_key, lookup, watermark)
 
 
-def check_versioned(script: Script, node: TemporalJoin, table: Table, join: DimensionJoin) -> None:
+def check_versioned(
+    script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
+) -> None:
     """See that a join by event time finds the versions of one row, if the table has versions.
 
     Raises:

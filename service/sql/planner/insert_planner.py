@@ -20,7 +20,7 @@ from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import MAX_PLAN_NODES, Scope, ScopeColumn, Typed
+from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
 from service.sql.grammar.query_parser import MAX_COLUMNS
 from service.sql.grammar.syntax import (
     CreateView,
@@ -33,7 +33,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.dimension_planner import check_no_effect, same_path
 from service.sql.planner.probe_planner import PREVIEW_RECORDS, Extent, plan_probe, with_watermark
 from service.sql.planner.query_planner import QueryPlanner
-from service.sql.planner.session import Session
+from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
 from service.sql.planner.update_sinks import taking_updates
 from service.sql.text.errors import suggestion
@@ -69,7 +69,7 @@ class _Target:
 class JobPlanner:
     """Plans one job over what a session has declared."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ScriptSession) -> None:
         self._session = session
         self._script = session.script
         self._warnings: list[str] = []
@@ -207,7 +207,7 @@ class JobPlanner:
     def _where(self, filters: Sequence[Typed]) -> Expression | None:
         if not filters:
             return None
-        planner = ExpressionPlanner(Scope(self._script, ()))
+        planner = ExpressionPlanner(NameScope(self._script, ()))
         return planner.conjunction("AND", filters, filters[0].at).expression
 
     def _written(self, insert: Insert) -> Table:
@@ -255,7 +255,7 @@ class JobPlanner:
                 )
 
     def _output(self, insert: Insert, sink: Table, values: list[Typed]) -> tuple[OutputColumn, ...]:
-        planner = ExpressionPlanner(Scope(self._script, ()))
+        planner = ExpressionPlanner(NameScope(self._script, ()))
         targets = self._targets(insert, sink)
         if len(values) != len(targets) or len(values) > MAX_COLUMNS:
             columns = "1 column" if len(values) == 1 else f"{len(values)} columns"

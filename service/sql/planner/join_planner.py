@@ -8,15 +8,21 @@ from joins.plan.plan import DimensionJoin, KeyPair
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.grammar.syntax import (
     AggregateNode,
     CaseNode,
     CastNode,
+    FunctionCall,
     Node,
-    Operation,
     Reference,
-    TemporalJoin,
+    TemporalJoinClause,
 )
 from service.sql.grammar.type_rules import (
     APPROXIMATE,
@@ -39,12 +45,12 @@ _KEY_OPERATORS = ("=", _NULL_SAFE)
 class JoinPlanner:
     """Plans one join: `scope` has all relations up to and with the dimension, which is its last."""
 
-    scope: Scope
+    scope: NameScope
     dimension: ScopeRelation
     dimension_name: str
 
     def plan(
-        self, node: TemporalJoin, conditions: Sequence[Node], filters: Sequence[Typed]
+        self, node: TemporalJoinClause, conditions: Sequence[Node], filters: Sequence[Typed]
     ) -> DimensionJoin:
         """The join's keys and further condition.
 
@@ -77,7 +83,7 @@ class JoinPlanner:
             condition=condition,
         )
 
-    def _no_key(self, node: TemporalJoin) -> SqlError:
+    def _no_key(self, node: TemporalJoinClause) -> SqlError:
         column = self.dimension.columns[0].name
         clause = "WHERE" if node.condition is None else "ON"
         return self.scope.script.error(
@@ -88,7 +94,7 @@ class JoinPlanner:
         )
 
     def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
-        if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+        if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
             column = self._own_column(own)
@@ -140,7 +146,7 @@ class JoinPlanner:
         )
 
 
-def system_time(scope: Scope, node: TemporalJoin) -> Column | None:
+def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
     """The probe's rowtime column that a join names; None where it names the processing time.
 
     Args:
@@ -168,9 +174,9 @@ def system_time(scope: Scope, node: TemporalJoin) -> Column | None:
     )
 
 
-def is_key(scope: Scope, node: Node) -> bool:
+def is_key(scope: NameScope, node: Node) -> bool:
     """Whether a condition compares a column of the last relation with those before it."""
-    if not isinstance(node, Operation) or node.name not in _KEY_OPERATORS:
+    if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
         return False
     *before, dimension = scope.relations
     for own, other in (node.arguments, node.arguments[::-1]):
@@ -180,7 +186,7 @@ def is_key(scope: Scope, node: Node) -> bool:
     return False
 
 
-def _owner(scope: Scope, reference: Reference) -> ScopeRelation | None:
+def _owner(scope: NameScope, reference: Reference) -> ScopeRelation | None:
     """The one relation that a reference can mean, if there is one."""
     first, *more = reference.parts
     found = [r for r in scope.relations if more and r.alias == first.text]
@@ -195,7 +201,7 @@ def _references(node: Node) -> Iterator[Reference]:
         current = pending.pop()
         if isinstance(current, Reference):
             yield current
-        elif isinstance(current, Operation):
+        elif isinstance(current, FunctionCall):
             pending.extend(current.arguments)
         elif isinstance(current, CastNode):
             pending.append(current.operand)
@@ -229,7 +235,7 @@ def conjuncts(node: Node) -> Iterator[Node]:
     pending = [node]
     while pending:
         current = pending.pop()
-        if isinstance(current, Operation) and current.name == "AND":
+        if isinstance(current, FunctionCall) and current.name == "AND":
             pending.extend(reversed(current.arguments))
         else:
             yield current

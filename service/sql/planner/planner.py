@@ -13,7 +13,7 @@ from service.sql.grammar.syntax import (
     StopJob,
 )
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.session import Session
+from service.sql.planner.session import ScriptSession
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
@@ -57,14 +57,14 @@ def plan_script(script: str, *, name: str | None = None) -> PlannedScript:
 
 def _guarded(text: str, name: str | None, *, keep_secrets: bool) -> PlannedScript:
     try:
-        return _plan(Session(Script(text), keep_secrets=keep_secrets), name)
+        return _plan(ScriptSession(Script(text), keep_secrets=keep_secrets), name)
     except RecursionError as exc:
         raise SqlError(
             "the script is nested too deeply", hint="Split the expression or flatten it."
         ) from exc
 
 
-def _plan(session: Session, name: str | None) -> PlannedScript:
+def _plan(session: ScriptSession, name: str | None) -> PlannedScript:
     statement, ignored = _job_statement(session, parse(session.script))
     job = JobPlanner(session).plan(statement, name)
     secrets = {secret.name: secret for table in job.tables for secret in table.inline_secrets}
@@ -77,7 +77,7 @@ def _plan(session: Session, name: str | None) -> PlannedScript:
 
 
 def _job_statement(
-    session: Session, statements: tuple[Statement, ...]
+    session: ScriptSession, statements: tuple[Statement, ...]
 ) -> tuple[JobStatement, tuple[str, ...]]:
     """Carry out what comes before the one statement that is the job; what is ignored is told."""
     script = session.script

@@ -15,7 +15,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.planner.query_planner import Base
-from service.sql.planner.session import Session
+from service.sql.planner.session import ScriptSession
 from service.sql.text.script import Script
 
 PREVIEW_RECORDS = 10_000
@@ -58,7 +58,9 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
     return probe, tuple(warnings)
 
 
-def with_watermark(session: Session, probe: ProbeSource, base: Base, extent: Extent) -> ProbeSource:
+def with_watermark(
+    session: ScriptSession, probe: ProbeSource, base: Base, extent: Extent
+) -> ProbeSource:
     """`probe` with the watermark of its table, which the job waits for.
 
     Its late records go to a table of the user's, but not those of a preview. In a job that must end

@@ -9,18 +9,24 @@ from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, K
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.grammar.syntax import (
     CreateView,
+    FunctionCall,
     Name,
     Node,
-    Operation,
     OptionNode,
     Reference,
     Relation,
     Select,
     Star,
-    TemporalJoin,
+    TemporalJoinClause,
 )
 from service.sql.planner.dimension_planner import check_not_written, check_versioned, plan_dimension
 from service.sql.planner.join_planner import JoinPlanner, conjuncts, is_key, system_time
@@ -112,7 +118,7 @@ class QueryPlanner:
         first = self._first(select.probe)
         if select.window is not None:
             first = self.windows.open(select.window, first)
-        scope = Scope(self.script, (first,))
+        scope = NameScope(self.script, (first,))
         where = [] if select.where is None else [select.where]
         if any(join.condition is None for join in select.joins):
             where = [part for node in where for part in conjuncts(node)]
@@ -224,15 +230,15 @@ class QueryPlanner:
         return source
 
     def _join(
-        self, scope: Scope, node: TemporalJoin, where: list[Node], moved: list[Node]
-    ) -> Scope:
+        self, scope: NameScope, node: TemporalJoinClause, where: list[Node], moved: list[Node]
+    ) -> NameScope:
         """`scope` with the dimension; its conditions in WHERE go from `where` to `moved`."""
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
         time = system_time(scope, node)
         side = self._dimension_side(node.relation)
         self._add_dimension(side.table, node, time)
-        joined = Scope(self.script, (*scope.relations, side.relation))
+        joined = NameScope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
         else:
@@ -246,10 +252,10 @@ class QueryPlanner:
         self.joins.append(join)
         if node.join_type is JoinType.LEFT:
             seen = replace(side.relation, columns=tuple(self._outer(side)))
-            return Scope(self.script, (*scope.relations, seen))
+            return NameScope(self.script, (*scope.relations, seen))
         return joined
 
-    def _check_alias(self, scope: Scope, alias: Name) -> None:
+    def _check_alias(self, scope: NameScope, alias: Name) -> None:
         if any(relation.alias == alias.text for relation in scope.relations):
             raise self.script.error(
                 alias.at,
@@ -264,7 +270,7 @@ class QueryPlanner:
     def _outer(self, side: _DimensionSide) -> Iterator[ScopeColumn]:
         """The dimension's columns where NULL stands for the row that is not there."""
         key = next(f for f in side.table.fields if f.name in side.table.primary_key)
-        planner = ExpressionPlanner(Scope(self.script, ()))
+        planner = ExpressionPlanner(NameScope(self.script, ()))
         for column in side.relation.columns:
             value = column.value
             if value is not None and not isinstance(value.expression, Column):
@@ -299,7 +305,7 @@ class QueryPlanner:
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
         return _DimensionSide(base.table, _without_time(relation), tuple(inner.filters))
 
-    def _add_dimension(self, table: Table, node: TemporalJoin, time: Column | None) -> None:
+    def _add_dimension(self, table: Table, node: TemporalJoinClause, time: Column | None) -> None:
         name = node.relation.table
         dimension = plan_dimension(self.relations, table, name, is_versioned=time is not None)
         if self.written is not None and self.written_at is not None:
@@ -319,7 +325,7 @@ class QueryPlanner:
         self.tables.append(table)
 
     def _selected(
-        self, planner: ExpressionPlanner, scope: Scope, select: Select
+        self, planner: ExpressionPlanner, scope: NameScope, select: Select
     ) -> Iterator[ScopeColumn]:
         for item in select.items:
             if isinstance(item, Star):
@@ -340,10 +346,10 @@ def _without_time(relation: ScopeRelation) -> ScopeRelation:
     return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))
 
 
-def _name_and_time(scope: Scope, node: Node) -> tuple[str, TimeAttribute | None]:
+def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
     """The name that an expression gives its column, and the time attribute that it is."""
     if isinstance(node, Reference):
         _, column, fields = scope.located(node)
         return (fields[-1].text, None) if fields else (column.name, column.time)
-    is_now = isinstance(node, Operation) and node.name == "PROCTIME"
+    is_now = isinstance(node, FunctionCall) and node.name == "PROCTIME"
     return "", TimeAttribute.PROCESSING if is_now else None

@@ -19,7 +19,7 @@ from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
 
-class Session:
+class ScriptSession:
     """The names that the next statement of a script can use.
 
     Attributes:

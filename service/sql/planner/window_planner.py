@@ -9,7 +9,13 @@ from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.expressions.time_arithmetic import interval_of
 from service.sql.grammar.syntax import LiteralKind, Node, Reference, WindowNode
 from service.sql.grammar.type_rules import PROCTIME, type_text
@@ -50,7 +56,7 @@ def open_window(script: Script, node: WindowNode, relation: ScopeRelation) -> Op
         SqlError: its time is none of the stream's, or its sizes do not fit each other.
     """
     time, time_type = _time(script, node, relation)
-    planner = ExpressionPlanner(Scope(script, (relation,)))
+    planner = ExpressionPlanner(NameScope(script, (relation,)))
     sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
     window = OpenWindow(
         kind=node.kind,
@@ -74,7 +80,7 @@ def with_window_columns(
     Raises:
         SqlError: a column has the name of a bound.
     """
-    planner = ExpressionPlanner(Scope(script, (relation,)))
+    planner = ExpressionPlanner(NameScope(script, (relation,)))
     added: list[ScopeColumn] = []
     for name in WINDOW_COLUMNS:
         if relation.column(name) is not None:
@@ -109,7 +115,7 @@ def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str])
 def _time(
     script: Script, node: WindowNode, relation: ScopeRelation
 ) -> tuple[Column | None, SqlType]:
-    scope = Scope(script, (relation,))
+    scope = NameScope(script, (relation,))
     _, column = scope.resolve(Reference((node.time,), node.time.at))
     if column.time is TimeAttribute.PROCESSING:
         return None, PROCTIME

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from joins.plan.plan import Windowing, WindowKind
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import Scope, ScopeColumn, ScopeRelation, Typed
+from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.syntax import GroupBy, Select, Star, WindowNode
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.aggregate_planner import (
@@ -101,7 +101,7 @@ class WindowStage:
         return False
 
     def group(
-        self, scope: Scope, select: Select, group_by: GroupBy, selected: Selected
+        self, scope: NameScope, select: Select, group_by: GroupBy, selected: Selected
     ) -> list[ScopeColumn]:
         """Aggregate the window; `selected` plans the select list.
 
@@ -148,6 +148,6 @@ class WindowStage:
             )
         if self.windowing is None or not self.having:
             return self.windowing
-        planner = ExpressionPlanner(Scope(self.script, ()))
+        planner = ExpressionPlanner(NameScope(self.script, ()))
         having = planner.conjunction("AND", self.having, self.having[0].at)
         return replace(self.windowing, having=having.expression)

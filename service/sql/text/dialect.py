@@ -46,7 +46,7 @@ class Flink(Dialect):
         }
 
 
-class Kind(Enum):
+class SqlTokenKind(Enum):
     """What a token is for the grammar."""
 
     WORD = auto()
@@ -59,25 +59,25 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SqlToken:
     """A token and the half-open range of the script that it came from.
 
     Attributes:
         text: its value: without quotes, escapes resolved.
     """
 
-    kind: Kind
+    kind: SqlTokenKind
     text: str
     start: int
     end: int
 
 
 _KINDS = {
-    TokenType.VAR: Kind.WORD,
-    TokenType.IDENTIFIER: Kind.QUOTED_NAME,
-    TokenType.STRING: Kind.STRING,
-    TokenType.HEX_STRING: Kind.HEX,
-    TokenType.NUMBER: Kind.NUMBER,
+    TokenType.VAR: SqlTokenKind.WORD,
+    TokenType.IDENTIFIER: SqlTokenKind.QUOTED_NAME,
+    TokenType.STRING: SqlTokenKind.STRING,
+    TokenType.HEX_STRING: SqlTokenKind.HEX,
+    TokenType.NUMBER: SqlTokenKind.NUMBER,
 }
 _WORD = re.compile(r"[^\W\d]\w*\Z")
 _BETWEEN_TOKENS = re.compile(r"\s+|--[^\n]*|/\*(?P<hint>\+)?.*?\*/", re.DOTALL)
@@ -91,7 +91,7 @@ _DOUBLE_QUOTE = '"'
 HINT_START, HINT_END = "/*+", "*/"
 
 
-def tokenize(script: Script) -> list[Token]:
+def tokenize(script: Script) -> list[SqlToken]:
     """The tokens of a script, closed by an END token.
 
     Raises:
@@ -106,7 +106,7 @@ def tokenize(script: Script) -> list[Token]:
             f"the script has {len(result):,} tokens, more than {MAX_TOKENS:,}",
             hint="Submit one job a script and shorten its lists.",
         )
-    result.append(Token(Kind.END, "", len(script.text), len(script.text)))
+    result.append(SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text)))
     return result
 
 
@@ -126,7 +126,7 @@ def _check_size(script: Script) -> None:
         )
 
 
-def _tokens(script: Script, text: str, start: int) -> list[Token]:
+def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
     """The tokens of a part of the script that starts at `start`."""
     try:
         raw_tokens = Flink().tokenize(text)
@@ -152,22 +152,22 @@ def _unterminated(text: str) -> int:
     return min(at, max(len(text) - 1, 0))
 
 
-def _token(script: Script, raw: RawToken, start: int) -> Token:
-    kind = _KINDS.get(raw.token_type, Kind.SYMBOL)
-    token = Token(kind, raw.text, start + raw.start, start + raw.end + 1)
-    if kind is Kind.SYMBOL and raw.text == _DOUBLE_QUOTE:
+def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
+    kind = _KINDS.get(raw.token_type, SqlTokenKind.SYMBOL)
+    token = SqlToken(kind, raw.text, start + raw.start, start + raw.end + 1)
+    if kind is SqlTokenKind.SYMBOL and raw.text == _DOUBLE_QUOTE:
         raise script.error(
             token.start,
             "double quotes are not part of the language",
             hint="A text goes between single quotes, a name between backticks.",
         )
-    if kind is Kind.SYMBOL and raw.text not in _SYMBOLS:
+    if kind is SqlTokenKind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
             token.start,
             f'unexpected "{raw.text}"',
             hint="Names with other characters go between backticks, strings between single quotes.",
         )
-    if kind is Kind.WORD and _WORD.match(raw.text) is None:
+    if kind is SqlTokenKind.WORD and _WORD.match(raw.text) is None:
         raise script.error(
             token.start,
             f'unexpected "{raw.text}"',
@@ -176,11 +176,11 @@ def _token(script: Script, raw: RawToken, start: int) -> Token:
     return token
 
 
-def _with_hints(script: Script, found: list[Token]) -> list[Token]:
+def _with_hints(script: Script, found: list[SqlToken]) -> list[SqlToken]:
     """The tokens with those of the hints `/*+ … */`, which the tokenizer takes for comments."""
-    result: list[Token] = []
+    result: list[SqlToken] = []
     at = 0
-    for token in [*found, Token(Kind.END, "", len(script.text), len(script.text))]:
+    for token in [*found, SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text))]:
         while at < token.start:
             match = _BETWEEN_TOKENS.match(script.text, at)
             if match is None:
@@ -193,7 +193,7 @@ def _with_hints(script: Script, found: list[Token]) -> list[Token]:
     return result[:-1]
 
 
-def _hint(script: Script, start: int, end: int) -> list[Token]:
+def _hint(script: Script, start: int, end: int) -> list[SqlToken]:
     inside = slice(start + len(HINT_START), end - len(HINT_END))
     tokens = _tokens(script, script.text[inside], inside.start)
     if not tokens or tokens[0].text.upper() != "OPTIONS":
@@ -202,5 +202,5 @@ def _hint(script: Script, start: int, end: int) -> list[Token]:
             "query hints other than OPTIONS are not supported",
             hint="Write /*+ OPTIONS('key' = 'value') */ behind the name of a table.",
         )
-    opening = Token(Kind.SYMBOL, HINT_START, start, inside.start)
-    return [opening, *tokens, Token(Kind.SYMBOL, HINT_END, inside.stop, end)]
+    opening = SqlToken(SqlTokenKind.SYMBOL, HINT_START, start, inside.start)
+    return [opening, *tokens, SqlToken(SqlTokenKind.SYMBOL, HINT_END, inside.stop, end)]

@@ -11,7 +11,7 @@ from service.errors import ServiceError
 __all__ = ["SqlError", "nearest", "printable", "suggestion"]
 
 
-class SqlError(ServiceError):
+class SqlError(ServiceError, fault="sql"):
     """A script cannot be planned; the error has line and column.
 
     Attributes:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from joins.plan.errors import SinkError, SourceError
-from service.sql.text.dialect import Kind, Token, tokenize
+from service.sql.text.dialect import SqlToken, SqlTokenKind, tokenize
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
@@ -41,8 +41,10 @@ def _place(script: Script, table: str, message: str) -> int | None:
         return None
     if not tokens:
         return None
-    values = [token for token in tokens if token.kind is Kind.STRING]
-    names = [token for token in tokens[1:] if token.kind in (Kind.WORD, Kind.QUOTED_NAME)]
+    values = [token for token in tokens if token.kind is SqlTokenKind.STRING]
+    names = [
+        token for token in tokens[1:] if token.kind in (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
+    ]
     places = [
         (place, token)
         for token in (*values, *names)
@@ -51,7 +53,7 @@ def _place(script: Script, table: str, message: str) -> int | None:
     return min(places, key=lambda found: found[0], default=(0, tokens[0]))[1].start
 
 
-def _declaration(tokens: Sequence[Token], table: str) -> Sequence[Token]:
+def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:
     """From the name of the table to the end of its last CREATE TABLE; empty without one."""
     texts = [token.text.upper() for token in tokens]
     for at in range(len(tokens) - 1, 0, -1):
@@ -62,7 +64,7 @@ def _declaration(tokens: Sequence[Token], table: str) -> Sequence[Token]:
     return ()
 
 
-def _quoted(token: Token, message: str) -> int | None:
+def _quoted(token: SqlToken, message: str) -> int | None:
     """Where the message names it: alone, as a table of a database, or as the end of a path."""
     ends = (message.find(f'{start}{token.text}"') for start in ('"', ".", "/") if token.text)
     return min((at for at in ends if at >= 0), default=None)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from service.sql.text.dialect import Kind, Token, tokenize
+from service.sql.text.dialect import SqlToken, SqlTokenKind, tokenize
 from service.sql.text.script import Script
 
 _ASKS = ("EXPLAIN", "DESCRIBE", "DESC", "SHOW", "STOP")
@@ -60,23 +60,23 @@ def only(text: str, kept: Collection[Piece]) -> str:
     return "".join(chars).rstrip()
 
 
-def _groups(text: str) -> Iterator[tuple[list[Token], int | None]]:
-    found: list[Token] = []
+def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
+    found: list[SqlToken] = []
     depth = 0
     for token in tokenize(Script(text)):
-        if token.kind is Kind.WORD:
+        if token.kind is SqlTokenKind.WORD:
             word = token.text.upper()
             depth += (word in _OPENS) - (word == _CLOSES and depth > 0)
-        closes = token.kind is Kind.SYMBOL and token.text == ";" and depth == 0
-        if not closes and token.kind is not Kind.END:
+        closes = token.kind is SqlTokenKind.SYMBOL and token.text == ";" and depth == 0
+        if not closes and token.kind is not SqlTokenKind.END:
             found.append(token)
         elif found:
             yield found, token.start if closes else None
             found = []
 
 
-def _piece(tokens: Sequence[Token], closed_at: int | None) -> Piece:
-    word = tokens[0].text.upper() if tokens[0].kind is Kind.WORD else ""
+def _piece(tokens: Sequence[SqlToken], closed_at: int | None) -> Piece:
+    word = tokens[0].text.upper() if tokens[0].kind is SqlTokenKind.WORD else ""
     return Piece(_use(word, len(tokens)), word, tokens[0].start, tokens[-1].end, closed_at)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from joins.adapters.delta.log import Change
+from joins.adapters.delta.log import FileActions
 from joins.dimension.build_side import (
     BuildTask,
     CommittedBatch,
@@ -123,7 +123,7 @@ class Side:
         digest = ChangelogDigest(before.high_water)
         digest.merge(report.details[0])
         state = digest.state_after(before)
-        change = Change(report.files["changelog"], counters=state.events.counters())
+        change = FileActions(report.files["changelog"], counters=state.events.counters())
         version = self.dimension.changelog.commit_change(self.batch, 1, change, {})
         self.batch += 1
         self.dimension._committed(CommittedBatch(version, state, (), digest.streamed, 0))

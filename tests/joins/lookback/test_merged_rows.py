@@ -68,5 +68,5 @@ FOUND = {
 @pytest.mark.parametrize(("added", "removed", "wrong"), FOUND.values(), ids=FOUND)
 def test_what_a_commit_has_changed_is_compared(added, removed, wrong):
     wanted, found = changed_rows(CHANGES, added, removed, ("key",))
-    told = [(d.kind, d.expected or d.found) for d in differences(wanted, found)]
+    told = [(d.kind, d.expected or d.actual) for d in differences(wanted, found)]
     assert told == wrong

@@ -11,7 +11,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import write_json_atomically
 from joins.kernels.json.canonical import CanonicalRows
-from joins.lookback.replay import Committed, EventSide, Recomputed, Verdict, _verdict
+from joins.lookback.replay import Committed, EventTimeResult, Recomputed, Verdict, _verdict
 from joins.plan.errors import (
     BatchNotCommittedError,
     NotReplayableError,
@@ -251,6 +251,6 @@ COMPARED = {
 @pytest.mark.parametrize(("expected", "found", "verdict"), COMPARED.values(), ids=COMPARED)
 def test_only_what_is_known_on_both_sides_is_evidence(expected, found, verdict):
     (rows, dead, late), (rows_found, dead_found, late_found) = expected, found
-    again = Recomputed(rows, dead, (), {}, EventSide({}, late, None))
-    there = Committed(rows_found, dead_found, "commit", event=EventSide({}, late_found, None))
+    again = Recomputed(rows, dead, (), {}, EventTimeResult({}, late, None))
+    there = Committed(rows_found, dead_found, "commit", event=EventTimeResult({}, late_found, None))
     assert _verdict(again, there, is_different=False, is_incomplete=False) is verdict

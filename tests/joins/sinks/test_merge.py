@@ -11,7 +11,7 @@ import pytest
 
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import create_table
-from joins.adapters.delta.merge import Changes, MergedOutput, change_schema
+from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
 from joins.kernels.json.canonical import differences, row_texts
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.lookback.history import BatchCommits
@@ -47,7 +47,7 @@ class Output:
     def log(self, wanted=SinkWriter.AUTO) -> MergedOutput:
         return MergedOutput(self.path, APP, Appends(self.rows, wanted, self.key), self.spark)
 
-    def stage(self, batch: int, *tasks: Sequence[Change], epoch=1) -> Changes:
+    def stage(self, batch: int, *tasks: Sequence[Change], epoch=1) -> MergeSource:
         """One file for each task; rows have the batch as their last column."""
         files = []
         for at, changes in enumerate(tasks):
@@ -59,7 +59,7 @@ class Output:
             with ParquetStage(self.files, schema, origin, kept=False) as stage:
                 stage.write(pa.record_batch(typed, schema=schema))
                 files.append(str(self.files / stage.finish().path))
-        return Changes(files, {"batch": batch, "counts": {"joined": batch}})
+        return MergeSource(files, {"batch": batch, "counts": {"joined": batch}})
 
     def found(self) -> set[tuple]:
         rows = self.spark.read.format("delta").load(str(self.path)).collect()
@@ -93,7 +93,7 @@ def test_each_key_has_its_newest_row_after_every_batch(output):
         ),
     )
     assert output.found() == {("12", "a", 5, 1), ("12", None, 8, 1)}
-    version = log.merge(2, 1, Changes([], {"batch": 2, "counts": {}}))
+    version = log.merge(2, 1, MergeSource([], {"batch": 2, "counts": {}}))
     # A batch that changes nothing is a commit, too: else it would be tried for ever.
     assert log.merge(3, 1, output.stage(3, [(3, ONE, "x", 0)])) == version + 1
     assert (log.last_batch(), len(output.found())) == (3, 2)

@@ -14,7 +14,7 @@ from joins.plan.expressions import Call, Cast, Column, Constant
 from joins.plan.plan import (
     WINDOW,
     Aggregate,
-    AggregateFunction,
+    AggregateKind,
     BlackholeSink,
     DeltaSink,
     DimensionJoin,
@@ -118,7 +118,7 @@ COUNTS = JoinPlan(
         col("ts", TIME),
         TIME,
         keys=(OutputColumn("user_id", col("user_id")),),
-        aggregates=(Aggregate("n", AggregateFunction.COUNT_ALL, None, BIGINT),),
+        aggregates=(Aggregate("n", AggregateKind.COUNT_ALL, None, BIGINT),),
     ),
 )
 
@@ -305,7 +305,7 @@ def test_a_result_that_cannot_be_computed_is_a_dead_letter_without_a_record(tmp_
 def test_what_a_filter_keeps_out_is_not_computed(tmp_path):
     number = Cast(col("unread", STRING), BIGINT)
     is_small = Call("<", (col("user_id"), Constant("5", BIGINT)), BOOLEAN)
-    total = Aggregate("n", AggregateFunction.SUM, number, BIGINT, where=is_small)
+    total = Aggregate("n", AggregateKind.SUM, number, BIGINT, where=is_small)
     window = replace(COUNTS.window, keys=(), aggregates=(total,))
     output = (OutputColumn("n", Column(WINDOW, "n", BIGINT)),)
     job = EventJob(replace(COUNTS, window=window, output=output), tmp_path)

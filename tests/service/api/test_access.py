@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Mount
 
 from service.api.http.access import ADMIN, OPERATOR, PUBLIC, VIEWER, secure
-from service.security.tokens import DAY_MS, NewToken, Scope, issue
+from service.security.tokens import DAY_MS, NewToken, TokenScope, issue
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
@@ -33,7 +33,7 @@ def plane(processes, tmp_path_factory):
 def tokens(plane):
     """The text of a token of each scope."""
     store = plane.services.store.tokens
-    return {scope: store.create(NewToken(f"{scope} one", scope))[1] for scope in Scope}
+    return {scope: store.create(NewToken(f"{scope} one", scope))[1] for scope in TokenScope}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def operations(http, token):
 
 
 def test_without_a_token_nothing_but_health_answers(http, tokens):
-    found = list(operations(http, tokens[Scope.VIEWER]))
+    found = list(operations(http, tokens[TokenScope.VIEWER]))
     assert len(found) > 20
     for method, path, address, needed in found:
         answer = http.request(method, address)
@@ -74,12 +74,12 @@ def test_without_a_token_nothing_but_health_answers(http, tokens):
 
 
 def test_a_smaller_scope_is_refused_everywhere(http, tokens):
-    order = list(Scope)
+    order = list(TokenScope)
     refused = 0
-    for method, path, address, needed in operations(http, tokens[Scope.VIEWER]):
+    for method, path, address, needed in operations(http, tokens[TokenScope.VIEWER]):
         assert method == "get" or needed in ("operator", "admin"), path
         assert not path.startswith("/v1/tokens") or needed == "admin"
-        for scope in order[: order.index(Scope(needed)) if needed else 0]:
+        for scope in order[: order.index(TokenScope(needed)) if needed else 0]:
             answer = http.request(method, address, headers=bearer(tokens[scope]))
             assert answer.status_code == 403, (path, scope)
             assert f'expected "{needed}"' in answer.json()["detail"]
@@ -88,16 +88,16 @@ def test_a_smaller_scope_is_refused_everywhere(http, tokens):
 
 
 def test_a_scope_lets_through_what_it_is_for(http, tokens):
-    for scope in Scope:
+    for scope in TokenScope:
         assert http.get("/v1/jobs", headers=bearer(tokens[scope])).status_code == 200
-    for scope in (Scope.OPERATOR, Scope.ADMIN):
+    for scope in (TokenScope.OPERATOR, TokenScope.ADMIN):
         stop = http.post(f"/v1/jobs/{ABSENT}:stop", headers=bearer(tokens[scope]))
         assert stop.status_code == 404
-    assert http.get("/v1/tokens", headers=bearer(tokens[Scope.ADMIN])).status_code == 200
+    assert http.get("/v1/tokens", headers=bearer(tokens[TokenScope.ADMIN])).status_code == 200
 
 
 def test_what_is_nowhere_is_said_only_to_those_who_may_ask(http, tokens):
-    viewer = bearer(tokens[Scope.VIEWER])
+    viewer = bearer(tokens[TokenScope.VIEWER])
     assert http.get("/nothing", headers=viewer).status_code == 404
     wrong = http.put("/v1/jobs", headers=viewer)
     assert wrong.status_code == 405
@@ -138,8 +138,8 @@ def test_the_strictest_declaration_counts_and_mounts_declare_too():
         _router("POST", router=[VIEWER], route=[ADMIN]),
     )
     rules = secure(app)
-    assert rules.find("GET", "/x/y").scope is Scope.OPERATOR
-    assert rules.find("POST", "/x/y").scope is Scope.ADMIN
+    assert rules.find("GET", "/x/y").scope is TokenScope.OPERATOR
+    assert rules.find("POST", "/x/y").scope is TokenScope.ADMIN
     assert rules.find("POST", "/x/y/z") is None
     app.router.routes.append(Mount("/page", app=FastAPI()))
     with pytest.raises(AssertionError, match="/page declares no scope"):
@@ -149,7 +149,7 @@ def test_the_strictest_declaration_counts_and_mounts_declare_too():
 
 
 def test_a_token_is_shown_once_and_ends_at_once(plane, http, tokens):
-    admin = bearer(tokens[Scope.ADMIN])
+    admin = bearer(tokens[TokenScope.ADMIN])
     body = {"name": "ci", "scope": "viewer", "expires_in_days": 1}
     made = http.post("/v1/tokens", json=body, headers=admin)
     assert made.status_code == 201
@@ -174,7 +174,7 @@ def test_a_token_is_shown_once_and_ends_at_once(plane, http, tokens):
 
 def test_a_change_of_the_store_by_another_process_counts_soon(plane, http):
     store = plane.services.store.tokens
-    token, text = store.create(NewToken("soon", Scope.VIEWER))
+    token, text = store.create(NewToken("soon", TokenScope.VIEWER))
 
     def asked():
         return http.get("/v1/version", headers=bearer(text)).status_code
@@ -185,7 +185,7 @@ def test_a_change_of_the_store_by_another_process_counts_soon(plane, http):
 
 
 def test_the_last_use_is_kept(plane, http, tokens):
-    http.get("/v1/version", headers=bearer(tokens[Scope.OPERATOR]))
+    http.get("/v1/version", headers=bearer(tokens[TokenScope.OPERATOR]))
 
     def used_at_ms():
         found = plane.services.store.tokens.all()
@@ -196,7 +196,9 @@ def test_the_last_use_is_kept(plane, http, tokens):
 
 
 def test_an_expired_token_says_so(plane, http, tokens):
-    token, text = issue(NewToken("old", Scope.ADMIN, days=1), int(time.time() * 1000) - 2 * DAY_MS)
+    token, text = issue(
+        NewToken("old", TokenScope.ADMIN, days=1), int(time.time() * 1000) - 2 * DAY_MS
+    )
     with plane.services.store._writing() as connection:
         values = (token.id, token.name, "admin", token.digest, "", 1, token.expires_at_ms)
         connection.exec_driver_sql(
@@ -205,7 +207,7 @@ def test_an_expired_token_says_so(plane, http, tokens):
             values,
         )
     body = {"name": "x", "scope": "viewer"}  # (a change, so that the tokens are read again)
-    http.post("/v1/tokens", json=body, headers=bearer(tokens[Scope.ADMIN]))
+    http.post("/v1/tokens", json=body, headers=bearer(tokens[TokenScope.ADMIN]))
     answer = http.get("/v1/jobs", headers=bearer(text))
     assert answer.status_code == 401
     assert f'token "old" ({token.id}) is expired' in answer.json()["detail"]
@@ -228,7 +230,7 @@ def test_what_is_no_token_is_refused_and_not_repeated(http, header):
 
 
 def test_failures_lock_out_who_failed_and_nobody_else(http, tokens):
-    right = tokens[Scope.VIEWER]
+    right = tokens[TokenScope.VIEWER]
     wrong = right[:-4] + ("AAAA" if right[-4:] != "AAAA" else "BBBB")
     statuses = [http.get("/v1/jobs", headers=bearer(wrong)).status_code for _ in range(8)]
     assert statuses[:5] == [401] * 5
@@ -237,16 +239,20 @@ def test_failures_lock_out_who_failed_and_nobody_else(http, tokens):
     assert locked.status_code == 429
     assert 1 <= int(locked.headers["Retry-After"]) <= 60
     assert locked.json()["type"] == "urn:sluice:problem:too-many-requests"
-    assert http.get("/v1/jobs", headers=bearer(tokens[Scope.ADMIN])).status_code == 200
+    assert http.get("/v1/jobs", headers=bearer(tokens[TokenScope.ADMIN])).status_code == 200
     wait_until(lambda: http.get("/v1/jobs", headers=bearer(right)).is_success, deadline_s=20)
 
 
 def test_a_token_in_the_address_is_refused(http, tokens):
-    for query in (f"access_token={tokens[Scope.ADMIN]}", "token=x", f"q={tokens[Scope.ADMIN]}"):
+    for query in (
+        f"access_token={tokens[TokenScope.ADMIN]}",
+        "token=x",
+        f"q={tokens[TokenScope.ADMIN]}",
+    ):
         answer = http.get(f"/v1/jobs?{query}")
         assert answer.status_code == 400
         assert "token does not belong in an address" in answer.json()["detail"]
-        assert tokens[Scope.ADMIN] not in answer.text
+        assert tokens[TokenScope.ADMIN] not in answer.text
 
 
 def test_no_other_site_gets_anything_and_answers_are_hardened(http, tokens):
@@ -255,7 +261,7 @@ def test_no_other_site_gets_anything_and_answers_are_hardened(http, tokens):
         headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"},
     )
     assert preflight.status_code == 403
-    own = {"Origin": str(http.base_url).rstrip("/"), **bearer(tokens[Scope.VIEWER])}
+    own = {"Origin": str(http.base_url).rstrip("/"), **bearer(tokens[TokenScope.VIEWER])}
     for answer in (preflight, http.get("/v1/jobs"), http.get("/v1/jobs", headers=own)):
         assert not [name for name in answer.headers if name.startswith("access-control")]
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -267,17 +273,17 @@ def test_no_other_site_gets_anything_and_answers_are_hardened(http, tokens):
 
 def test_changes_and_refusals_are_audited_without_secrets(plane, http, tokens):
     job = {"sql": script(password="open sesame"), "name": "audited"}
-    made = http.post("/v1/jobs", json=job, headers=bearer(tokens[Scope.OPERATOR]))
+    made = http.post("/v1/jobs", json=job, headers=bearer(tokens[TokenScope.OPERATOR]))
     assert made.status_code == 201
-    assert http.get("/v1/jobs", headers=bearer(tokens[Scope.ADMIN])).status_code == 200
+    assert http.get("/v1/jobs", headers=bearer(tokens[TokenScope.ADMIN])).status_code == 200
     time.sleep(1.1)  # refusals of an address are written once a second
-    http.post("/v1/jobs?x=hidden", json=job, headers=bearer(tokens[Scope.VIEWER]))
+    http.post("/v1/jobs?x=hidden", json=job, headers=bearer(tokens[TokenScope.VIEWER]))
     path = plane.services.settings.data_dir / "audit.jsonl"
     text = path.read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     done = next(line for line in lines if line["object"] == made.headers["Location"])
     assert done["who"] == "operator one"
-    assert done["token_id"] == tokens[Scope.OPERATOR].split("_")[1]
+    assert done["token_id"] == tokens[TokenScope.OPERATOR].split("_")[1]
     assert (done["method"], done["status"], done["outcome"]) == ("POST", 201, "done")
     assert done["address"] == "127.0.0.1"
     assert done["time"].endswith("Z")

@@ -8,7 +8,7 @@ import pytest
 
 from service.api.routes import event_stream
 from service.client import Client
-from service.security.tokens import NewToken, Scope
+from service.security.tokens import NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
@@ -157,8 +157,8 @@ def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monk
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as plane:
         tokens = plane.services.store.tokens
-        token, text = tokens.create(NewToken("reads", Scope.VIEWER))
-        _, other = tokens.create(NewToken("stays", Scope.VIEWER))
+        token, text = tokens.create(NewToken("reads", TokenScope.VIEWER))
+        _, other = tokens.create(NewToken("stays", TokenScope.VIEWER))
         bearer, staying = ({"Authorization": f"Bearer {each}"} for each in (text, other))
         with (
             _stream(plane, "/v1/events", **staying) as kept,
@@ -178,7 +178,7 @@ def test_streams_of_one_token_leave_seats_to_others(tmp_path, monkeypatch):
     monkeypatch.setattr(event_stream, "MOST_OF_ONE_TOKEN", 1)
     with control_plane(tmp_path) as plane:
         texts = [
-            plane.services.store.tokens.create(NewToken(name, Scope.VIEWER))[1]
+            plane.services.store.tokens.create(NewToken(name, TokenScope.VIEWER))[1]
             for name in ("one", "other")
         ]
         one, other = ({"Authorization": f"Bearer {each}"} for each in texts)

@@ -29,7 +29,7 @@ from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
 from service.security.credentials import Credentials
-from service.security.tokens import NewToken, Scope, without_secrets
+from service.security.tokens import NewToken, TokenScope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane, script
 from tests.support.wait import wait_until
@@ -62,7 +62,7 @@ def asking(data_dir, *, peer="127.0.0.1", **values):
     store = JobStore.open(settings.store_url)
     supervisor = Supervisor(store, settings, HOOKS.remove)
     services = Services(settings, store, supervisor, Submissions(store, settings, HOOKS))
-    token = store.tokens.create(NewToken("ops", Scope.ADMIN))[1]
+    token = store.tokens.create(NewToken("ops", TokenScope.ADMIN))[1]
     app = create_app(services)
     with asyncio.Runner() as runner:
         yield Asking(runner, app, peer), {"Authorization": f"Bearer {token}"}
@@ -102,7 +102,7 @@ def test_without_a_token_there_is_no_control_plane_for_others(tmp_path):
         ControlPlane(settings, hooks=HOOKS).open()
     assert "sluice tokens create" in caught.value.hint
     store = JobStore.open(settings.store_url)
-    token, _ = store.tokens.create(NewToken("first", Scope.ADMIN))
+    token, _ = store.tokens.create(NewToken("first", TokenScope.ADMIN))
     exposure.check_tokens(settings, store.tokens)
     store.tokens.revoke(token.id)
     with pytest.raises(ConfigError, match="none that can be used"):
@@ -126,7 +126,7 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
     cert, key = certificate
     wanted = {"tls_cert": cert, "tls_key": key, "tls_min_version": "1.3", "auth_required": True}
     with control_plane(tmp_path, **wanted) as plane:
-        token = plane.services.store.tokens.create(NewToken("ops", Scope.ADMIN))[1]
+        token = plane.services.store.tokens.create(NewToken("ops", TokenScope.ADMIN))[1]
         assert plane.url.startswith("https://127.0.0.1:")
         with Client(plane.url, Credentials(token, cert)) as client:
             assert client.jobs() == []
@@ -161,7 +161,7 @@ def test_an_address_that_others_can_reach_works_with_tokens_and_tls(
     settings = Settings.load(data_dir=tmp_path, **wanted)
     assert not settings.on_loopback
     store = JobStore.open(settings.store_url)
-    (tmp_path / "token").write_text(store.tokens.create(NewToken("first", Scope.ADMIN))[1])
+    (tmp_path / "token").write_text(store.tokens.create(NewToken("first", TokenScope.ADMIN))[1])
     store.close()
     with control_plane(tmp_path, **wanted) as plane:
         url = f"https://127.0.0.1:{httpx.URL(plane.url).port}"

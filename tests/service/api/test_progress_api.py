@@ -18,16 +18,16 @@ from joins.plan.types import SqlType, TypeName
 from service.api.app import create_app
 from service.api.http.negotiation import accepts
 from service.api.http.problems import problem
-from service.api.schemas.job_metrics import (
+from service.api.job_metrics import (
     CHANNEL_METRICS,
     EVENT_TIME_METRICS,
     JOB_METRICS,
     TABLE_METRICS,
     job_metrics,
 )
-from service.api.schemas.jobs import EventTimeView, JobDetail
 from service.jobs.store.job import JobState
-from service.jobs.submit.submission import Request, Submissions
+from service.jobs.submit.submission import SubmissionRequest, Submissions
+from service.schemas.jobs import EventTimeView, JobDetail
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, script
@@ -117,7 +117,7 @@ def test_the_same_request_twice_at_once_is_one_job(services):
     submissions = Submissions(
         services.store, services.settings, replace(HOOKS, preflight=preflight)
     )
-    request = Request(script(), "twice", "key-1")
+    request = SubmissionRequest(script(), "twice", "key-1")
     with ThreadPoolExecutor(2) as threads:
         jobs = list(threads.map(submissions.submit, [request, request]))
     assert jobs[0].id == jobs[1].id
@@ -252,7 +252,7 @@ def timed(services):
 
     def store(found, hooks=HOOKS):
         submissions = Submissions(services.store, services.settings, hooks)
-        job = submissions.submit(Request(script(), "in event time"))
+        job = submissions.submit(SubmissionRequest(script(), "in event time"))
         stored.append(job.id)
         layout = services.layout(job.id)
         write_report(layout, JobState.JOINING)

@@ -21,7 +21,7 @@ from service.cli import options as cli_options
 from service.cli.exits import ExitCode, exit_code
 from service.cli.options import complete_job
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
-from service.cli.wait import Look
+from service.cli.wait import JobPoll
 from service.client import Client, RefusedError
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from tests.support.control_plane import ROOT, control_plane, script
@@ -263,14 +263,14 @@ def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
     with control_plane(tmp_path) as first:
         client = Client(first.url)
         job_id = client.submit(script(), "patient")["id"]
-        look = Look(client, job_id)
+        look = JobPoll(client, job_id)
         look.job()
     with ThreadPoolExecutor() as pool:
         found = pool.submit(look.job)
         with control_plane(tmp_path, port=int(first.url.rpartition(":")[2])):
             assert found.result(timeout=60)["id"] == job_id
     with pytest.raises(UnreachableError):
-        Look(client, job_id).job()
+        JobPoll(client, job_id).job()
     client.close()
 
 

@@ -21,10 +21,10 @@ from service.client import (
     sluice,
     tables,
 )
-from service.client.events import _lines, parse
-from service.client.models import Removed, StatusChanged, Transition
+from service.client.events import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
 from service.errors import ControlPlaneError
+from service.schemas.progress import Transition
 from tests.support.table_job import script
 
 
@@ -64,10 +64,10 @@ def test_rows_and_changes_are_tables_too(job):
     ]
     rows = job.dimension("prices").rows(keys=[("DE", 7), ("FR", 7)])
     (row,) = rows
-    assert (row.values["price"], row.position["pos"]) == ("12.50", 1)
+    assert (row.values["price"], row.position.pos) == ("12.50", 1)
     assert [(a.key["country"], a.reason) for a in rows.absent] == [("FR", "no-record")]
     (told, other) = job.dimensions()
-    assert (told.table, told.version, other.primary_key) == ("users", 3, ("country", "item"))
+    assert (told.table, told.version, other.primary_key) == ("users", 3, ["country", "item"])
 
 
 def test_watermarks_status_and_jobs_are_typed(client, job):
@@ -215,7 +215,18 @@ def document(value):
     return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
 
 
-STATUS = {"id": "j", "name": "n", "state": "JOINING", "desired_state": "RUNNING", "newer": 1}
+STATUS = {
+    "id": "j",
+    "name": "n",
+    "state": "JOINING",
+    "desired_state": "RUNNING",
+    "phase": "JOIN",
+    "reason": "records are joined as they come",
+    "error": None,
+    "created_at_ms": 1,
+    "updated_at_ms": 2,
+    "newer": 1,
+}
 BUSY = problem(503, "busy", **{"Retry-After": "0"})
 
 
@@ -252,8 +263,9 @@ def sse(*events):
 
 
 def transition(sequence):
-    told = {"sequence": sequence, "at_ms": 1, "from": None, "to": "CREATED", "cause": "submitted"}
-    return f"id: {sequence}\n", "transition", told
+    step = {"sequence": sequence, "job_id": "j", "at_ms": 1}
+    step |= {"from": None, "to": "CREATED", "cause": "submitted"}
+    return f"id: {sequence}\n", "transition", step
 
 
 def test_events_go_on_behind_the_last_transition_and_end_when_the_job_is_gone():

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from service.client import Client, Sluice
-from service.client.models import Transition
 from service.errors import ExportError
-from service.export.follow import Cursor, Follower
+from service.export.follow import Follower, FollowPosition
 from service.export.runs import RunCounter
+from service.schemas.progress import Transition
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until
 
@@ -136,11 +136,11 @@ def lived(tmp_path_factory):
 def test_after_a_restart_it_goes_on_behind_what_it_has_told(lived, tmp_path):
     file = tmp_path / "cursor"
     first = Listener()
-    Follower(lived, first, Cursor(file)).catch_up()
+    Follower(lived, first, FollowPosition(file)).catch_up()
     middle = first.heard[len(first.heard) // 2][0]
     file.write_text(f"{middle}\n")
     second = Listener()
-    follower = Follower(lived, second, Cursor(file))
+    follower = Follower(lived, second, FollowPosition(file))
     follower.catch_up()
     assert second.heard == [told for told in first.heard if told[0] > middle]
     assert {run for _, run in first.heard} == {0, 1}
@@ -168,9 +168,9 @@ def run_until_all_is_told(follower, monkeypatch):
 
 def test_a_receiver_that_is_away_is_told_later_and_in_order(lived, monkeypatch):
     patient, prompt = Listener(refusals=7), Listener()
-    pauses = run_until_all_is_told(Follower(lived, patient, Cursor(None)), monkeypatch)
+    pauses = run_until_all_is_told(Follower(lived, patient, FollowPosition(None)), monkeypatch)
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
-    run_until_all_is_told(Follower(lived, prompt, Cursor(None)), monkeypatch)
+    run_until_all_is_told(Follower(lived, prompt, FollowPosition(None)), monkeypatch)
     assert patient.heard == prompt.heard
 
 
@@ -180,7 +180,7 @@ def test_a_receiver_that_takes_something_is_asked_again_soon(lived, monkeypatch)
             super().tell(step)
             self.refusals = 1
 
-    pauses = run_until_all_is_told(Follower(lived, Flapping(), Cursor(None)), monkeypatch)
+    pauses = run_until_all_is_told(Follower(lived, Flapping(), FollowPosition(None)), monkeypatch)
     assert set(pauses) == {1}
 
 
@@ -190,28 +190,28 @@ def test_catching_up_once_does_not_wait_and_goes_on_where_it_was(lived, monkeypa
 
     monkeypatch.setattr("service.export.follow.time", SimpleNamespace(sleep=sleep))
     listener, prompt = Listener(refusals=2), Listener()
-    follower = Follower(lived, listener, Cursor(tmp_path / "cursor"))
+    follower = Follower(lived, listener, FollowPosition(tmp_path / "cursor"))
     for _ in range(2):
         with pytest.raises(ExportError, match="nobody there"):
             follower.catch_up()
     follower.catch_up()
-    Follower(lived, prompt, Cursor(None)).catch_up()
+    Follower(lived, prompt, FollowPosition(None)).catch_up()
     assert listener.heard == prompt.heard
 
 
 def test_what_never_works_is_said(lived):
     listener = Listener(refusals=1, passing=False)
     with pytest.raises(ExportError, match="nobody there"):
-        Follower(lived, listener, Cursor(None)).catch_up()
+        Follower(lived, listener, FollowPosition(None)).catch_up()
 
 
 @pytest.mark.parametrize("content", ["", "x", "1 2"])
 def test_another_file_is_no_cursor(tmp_path, content):
     (tmp_path / "cursor").write_text(content)
     with pytest.raises(ExportError, match="holds no cursor"):
-        Cursor(tmp_path / "cursor")
+        FollowPosition(tmp_path / "cursor")
 
 
 def test_a_cursor_that_cannot_be_kept_is_said(tmp_path):
     with pytest.raises(ExportError, match="cannot be kept"):
-        Cursor(tmp_path / "absent" / "cursor").move(1)
+        FollowPosition(tmp_path / "absent" / "cursor").move(1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from joins.durable.checkpoint import write_json_atomically
-from service.api.schemas.views import job_detail
+from service.api.views import job_detail
 from service.cli.views import job_parts
 from service.jobs.inspect.waiting import explain_wait
 from service.jobs.runner import StatusFile

@@ -13,7 +13,7 @@ from service.config import Settings
 from service.jobs.store.job import DesiredState, JobState, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
-from service.jobs.store.store import Change, JobStore, NewJob
+from service.jobs.store.store import JobStore, NewJob, StateUpdate
 from service.jobs.supervise import liveness, supervisor
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
@@ -90,8 +90,8 @@ def _store_jobs(settings: Settings) -> list[str]:
     for name, (count, state, desired) in STATES.items():
         first = new_job_id(1_000_000 + len(ids))
         store.add(NewJob(first, name, dump(plan), plan.sql, (), None, "digest"))
-        store.transition(first, Change(JobState.STARTING, "submitted"))
-        store.transition(first, Change(state, "as it was", desired=desired))
+        store.transition(first, StateUpdate(JobState.STARTING, "submitted"))
+        store.transition(first, StateUpdate(state, "as it was", desired=desired))
         others = [new_job_id(1_000_001 + len(ids) + number) for number in range(count - 1)]
         _copy(settings, first, others)
         content = dump(dataclasses.replace(plan, name=name))

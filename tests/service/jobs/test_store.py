@@ -7,7 +7,7 @@ import pytest
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
 from service.jobs.store.job import TRANSITIONS, DesiredState, JobState, check_transition, new_job_id
-from service.jobs.store.store import Change, JobStore, NewJob
+from service.jobs.store.store import JobStore, NewJob, StateUpdate
 
 
 def _new(name="job", key=None):
@@ -65,7 +65,7 @@ def test_writers_leave_it_to_others_to_move_the_log_into_the_file(store, tmp_pat
 
 def test_jobs_and_events_survive_a_new_opening(store, url):
     job = store.add(_new())
-    store.transition(job.id, Change(JobState.STARTING, "go"))
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
     again = JobStore.open(url)
     assert again.get(job.id).state is JobState.STARTING
     assert [event.cause for event in again.events(job.id)] == ["submitted", "go"]
@@ -90,15 +90,18 @@ def test_an_idempotency_key_belongs_to_one_job(store):
 def test_an_unlawful_transition_changes_nothing(store):
     job = store.add(_new())
     with pytest.raises(JobConflictError):
-        store.transition(job.id, Change(JobState.JOINING, "jump"))
+        store.transition(job.id, StateUpdate(JobState.JOINING, "jump"))
     assert store.get(job.id).state is JobState.CREATED
     assert len(store.events(job.id)) == 1
 
 
 def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
     job = store.add(_new())
-    store.transition(job.id, Change(JobState.STARTING, "go"))
-    told = [Change(JobState.JOINING, "open", at_ms=5), Change(JobState.SNAPSHOT, "back", at_ms=6)]
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    told = [
+        StateUpdate(JobState.JOINING, "open", at_ms=5),
+        StateUpdate(JobState.SNAPSHOT, "back", at_ms=6),
+    ]
     assert store.follow(job.id, told, 77).events_offset == 77
     assert store.get(job.id).state is JobState.JOINING
     assert [event.at_ms for event in store.events(job.id)][-1] == 5
@@ -108,9 +111,11 @@ def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch)
     monkeypatch.setattr("service.jobs.store.store._EVENTS_KEPT", 30)
     monkeypatch.setattr("service.jobs.store.store._FORGET_EVERY", 7)
     quiet, job = store.add(_new("quiet")), store.add(_new())
-    store.transition(job.id, Change(JobState.STARTING, "go"))
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
     states = [JobState.JOINING, JobState.STALLED] * 100
-    store.follow(job.id, [Change(each, "told", at_ms=at) for at, each in enumerate(states)], 77)
+    store.follow(
+        job.id, [StateUpdate(each, "told", at_ms=at) for at, each in enumerate(states)], 77
+    )
     kept = [event.at_ms for event in store.events(job.id)]
     assert kept == list(range(200 - len(kept), 200))
     assert 30 <= len(kept) < 40
@@ -132,7 +137,7 @@ def test_a_job_that_is_being_removed_stays_so(store):
 def test_a_finished_job_cannot_be_wanted_to_run(store):
     job = store.add(_new())
     for state in (JobState.STARTING, JobState.JOINING, JobState.FINISHED):
-        store.transition(job.id, Change(state, "go"))
+        store.transition(job.id, StateUpdate(state, "go"))
     with pytest.raises(JobConflictError, match="has finished"):
         store.want(job.id, DesiredState.RUNNING)
     store.want(job.id, DesiredState.REMOVED)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.api.schemas.jobs import JobDetail
 from service.jobs.inspect.event_waiting import shown_time
 from service.jobs.inspect.waiting import explain_wait
+from service.schemas.jobs import JobDetail
 from tests.support.event_time import event_time, generator, released, windows
 
 MIN = -(2**63)

@@ -11,9 +11,9 @@ from selenium.webdriver.common.keys import Keys
 from service.client import Client
 from service.jobs.store.job import DesiredState, JobError, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.store import Change
+from service.jobs.store.store import StateUpdate
 from service.security.credentials import Credentials
-from service.security.tokens import NewToken, Scope
+from service.security.tokens import NewToken, TokenScope
 from tests.support.browser import open_browser
 from tests.support.control_plane import (
     HOOKS,
@@ -76,8 +76,8 @@ class Plane:
         store.want(job_id, DesiredState.STOPPED)
         wait_until(lambda: store.get(job_id).state is JobState.STOPPED, deadline_s=60)
         if state is JobState.FAILED:
-            store.transition(job_id, Change(JobState.STARTING, "started again after STOPPED"))
-            store.transition(job_id, Change(state, error.message, error=error))
+            store.transition(job_id, StateUpdate(JobState.STARTING, "started again after STOPPED"))
+            store.transition(job_id, StateUpdate(state, error.message, error=error))
         return job_id
 
 
@@ -345,13 +345,13 @@ def test_who_may_only_look_is_told_what_an_order_needs(tmp_path, shaken):
     with control_plane(tmp_path / "data", auth_required=True) as plane:
         tokens = {
             scope: plane.services.store.tokens.create(NewToken("night shift", scope))[1]
-            for scope in (Scope.VIEWER, Scope.OPERATOR)
+            for scope in (TokenScope.VIEWER, TokenScope.OPERATOR)
         }
-        with Client(plane.url, Credentials(tokens[Scope.OPERATOR])) as client:
+        with Client(plane.url, Credentials(tokens[TokenScope.OPERATOR])) as client:
             job_id = client.submit(script(), "watched")["id"]
         browser.open(f"{plane.url}/#/jobs/{job_id}")
         browser.until("This control plane asks for a token", "main")
-        browser.find("#token").send_keys(tokens[Scope.VIEWER], Keys.ENTER)
+        browser.find("#token").send_keys(tokens[TokenScope.VIEWER], Keys.ENTER)
         browser.until("watched", ".title")
         browser.find("[data-order=stop]").click()
         browser.until("Yes,", ".orders")
@@ -438,7 +438,7 @@ def test_a_control_plane_that_goes_and_comes_back_is_told_as_it_is(plane, shaken
 def test_a_token_is_asked_for_kept_in_the_tab_and_sent_as_a_header(tmp_path, shaken):
     browser = shaken  # each 401 is in its console
     with control_plane(tmp_path / "data", auth_required=True) as plane:
-        wanted = NewToken("night shift", Scope.VIEWER)
+        wanted = NewToken("night shift", TokenScope.VIEWER)
         token = plane.services.store.tokens.create(wanted)[1]
         browser.open(plane.url)
         browser.until("This control plane asks for a token", "main")

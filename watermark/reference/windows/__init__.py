@@ -10,7 +10,7 @@ from watermark.reference.windows.assigners import (
 from watermark.reference.windows.builder import KeyedStream, Stream, WindowedStream
 from watermark.reference.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from watermark.reference.windows.functions import AggregateFunction, WindowContext
-from watermark.reference.windows.operator import WindowOperator, WindowSpec
+from watermark.reference.windows.operator import WindowOperator, WindowOperatorSpec
 from watermark.reference.windows.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -54,6 +54,6 @@ __all__ = [
     "WindowAssigner",
     "WindowContext",
     "WindowOperator",
-    "WindowSpec",
+    "WindowOperatorSpec",
     "WindowedStream",
 ]

@@ -36,7 +36,7 @@ from watermark.reference.windows.functions import (
     pass_through,
     reducing,
 )
-from watermark.reference.windows.operator import WindowOperator, WindowSpec
+from watermark.reference.windows.operator import WindowOperator, WindowOperatorSpec
 from watermark.reference.windows.triggers import Trigger
 
 __all__ = ["KeyedStream", "Stream", "Watermark", "WindowedStream"]
@@ -53,7 +53,7 @@ def _one_key(value: Value) -> Hashable:
 class WindowedStream:
     """Windows by key that wait for their function."""
 
-    spec: WindowSpec
+    spec: WindowOperatorSpec
     key_of: KeyOf
     window_evictor: Evictor | None = None
 
@@ -115,7 +115,7 @@ class KeyedStream:
 
     def window(self, assigner: WindowAssigner) -> WindowedStream:
         """Group by what `assigner` says."""
-        return WindowedStream(WindowSpec(assigner), self.key_of)
+        return WindowedStream(WindowOperatorSpec(assigner), self.key_of)
 
     def time_window(
         self, size_ms: int, slide_ms: int | None = None, *, offset_ms: int = 0

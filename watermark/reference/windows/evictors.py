@@ -19,6 +19,7 @@ class Evictor:
 
 
 class _PlacedEvictor(Evictor):
+    # reads better deep: Flink's three evictors differ only in what they keep.
     def __init__(self, *, evict_after: bool) -> None:
         self._evict_after = evict_after
 

@@ -25,7 +25,7 @@ from watermark.reference.windows.window import GLOBAL_WINDOW, TimeWindow
 
 @checked
 @dataclass(frozen=True, slots=True)
-class WindowSpec:
+class WindowOperatorSpec:
     """Everything about windows but what is computed in them.
 
     Attributes:
@@ -114,7 +114,10 @@ class WindowOperator(Operator):
     """
 
     def __init__(
-        self, spec: WindowSpec, contents: WindowContents, key_of: Callable[[Value], Hashable]
+        self,
+        spec: WindowOperatorSpec,
+        contents: WindowContents,
+        key_of: Callable[[Value], Hashable],
     ) -> None:
         super().__init__(uid=spec.uid)
         self.spec = spec

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta import feed as delta_feed
-from joins.adapters.delta.feed import Session
+from joins.adapters.delta.feed import FeedSession
 from joins.adapters.delta.feed_state import read_state
 from joins.adapters.delta.source import captured_columns
 from joins.kernels.changelog.envelope import decode
@@ -358,7 +358,7 @@ def test_a_redefined_column_is_an_error_until_it_fits_again(path, tmp_path):
         source.run(session)
     delta_feed._need_copy(source.config, SnapshotNeededError("the column changed", hint="Wait."))
     with pytest.raises(SourceError, match="the column changed; now delta table"):
-        Session(source.config, Silent())
+        FeedSession(source.config, Silent())
     write_deltalake(path, rows((1, "back")), mode="overwrite", schema_mode="overwrite")
     source.run()
     assert source.rows() == table_rows(path)
@@ -570,4 +570,4 @@ def test_a_table_feature_that_is_not_read_is_named(tmp_path):
     actions = actions_of(path, 0)
     put(path, 0, [protocol("typeWidening") if "protocol" in a else a for a in actions])
     with pytest.raises(SourceError, match="uses typeWidening, which cannot be read"):
-        Session(feed(path, tmp_path, FIELDS).config, Silent())
+        FeedSession(feed(path, tmp_path, FIELDS).config, Silent())

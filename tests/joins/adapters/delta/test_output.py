@@ -59,7 +59,7 @@ class Output(OutputLog):
         known = newest(self.path)
         if known is None or known < transaction:  # else Delta skips it
             commit_as_spark(self.path, transaction, append.metadata)
-        return self._found(transaction, range(before + 1, self.version() + 1))[0]
+        return self._committed_as(transaction, range(before + 1, self.version() + 1))[0]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     CapturedColumn,
-    Changes,
+    Envelopes,
     changelog_schema,
     decode,
     encode_records,
@@ -75,7 +75,7 @@ def test_bytes_of_a_snapshot_row():
 
 
 def test_bytes_of_changes():
-    changes = Changes(
+    changes = Envelopes(
         ops=pa.array(["c", "u", "d"]),
         source=source((0, 1, 5, 0, 2, 9), (0, 1, 5, 1, 2, 9), (0, 1, 8, 0, 2, 9)),
         before=pa.record_batch({"id": pa.array([None, 1, 2]), "name": ["", "a", "b"]}),
@@ -103,7 +103,7 @@ def test_bytes_of_a_watermark_record():
 
 
 def test_decoding_keeps_the_order_and_every_record():
-    changes = Changes(
+    changes = Envelopes(
         ops=pa.array(["c", "d", "u"]),
         source=source((0, 1, 5, 0, 2, 9), (0, 1, 5, 1, 2, 9), (0, 1, 8, 0, 2, 10)),
         before=pa.record_batch({"id": pa.array([None, 2, 1]), "name": [None, "b", "a"]}),

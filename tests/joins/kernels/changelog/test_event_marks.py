@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
-from joins.kernels.changelog.event_marks import EventDigest, EventState
+from joins.kernels.changelog.event_marks import ChangelogEventTime, EventDigest
 from joins.plan.expressions import Call, Case, Column, Constant
 from joins.plan.plan import WatermarkSpec
 from joins.plan.types import SqlType, TypeName
@@ -75,7 +75,7 @@ def test_rows_without_time_or_far_ahead_of_the_clock_move_nothing_and_are_counte
     spec = WatermarkSpec("at", AT, max_future_ms=500)
     rows = [row("u", 400), row("u", None), row("d", None), row("u", NOW + 500), mark()]
     events = after(EMPTY, *rows, row("u", NOW + 501), row("u", 10**12), spec=spec).events
-    assert events == EventState({0: NOW + 500}, {}, null_rowtimes=2, future_rowtimes=2)
+    assert events == ChangelogEventTime({0: NOW + 500}, {}, null_rowtimes=2, future_rowtimes=2)
 
 
 def test_where_the_expression_is_null_or_fails_there_is_no_watermark():
@@ -91,7 +91,7 @@ def test_where_the_expression_is_null_or_fails_there_is_no_watermark():
 
 
 def test_nothing_but_watermark_records_says_nothing():
-    assert after(EMPTY, mark()).events == EventState()
+    assert after(EMPTY, mark()).events == ChangelogEventTime()
     assert EventDigest().to_json()["greatest"] == []
 
 
@@ -131,10 +131,10 @@ def test_the_greatest_value_of_complete_copies_is_the_watermark(commits):
             assert told == max(whole, default=None) or newest < max(r["_generation"] for r in mine)
             assert told is None or told <= max(whole)
             assert partition not in before.watermarks or told >= before.watermarks[partition]
-        names = EventState.names(range(3))
+        names = ChangelogEventTime.names(range(3))
         told = state.events.counters()
         assert set(told) <= set(names)
-        assert EventState.of_counters(told) == state.events
+        assert ChangelogEventTime.of_counters(told) == state.events
 
 
 @pytest.mark.parametrize("limit", [2**62, 2**63 - 1])

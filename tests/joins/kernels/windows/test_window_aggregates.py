@@ -13,7 +13,7 @@ from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.windows import project
 from joins.kernels.windows.spec import WindowKey
 from joins.plan.expressions import Call, Cast, Column, Constant
-from joins.plan.plan import WINDOW, AggregateFunction, OutputColumn, WindowKind
+from joins.plan.plan import WINDOW, AggregateKind, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
 from tests.support.laws import examples
 from tests.support.windows import (
@@ -26,7 +26,7 @@ from tests.support.windows import (
     window_spec,
 )
 
-F = AggregateFunction
+F = AggregateKind
 TINYINT, INT = SqlType(TypeName.TINYINT), SqlType(TypeName.INT)
 FLOAT, DOUBLE = SqlType(TypeName.FLOAT), SqlType(TypeName.DOUBLE)
 BOOLEAN, DATE = SqlType(TypeName.BOOLEAN), SqlType(TypeName.DATE)

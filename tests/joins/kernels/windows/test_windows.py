@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.windows import Advance, fire, partials
+from joins.kernels.windows import WatermarkAdvance, fire, partials
 from joins.plan.plan import WindowKind
 from tests.support.laws import examples
 from tests.support.windows import (
@@ -187,7 +187,7 @@ def test_a_part_of_a_batch_may_come_in_any_order():
     early = [(("a",), (1, "x"), 5, -1, 0, 7), (("a",), (1, "y"), 5, -1, 0, 8)]
     later = [(("a",), (1, "z"), 5, -1, 1, 2)]
     parts = [partials(spec, input_rows(spec, rows)).table for rows in (later, early)]
-    (row,) = fire(spec, [], parts, Advance.of(-1, ENDLESS)).rows.to_pylist()
+    (row,) = fire(spec, [], parts, WatermarkAdvance.of(-1, ENDLESS)).rows.to_pylist()
     assert row["a2"] == "x,y,z"
 
 
@@ -308,7 +308,7 @@ def test_nothing_is_kept_of_a_window_once_its_lateness_is_over(kind):
     rows = [(("a",), (1, "x"), 0, -1, 0, 0)]
     for watermark_ms, kept in ((1_498, 1), (1_499, 0)):
         parts = [partials(spec, input_rows(spec, rows)).table]
-        assert fire(spec, [], parts, Advance.of(-1, watermark_ms)).state.num_rows == kept
+        assert fire(spec, [], parts, WatermarkAdvance.of(-1, watermark_ms)).state.num_rows == kept
 
 
 def test_windows_by_the_clock_fire_when_it_has_passed_their_end():

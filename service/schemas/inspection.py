@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.schemas.document import Body, Document
+
 Value = dict[str, Any]
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
 By = Annotated[
@@ -16,19 +18,11 @@ By = Annotated[
 ]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 # Warnings and acknowledgements
 # --------------------------------------------------------------------------------------------------
 
 
-class WarningView(_Model):
+class WarningView(Document):
     """What does not stop the job, yet."""
 
     type: str
@@ -36,7 +30,7 @@ class WarningView(_Model):
     hint: str
 
 
-class StallView(_Model):
+class StallView(Document):
     """What keeps a part of the job from going on."""
 
     part: Annotated[str, Field(description="source …, build …, probe, kafka, opening")]
@@ -48,7 +42,7 @@ class StallView(_Model):
     ] = []
 
 
-class GapView(_Model):
+class GapView(Document):
     """Offsets of a partition that the job will never join."""
 
     partition: int
@@ -56,7 +50,7 @@ class GapView(_Model):
     end: Annotated[int, Field(alias="to", description="Offset behind the gap.")]
 
 
-class AcknowledgementView(_Model):
+class AcknowledgementView(Document):
     """What an operator has decided about a cause that the job must not decide itself."""
 
     id: str
@@ -72,14 +66,14 @@ class AcknowledgementView(_Model):
     ] = None
 
 
-class AcknowledgementPage(_Model):
+class AcknowledgementPage(Document):
     """Acknowledgements, the oldest first."""
 
     items: list[AcknowledgementView]
     next_cursor: int | None
 
 
-class Acknowledge(_Body):
+class Acknowledge(Body):
     """A decision."""
 
     cause: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,63}$", description="The error's type.")]
@@ -93,7 +87,7 @@ class Acknowledge(_Body):
     by: By = "unknown"
 
 
-class RequestError(_Model):
+class RefusalView(Document):
     """Why a runner has refused a request."""
 
     type: str
@@ -101,20 +95,20 @@ class RequestError(_Model):
     hint: str
 
 
-class RequestView(_Model):
+class RequestView(Document):
     """A request to a runner; it is durable, and carried out after a restart, too."""
 
     id: str
     status: Literal["waiting", "done", "refused"]
     result: Value | None = None
-    error: RequestError | None = None
+    error: RefusalView | None = None
 
 
 # Dead letters
 # --------------------------------------------------------------------------------------------------
 
 
-class DeadLetterView(_Model):
+class DeadLetterView(Document):
     """A record of the stream that has no rows."""
 
     batch: int
@@ -137,14 +131,14 @@ class DeadLetterView(_Model):
     value_base64: Annotated[str | None, Field(description="The value, if it is not.")] = None
 
 
-class DeadLetterPage(_Model):
+class DeadLetterPage(Document):
     """Dead letters in the order of batch, partition and offset."""
 
     items: list[DeadLetterView]
     next_cursor: str | None
 
 
-class Correction(_Body):
+class Correction(Body):
     """A dead letter to be joined again, with its own bytes or with others."""
 
     partition: Annotated[int, Field(ge=0, lt=2**31)]
@@ -156,7 +150,7 @@ class Correction(_Body):
     value_base64: Annotated[str | None, Field(description="The same, for what is no text.")] = None
 
 
-class DeadLetterReplay(_Body):
+class ReplayDeadLetters(Body):
     """Which dead letters are to be joined again; either `records` or `all`."""
 
     records: Annotated[list[Correction] | None, Field(min_length=1, max_length=10_000)] = None
@@ -164,7 +158,7 @@ class DeadLetterReplay(_Body):
     by: By = "unknown"
 
 
-class StillBad(_Model):
+class StillBad(Document):
     """A dead letter that stays one."""
 
     partition: int
@@ -176,7 +170,7 @@ class StillBad(_Model):
     ] = [1]
 
 
-class DeadLetterReplayed(_Model):
+class DeadLetterReplayed(Document):
     """What a replay of dead letters has done; it adds each record's rows once."""
 
     replay: int | None
@@ -231,7 +225,7 @@ class BatchView(_Open):
     ] = []
 
 
-class Difference(_Open):
+class DifferenceView(_Open):
     """A row that a repetition makes otherwise than the batch did."""
 
     kind: Annotated[str, Field(description="missing, extra or changed.")]
@@ -259,7 +253,7 @@ class BatchReplay(_Open):
     digest: str | None = None
     committed_digest: str | None = None
     difference_count: int | None = None
-    differences: Annotated[list[Difference], Field(description="At most 100.")] = []
+    differences: Annotated[list[DifferenceView], Field(description="At most 100.")] = []
     records_missing: Annotated[
         list[GapView], Field(description="Offsets that Kafka does not keep any more.")
     ] = []
@@ -307,7 +301,7 @@ class RowExplanation(_Open):
     ] = None
 
 
-class Check(_Model):
+class CheckView(Document):
     """One thing that was looked at."""
 
     name: str
@@ -316,8 +310,8 @@ class Check(_Model):
     hint: str | None = None
 
 
-class CheckReport(_Model):
+class CheckReport(Document):
     """What a doctor's visit has found; `ok` unless a check has failed."""
 
     ok: bool
-    checks: list[Check]
+    checks: list[CheckView]

@@ -7,7 +7,12 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from service.api.schemas.jobs import (
+from service.jobs.inspect.facts import shown
+from service.jobs.store.job import Job, JobError, JobState
+from service.jobs.store.reports import Status
+from service.jobs.supervise.liveness import UNRESPONSIVE
+from service.jobs.supervise.supervisor import RunnerView
+from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobSummary,
@@ -15,11 +20,6 @@ from service.api.schemas.jobs import (
     RunnerState,
     SinkView,
 )
-from service.jobs.inspect.facts import shown
-from service.jobs.store.job import Job, JobError, JobState
-from service.jobs.store.reports import Status
-from service.jobs.supervise.liveness import UNRESPONSIVE
-from service.jobs.supervise.supervisor import RunnerView
 
 _REPORTED = (
     "epoch",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from service.api.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 from service.jobs.store.job import JobState
+from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 
 MOST_JOBS = 500
 _JOB = ("job_id", "name")

@@ -4,20 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.jobs.store.job import DesiredState, JobState
+from service.schemas.document import Body, Document
+from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 
 SQL_LIMIT_BYTES = 64 * 1024
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Submission(BaseModel):
+class Submission(Body):
     """A job to run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
     name: Annotated[
@@ -31,7 +26,7 @@ class Submission(BaseModel):
     ]
 
 
-class ErrorView(_Model):
+class ErrorView(Document):
     """Why a job is STALLED or FAILED, or why it cannot be removed."""
 
     type: str
@@ -39,7 +34,7 @@ class ErrorView(_Model):
     hint: str
 
 
-class RemovalView(_Model):
+class RemovalView(Document):
     """A job that is gone while some of its output is not."""
 
     left: Annotated[
@@ -48,7 +43,7 @@ class RemovalView(_Model):
     ]
 
 
-class PositionView(_Model):
+class PositionView(Document):
     """A place in a binlog or, as `file`, a Delta version; compared as numbers left to right."""
 
     epoch: int
@@ -57,7 +52,7 @@ class PositionView(_Model):
     row: int
 
 
-class SnapshotView(_Model):
+class SnapshotView(Document):
     """How far the copy of a table is."""
 
     rows_done: int
@@ -68,14 +63,14 @@ class SnapshotView(_Model):
     is_copied: Annotated[bool, Field(description="Every part of the copy is read.")] = False
 
 
-class WatermarkView(_Model):
+class WatermarkView(Document):
     """A promise; with `use_processing_time` the wall clock is the time from here on."""
 
     timestamp_ms: int
     use_processing_time: bool
 
 
-class ChannelView(_Model):
+class ChangelogChannelView(Document):
     """One partition of a changelog topic."""
 
     channel: str
@@ -86,7 +81,7 @@ class ChannelView(_Model):
     )
 
 
-class EmittedView(_Model):
+class EmittedView(Document):
     """The watermark that a source has written last into its changelog topic."""
 
     watermark: WatermarkView
@@ -94,7 +89,7 @@ class EmittedView(_Model):
     offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
 
 
-class DimensionView(_Model):
+class DimensionView(Document):
     """A table that is being copied and followed."""
 
     name: str
@@ -117,10 +112,10 @@ class DimensionView(_Model):
     emitted: Annotated[
         EmittedView | None, Field(description="Null before, and while a source is started again.")
     ] = None
-    channels: list[ChannelView] = []
+    channels: list[ChangelogChannelView] = []
 
 
-class OpenTransactionView(_Model):
+class OpenTransactionView(Document):
     """A transaction of the stream's topic that has been open for more than five seconds."""
 
     partition: int
@@ -139,7 +134,7 @@ class OpenTransactionView(_Model):
     hint: str
 
 
-class ProbeView(_Model):
+class ProbeView(Document):
     """The stream whose records wait for the dimensions."""
 
     topic: str
@@ -182,7 +177,7 @@ class ProbeView(_Model):
     ] = {}
 
 
-class EventInputView(_Model):
+class EventInputView(Document):
     """One input of the join in event time: the stream, or a table with a watermark."""
 
     input: Annotated[str, Field(description="probe, or the table's name.")]
@@ -191,7 +186,7 @@ class EventInputView(_Model):
     status: Annotated[str, Field(description="ACTIVE or IDLE.")]
 
 
-class GeneratorView(_Model):
+class GeneratorView(Document):
     """The watermark generator of one partition, and whether it counts."""
 
     channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
@@ -212,7 +207,7 @@ class GeneratorView(_Model):
     idle_timeout_ms: Annotated[int | None, Field(description="Null: it never becomes idle.")] = None
 
 
-class WaitsForView(_Model):
+class WaitsForView(Document):
     """What records in event time wait for."""
 
     channel: str | None = None
@@ -223,7 +218,7 @@ class WaitsForView(_Model):
     text: str
 
 
-class EventTimeView(_Model):
+class EventTimeView(Document):
     """Watermarks of a job in event time, and what waits for them."""
 
     watermark_ms: Annotated[int | None, Field(description="The combined one of all inputs.")]
@@ -245,7 +240,7 @@ class EventTimeView(_Model):
     waits_for: WaitsForView | None = None
 
 
-class RunnerState(_Model):
+class RunnerState(Document):
     """The job's runner process."""
 
     pid: int | None
@@ -260,7 +255,7 @@ class RunnerState(_Model):
     ] = None
 
 
-class ReportView(_Model):
+class ReportView(Document):
     """The runner's report that the numbers of a job are from."""
 
     pid: int
@@ -274,7 +269,7 @@ class ReportView(_Model):
     ]
 
 
-class JobSummary(_Model):
+class JobSummary(Document):
     """A job in a list."""
 
     id: str
@@ -288,7 +283,7 @@ class JobSummary(_Model):
     updated_at_ms: int
 
 
-class SinkView(_Model):
+class SinkView(Document):
     """Where the rows of one INSERT go."""
 
     insert: Annotated[int, Field(description="Its number in the script, from 1.")]
@@ -334,20 +329,20 @@ class JobDetail(JobSummary):
     versions: dict[str, int] = {}
 
 
-class JobPage(_Model):
+class JobPage(Document):
     """Jobs, the newest first."""
 
     items: list[JobSummary]
     next_cursor: str | None
 
 
-class Health(_Model):
+class Health(Document):
     """Answer of the health addresses."""
 
     status: Literal["ok"]
 
 
-class VersionView(_Model):
+class VersionView(Document):
     """Which program answers."""
 
     name: Literal["sluice"]

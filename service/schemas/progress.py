@@ -2,29 +2,25 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from service.api.schemas.inspection import BatchView, WarningView
-from service.api.schemas.jobs import (
-    ChannelView,
+from service.jobs.store.job import JobState
+from service.schemas.document import Document
+from service.schemas.inspection import BatchView, WarningView
+from service.schemas.jobs import (
+    ChangelogChannelView,
     EmittedView,
     EventTimeView,
     PositionView,
     Submission,
     WatermarkView,
 )
-from service.jobs.store.job import JobState
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
 
 # Scripts that are not submitted
 # --------------------------------------------------------------------------------------------------
 
 
-class Script(Submission):
+class ScriptCheck(Submission):
     """A script to be checked."""
 
     outside: Annotated[
@@ -32,7 +28,7 @@ class Script(Submission):
     ] = True
 
 
-class Validation(_Model):
+class Validation(Document):
     """A script that can be submitted; one that cannot is answered with its problem."""
 
     valid: Literal[True]
@@ -41,7 +37,7 @@ class Validation(_Model):
     warnings: list[WarningView]
 
 
-class PlanView(_Model):
+class PlanView(Document):
     """What a script would do."""
 
     name: str
@@ -55,21 +51,21 @@ class PlanView(_Model):
 # --------------------------------------------------------------------------------------------------
 
 
-class EventView(_Model):
+class Transition(Document):
     """One transition and its cause."""
 
     sequence: Annotated[int, Field(description="Grows over all jobs; also the id of the event.")]
     job_id: str
     at_ms: int
-    origin: Annotated[JobState | None, Field(serialization_alias="from")]
-    target: Annotated[JobState, Field(serialization_alias="to")]
+    origin: Annotated[JobState | None, Field(alias="from")]
+    target: Annotated[JobState, Field(alias="to")]
     cause: str
 
 
-class EventPage(_Model):
+class EventPage(Document):
     """Transitions, the oldest first."""
 
-    items: list[EventView]
+    items: list[Transition]
     next_cursor: int | None
 
 
@@ -77,13 +73,13 @@ class EventPage(_Model):
 # --------------------------------------------------------------------------------------------------
 
 
-class DimensionChannel(ChannelView):
+class DimensionChannel(ChangelogChannelView):
     """A channel with the dimension that it belongs to."""
 
     dimension: str
 
 
-class GateView(_Model):
+class GateView(Document):
     """What the combined watermark is fed to."""
 
     open: bool
@@ -91,7 +87,7 @@ class GateView(_Model):
     held_at_open: int | None
 
 
-class DimensionEmission(_Model):
+class DimensionEmission(Document):
     """What a source has written; it is a channel's watermark once its commit is made."""
 
     dimension: str
@@ -101,7 +97,7 @@ class DimensionEmission(_Model):
     emitted: EmittedView | None
 
 
-class VertexView(_Model):
+class VertexView(Document):
     """A part of the job with a stable id, for the addresses of Flink."""
 
     id: Annotated[str, Field(description="build-<table>, probe, join or windows.")]
@@ -110,7 +106,7 @@ class VertexView(_Model):
     dimension: str | None = None
 
 
-class WatermarkReport(_Model):
+class WatermarkReport(Document):
     """Each channel's watermark, what sources have emitted, and what the valve makes of it."""
 
     job_id: str
@@ -127,7 +123,7 @@ class WatermarkReport(_Model):
     status_age_ms: int | None
 
 
-class FlinkMetric(_Model):
+class FlinkMetric(Document):
     """A metric in the form of Flink's REST API."""
 
     id: str
@@ -143,7 +139,7 @@ class FlinkMetricValue(FlinkMetric):
 # --------------------------------------------------------------------------------------------------
 
 
-class ConditionView(_Model):
+class ConditionView(Document):
     """One thing that must be so before rows come out."""
 
     name: str
@@ -153,7 +149,7 @@ class ConditionView(_Model):
     hint: str | None
 
 
-class WaitReport(_Model):
+class WaitReport(Document):
     """Why nothing comes out: the conditions in the order in which they must come true."""
 
     job_id: str
@@ -169,7 +165,7 @@ class WaitReport(_Model):
 # --------------------------------------------------------------------------------------------------
 
 
-class BatchPage(_Model):
+class BatchPage(Document):
     """Batches, the newest first."""
 
     items: list[BatchView]

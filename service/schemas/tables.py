@@ -6,20 +6,17 @@ strangers.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from service.api.schemas.jobs import PositionView
+from service.schemas.document import Document
+from service.schemas.jobs import PositionView
 
 Value = dict[str, Any]
 _CURSOR = Field(description="Of the next page; null after the last one.")
 _COMPLETE = Field(description="Every channel of the table had completed its newest copy.")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class ColumnView(_Model):
+class ColumnView(Document):
     """A column and its SQL type."""
 
     name: str
@@ -27,7 +24,7 @@ class ColumnView(_Model):
     nullable: bool
 
 
-class TableView(_Model):
+class TableView(Document):
     """A dimension as the script declares it."""
 
     table: str
@@ -47,13 +44,13 @@ class DimensionVersions(TableView):
     complete: Annotated[bool, _COMPLETE]
 
 
-class DimensionList(_Model):
+class DimensionList(Document):
     """The dimensions of a job."""
 
     items: list[DimensionVersions]
 
 
-class DimensionRow(_Model):
+class DimensionRow(Document):
     """A row and the change that brought it."""
 
     key: Value
@@ -64,7 +61,7 @@ class DimensionRow(_Model):
     ]
 
 
-class AbsentKey(_Model):
+class AbsentKey(Document):
     """A key that was asked for and has no row."""
 
     key: Value
@@ -87,7 +84,7 @@ class DimensionRows(TableView):
     next_cursor: Annotated[str | None, _CURSOR]
 
 
-class RowChange(_Model):
+class RowChange(Document):
     """What became of one key between two versions."""
 
     change: Literal["insert", "update", "delete"]
@@ -110,7 +107,7 @@ class DimensionChanges(TableView):
     ]
 
 
-class PreviewBatch(_Model):
+class PreviewBatch(Document):
     """A commit of the output: a batch with its pin, or a replay of dead letters."""
 
     batch: Annotated[int | None, Field(description="Null for a replay of dead letters.")]
@@ -122,7 +119,7 @@ class PreviewBatch(_Model):
     counts: Value | None
 
 
-class PreviewRow(_Model):
+class PreviewRow(Document):
     """A row of the output."""
 
     batch: int | None
@@ -130,7 +127,7 @@ class PreviewRow(_Model):
     values: Value
 
 
-class Preview(_Model):
+class Preview(Document):
     """The newest rows of a Delta output: newest batch first, each in the order of the stream."""
 
     table: str

@@ -1,1 +1,0 @@
-"""The API's documents as Pydantic models, and what fills them."""

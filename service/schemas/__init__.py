@@ -1,0 +1,1 @@
+"""The API's documents as Pydantic models, for the API and its clients."""
