@@ -97,6 +97,11 @@ def entries(text: str) -> dict[str, str]:
     return {name[1]: item for name, item in named if name}
 
 
+def generated(page: str) -> str:
+    """The generated part of a page that has one."""
+    return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
+
+
 @cache
 def module(path: str) -> ModuleType:
     """A program of the project that is no part of a package."""
@@ -164,18 +169,13 @@ def test_each_set_statement_is_documented() -> None:
 
 
 def test_each_function_is_documented_and_no_other() -> None:
-    forms = re.findall(r"`([A-Z_]+)[^`]*`", section_of_block(FUNCTIONS_PAGE))
+    forms = re.findall(r"`([A-Z_]+)[^`]*`", generated(FUNCTIONS_PAGE))
     assert sorted(forms) == sorted(NAMES)
-
-
-def section_of_block(page: str) -> str:
-    """The generated part of a page that has one."""
-    return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
 
 
 def test_the_page_of_errors_names_every_error_and_no_other() -> None:
     classes = module("docs/site/reference.py").error_classes()
-    assert set(entries(section_of_block(ERRORS_PAGE))) == {error.__name__ for error in classes}
+    assert set(entries(generated(ERRORS_PAGE))) == {error.__name__ for error in classes}
 
 
 def leaves() -> dict[str, Any]:
@@ -229,6 +229,24 @@ def test_documents_name_no_command_that_does_not_exist() -> None:
     assert named
     assert set(named) <= set(COMMANDS)
     assert set(re.findall(r"\bsluice (jobs [a-z]+)", documents)) <= set(leaves())
+
+
+TYPED = [
+    (name, line)
+    for name, text in TEXTS.items()
+    for line in re.findall(r"^ {4,}(?:[.\w]+/)*sluice ([a-z].*?)(?: +#.*)?$", text, re.MULTILINE)
+    if "OPTIONS" not in line
+]
+
+
+@pytest.mark.parametrize("typed", sorted({line for _, line in TYPED}))
+def test_commands_in_documents_have_the_options_that_they_are_given(typed: str) -> None:
+    words = typed.partition("|")[0].split()
+    found = leaves().get(" ".join(words[:2])) or leaves().get(words[0])
+    assert found is not None
+    known = {option for parameter in found.params for option in parameter.opts}
+    given = {word.partition("=")[0] for word in words if re.fullmatch(r"--?[a-z][a-z-]*.*", word)}
+    assert given <= known | {"--help"}
 
 
 def test_every_make_target_is_documented_and_exists() -> None:

@@ -21,7 +21,8 @@ import joins
 import service
 import watermark
 from joins.durable.failpoints import POINTS
-from service.api.routes.metrics import RequestCounters, job_metrics
+from service.api.job_metrics import job_metrics
+from service.api.routes.metrics import RequestCounters
 from service.cli import exits
 from service.cli.main import app
 from service.config import PREFIX, Settings, accepted
