@@ -1,4 +1,4 @@
-"""The example of the documents as test data: users in a database, clicks in a topic, enriched rows."""
+"""The example of the documents as test data: users in a database, clicks in a topic, rows."""
 
 from typing import Any
 
