@@ -4,10 +4,10 @@ ARGS ?=
 WORKERS ?= 2
 BIN := .venv/bin
 RUN := $(BIN)/python -m
-SOURCES := service joins watermark tests
+SOURCES := service joins watermark tests docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check fmt bench reliability lock clean
+.PHONY: help setup demo test test-quick check fmt docs bench reliability lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,10 @@ check: setup ## Format, lint, types, layers, addresses; the same as in CI
 fmt: setup ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+docs: setup ## The site of the documents, into build/site; the reference in docs/reference is written anew
+	@$(BIN)/python docs/site/reference.py
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
 bench: setup ## Measure
 	@$(RUN) tests.bench $(ARGS)

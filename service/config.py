@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     )
     warehouse_dir: Path = _setting(
         lambda values: values.get("data_dir", Path()) / "warehouse",
-        "Where relative paths of Delta outputs start; default is warehouse below data_dir.",
+        "Where relative paths of Delta tables start; default is warehouse below data_dir.",
         "a directory that may be created",
     )
     cache_dir: Path = _setting(
@@ -177,7 +177,7 @@ class Settings(BaseSettings):
     )
     kafka_bootstrap_servers: str | None = _setting(
         None,
-        "Broker of changelog and datagen topics; default is the broker of the job's probe.",
+        "Broker of changelog and datagen topics; default is that of the stream, else of the sink.",
         "host:port[,host:port…]",
         pattern=r"^[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*$",
     )
@@ -200,7 +200,9 @@ class Settings(BaseSettings):
         "2g", "Heap of a runner's JVM.", "a number with m or g, such as 2g", pattern=r"^\d+[mg]$"
     )
     spark_conf: dict[str, str] = _setting(
-        dict, "Further Spark settings; they win over ours.", 'a JSON object {"spark.…": "…"}'
+        dict,
+        "Further Spark settings; they win over ours, arrow.* of a batch, too.",
+        'a JSON object {"spark.…": "…"}',
     )
     snapshot_parallelism: int = _setting(
         2, "A Spark job of the snapshot reads four times as many chunks.", "1 to 256", ge=1, le=256

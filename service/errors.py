@@ -38,15 +38,15 @@ class ConfigError(ServiceError, fault="config"):
 
 
 class SecretError(ServiceError, fault="secret"):
-    """A secret cannot be resolved."""
+    """A `${secret:name}` is malformed, or nobody provides it."""
 
 
 class NotAllowedError(ServiceError, fault="not-allowed"):
-    """A script reaches for something that the operator's lists do not have."""
+    """A script names a broker, server or path that the operator's lists do not have."""
 
 
 class SubmissionError(ServiceError, fault="submission"):
-    """A submission cannot be accepted as it is."""
+    """A submission is too large or not text."""
 
 
 class JobNotFoundError(ServiceError, fault="job-not-found"):
@@ -54,7 +54,7 @@ class JobNotFoundError(ServiceError, fault="job-not-found"):
 
 
 class VertexNotFoundError(ServiceError, fault="vertex-not-found"):
-    """The job has no part of this id."""
+    """The job has no part of this id; `/v1/jobs/{id}/watermarks` lists them."""
 
 
 class JobConflictError(ServiceError, fault="job-conflict"):
@@ -62,7 +62,7 @@ class JobConflictError(ServiceError, fault="job-conflict"):
 
 
 class JobStateError(JobConflictError, fault="job-state"):
-    """The job's state does not allow what is asked.
+    """The job's state does not allow that: start a stopped job, resume a paused one.
 
     Attributes:
         state: where the job stands.
@@ -75,7 +75,7 @@ class JobStateError(JobConflictError, fault="job-state"):
 
 
 class RunnerAbsentError(JobConflictError, fault="runner-absent"):
-    """The request needs a runner, and none is alive."""
+    """The request needs a runner that lives: start the job."""
 
 
 class BusyError(ServiceError, fault="busy"):
@@ -83,11 +83,11 @@ class BusyError(ServiceError, fault="busy"):
 
 
 class InspectionError(ServiceError, fault="inspection"):
-    """A job's files could not be looked at."""
+    """A job's files could not be looked at in time."""
 
 
 class AnsweredError(ServiceError, fault="answered"):
-    """Another process of ours refused, in its own words.
+    """A runner or an inspection refused, in its own words and under its own name.
 
     Attributes:
         kind: what is wrong, in kebab case, such as `pinned-version-expired`.
@@ -99,7 +99,7 @@ class AnsweredError(ServiceError, fault="answered"):
 
 
 class UnauthorizedError(ServiceError, fault="unauthorized"):
-    """The caller has to authenticate itself, and has not.
+    """A request has no token, or one that cannot be used.
 
     Attributes:
         invalid: a token was sent, but it cannot be used.
@@ -111,11 +111,11 @@ class UnauthorizedError(ServiceError, fault="unauthorized"):
 
 
 class ForbiddenError(ServiceError, fault="forbidden"):
-    """The caller is known, or need not be, but may not do this."""
+    """The token's scope is too small, or the request came a way that is not allowed."""
 
 
 class TooManyRequestsError(ServiceError, fault="too-many-requests"):
-    """The caller has to wait.
+    """A caller asks, or is refused, too often: wait as `Retry-After` says.
 
     Attributes:
         retry_after_s: how long at least.
@@ -131,11 +131,11 @@ class TokenNotFoundError(ServiceError, fault="token-not-found"):
 
 
 class TokenLimitError(ServiceError, fault="token-limit"):
-    """No further token can be made."""
+    """There are too many tokens: revoke some."""
 
 
 class StoreError(ServiceError, fault="store"):
-    """The job store cannot be used."""
+    """The job store cannot be used, or is newer than the program."""
 
 
 class ControlPlaneError(ServiceError, fault="control-plane"):
@@ -143,15 +143,15 @@ class ControlPlaneError(ServiceError, fault="control-plane"):
 
 
 class UnreachableError(ControlPlaneError, fault="unreachable"):
-    """No control plane answers at the address."""
+    """No control plane answers at the address (exit code 3)."""
 
 
 class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
-    """The time for waiting is over; what was asked for goes on."""
+    """What was waited for has not happened in time (exit code 5); it goes on."""
 
 
 class ExportError(ServiceError, fault="export"):
-    """Another system could not be told about jobs.
+    """`sluice export`: package, address or cursor's file is missing, or nobody receives.
 
     Attributes:
         passing: the same may succeed later.

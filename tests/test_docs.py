@@ -2,10 +2,8 @@
 
 import ast
 import dataclasses
-import importlib
 import importlib.util
 import json
-import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -15,10 +13,9 @@ from typing import Any
 
 import pytest
 import typer
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
-import joins
-import service
-import watermark
 from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import ACTIONS, POINTS
 from joins.kernels.probe.probe import ROW_METADATA
@@ -34,8 +31,8 @@ from service.security.credentials import CA_FILE, TOKEN, TOKEN_FILE
 from service.sql.answers.explain import explain
 from service.sql.catalog.options import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
+from service.sql.expressions.functions import NAMES
 from service.sql.planner.planner import plan_script
-from watermark.errors import SluiceError
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -49,12 +46,25 @@ DOCUMENTS = [
 ]
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
 README, ARCHITECTURE = TEXTS["README.md"], TEXTS["ARCHITECTURE.md"]
-CONTRACTS = TEXTS["docs/reference/contracts.md"]
+SETTINGS_PAGE = TEXTS["docs/reference/settings.md"]
+CONNECTORS_PAGE = TEXTS["docs/reference/connectors.md"]
+STATEMENTS_PAGE = TEXTS["docs/reference/statements.md"]
+COMMANDS_PAGE = TEXTS["docs/reference/commands.md"]
+FUNCTIONS_PAGE = TEXTS["docs/reference/functions.md"]
+ERRORS_PAGE = TEXTS["docs/reference/errors.md"]
+CONTRACTS = TEXTS["docs/reference/contracts.md"] + TEXTS["docs/reference/failpoints.md"]
+OWN_SCRIPT = TEXTS["docs/how-to/own-kafka-and-database.md"]
 RUNBOOK, CONTRIBUTING = TEXTS["deploy/RUNBOOK.md"], TEXTS["CONTRIBUTING.md"]
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CLIENTS = {"kafka", "pymysql", "pymysqlreplication", "deltalake"}
 PLAYS_THE_OUTSIDE = {"service/embedded/database.py", "service/demo/shop.py"}
 MAX_LINE = 120
+MOST_LINES_OF_README = 150
+SCRIPTS = [
+    (name, script)
+    for name, text in TEXTS.items()
+    for script in re.findall(r"^```sql[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+]
 
 
 def section(document: str, heading: str) -> str:
@@ -80,25 +90,42 @@ def without_fences(text: str) -> str:
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def modules(package: ModuleType) -> Iterator[str]:
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if ".migrations" not in found.name:  # alembic's, they run when they are imported
-            yield found.name
+def entries(text: str) -> dict[str, str]:
+    """Items of the lists of `text` that begin with a name in backticks: name → the whole item."""
+    items = re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
+    named = ((re.match(r"- (?:\*\*)?`([^`]+)`", item), item) for item in items)
+    return {name[1]: item for name, item in named if name}
+
+
+def generated(page: str) -> str:
+    """The generated part of a page that has one."""
+    return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
 
 
 @cache
-def error_names() -> frozenset[str]:
-    for package in (watermark, joins, service):
-        for name in modules(package):
-            importlib.import_module(name)
-    found: set[type[SluiceError]] = set()
-    pending = [SluiceError]
-    while pending:
-        error = pending.pop()
-        if error.__module__.split(".")[0] in ("watermark", "joins", "service"):
-            found.add(error)
-        pending += error.__subclasses__()
-    return frozenset(error.__name__ for error in found)
+def module(path: str) -> ModuleType:
+    """A program of the project that is no part of a package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+# The reference is what the product says
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_generated_parts_of_the_pages_are_those_of_the_product() -> None:
+    reference = module("docs/site/reference.py")
+    pages = {path: path.read_text(encoding="utf-8") for path in reference.pages()}
+    blocks = {
+        name for text in pages.values() for name in re.findall(r"<!-- generated: (\S+)", text)
+    }
+    assert blocks == set(reference.BLOCKS)
+    stale = [path.name for path, text in pages.items() if reference.written(text) != text]
+    assert stale == [], "run `make docs`, and commit what it writes"
 
 
 # Settings, options, errors, commands
@@ -107,15 +134,20 @@ def error_names() -> frozenset[str]:
 
 @pytest.mark.parametrize("field", Settings.model_fields)
 def test_each_setting_is_documented_with_its_default(field: str) -> None:
-    cells = table(section(README, "## Settings"))[f"{PREFIX}{field.upper()}"]
+    said = entries(SETTINGS_PAGE)[f"{PREFIX}{field.upper()}"]
     default = Settings.model_fields[field].default
+    value = re.match(r"- `\w+` = `([^`]*)`: \w", said)
     if isinstance(default, bool):
-        assert cells[1] == f"`{str(default).lower()}`"
+        assert value is not None
+        assert value[1] == str(default).lower()
     elif isinstance(default, int | float):
-        assert float(cells[1].strip("`")) == default
+        assert value is not None
+        assert float(value[1]) == default
     elif isinstance(default, str) and default:
-        assert cells[1] == f"`{default}`"
-    assert cells[2]
+        assert value is not None
+        assert value[1] == default
+    else:
+        assert re.match(r"- `\w+`: \w", said)
 
 
 def test_no_document_names_a_setting_that_does_not_exist() -> None:
@@ -127,20 +159,26 @@ def test_no_document_names_a_setting_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("connector", CONNECTORS)
 def test_each_option_is_documented_with_its_default(connector: str) -> None:
-    rows = table(section(README, f"### `{connector}`"))
+    found = entries(section(CONNECTORS_PAGE, f"## `{connector}`"))
     options = {option.key: option for option in CONNECTORS[connector]}
-    assert set(rows) == set(options)
+    assert set(found) == set(options)
     for key, option in options.items():
-        assert not option.default or rows[key][1] == f"`{option.default}`", key
-        assert rows[key][0].startswith("**") == option.required, key
+        assert not option.default or f"` = `{option.default}`: " in found[key], key
+        assert found[key].startswith("- **") == option.required, key
 
 
 def test_each_set_statement_is_documented() -> None:
-    assert set(table(section(README, "### SET"))) == set(SETTINGS)
+    assert set(entries(section(STATEMENTS_PAGE, "## SET"))) == set(SETTINGS)
 
 
-def test_the_runbook_names_every_error_and_no_other() -> None:
-    assert set(table(section(RUNBOOK, "## Errors by name"))) == error_names()
+def test_each_function_is_documented_and_no_other() -> None:
+    forms = re.findall(r"`([A-Z_]+)[^`]*`", generated(FUNCTIONS_PAGE))
+    assert sorted(forms) == sorted(NAMES)
+
+
+def test_the_page_of_errors_names_every_error_and_no_other() -> None:
+    classes = module("docs/site/reference.py").error_classes()
+    assert set(entries(generated(ERRORS_PAGE))) == {error.__name__ for error in classes}
 
 
 def leaves() -> dict[str, Any]:
@@ -156,24 +194,19 @@ def leaves() -> dict[str, Any]:
 
 @pytest.mark.parametrize("words", leaves())
 def test_each_command_is_documented_with_options_that_it_has(words: str) -> None:
-    verb, _, word = words.partition(" ")
-    rows = table(section(README, "## Commands"))
-    split = {tuple(name.split(" ")): row for name, row in rows.items()}
-    found = {
-        name: row
-        for name, row in split.items()
-        if name[:2] == ("sluice", verb) and (not word or word in name[2].split("\\|"))
-    }
-    assert len(found) == 1
-    ((name, row),) = found.items()
-    meant = [f"{verb} {one}" for one in name[2].split("\\|")] if word else [verb]
+    said = section(COMMANDS_PAGE, f"### sluice {words}\n")
     known = {
         option
-        for command in (leaves()[one] for one in meant)
-        for parameter in command.params
+        for parameter in leaves()[words].params
         for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
     }
-    assert set(re.findall(r"--[a-z-]+", " ".join(row))) <= known
+    named = set(re.findall(r"--[a-z-]+", "\n".join(entries(said).values())))
+    assert known - {"--server", "--output"} <= named <= known
+
+
+def test_no_other_command_is_documented() -> None:
+    assert set(re.findall(r"^### sluice (.*)$", COMMANDS_PAGE, re.MULTILINE)) == set(leaves())
 
 
 @pytest.mark.parametrize("command", leaves().values(), ids=leaves())
@@ -182,7 +215,7 @@ def test_the_help_of_a_command_is_plain_text(command: Any) -> None:
 
 
 def test_each_exit_code_is_documented() -> None:
-    codes = table(section(README, "### Exit codes"))
+    codes = entries(section(COMMANDS_PAGE, "## Exit codes"))
     assert set(codes) == {str(code.value) for code in ExitCode}
 
 
@@ -193,12 +226,30 @@ def test_the_runbook_has_an_entry_for_each_cause_that_may_be_acknowledged() -> N
         assert f"\n### {cause}\n" in entries
 
 
-def test_the_readme_names_no_command_that_does_not_exist() -> None:
+def test_documents_name_no_command_that_does_not_exist() -> None:
     documents = "".join(TEXTS.values())
     named = re.findall(r"(?:`|bin/|^    )sluice ([a-z-]+)", documents, re.MULTILINE)
     assert named
     assert set(named) <= set(COMMANDS)
     assert set(re.findall(r"\bsluice (jobs [a-z]+)", documents)) <= set(leaves())
+
+
+TYPED = [
+    (name, line)
+    for name, text in TEXTS.items()
+    for line in re.findall(r"^ {4,}(?:[.\w]+/)*sluice ([a-z].*?)(?: +#.*)?$", text, re.MULTILINE)
+    if "OPTIONS" not in line
+]
+
+
+@pytest.mark.parametrize("typed", sorted({line for _, line in TYPED}))
+def test_commands_in_documents_have_the_options_that_they_are_given(typed: str) -> None:
+    words = typed.partition("|")[0].split()
+    found = leaves().get(" ".join(words[:2])) or leaves().get(words[0])
+    assert found is not None
+    known = {option for parameter in found.params for option in parameter.opts}
+    given = {word.partition("=")[0] for word in words if re.fullmatch(r"--?[a-z][a-z-]*.*", word)}
+    assert given <= known | {"--help"}
 
 
 def test_every_make_target_is_documented_and_exists() -> None:
@@ -210,39 +261,43 @@ def test_every_make_target_is_documented_and_exists() -> None:
     assert set(named) <= targets
 
 
-# What the README promises
+# What the documents promise
 # --------------------------------------------------------------------------------------------------
 
 
-def test_every_whole_script_of_the_readme_is_planned() -> None:
-    scripts = re.findall(r"^```sql\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    whole = [script for script in scripts if "…" not in script]
-    assert len(whole) >= 2
-    assert all(plan_script(script).plan for script in whole)
+@pytest.mark.parametrize("script", [script for _, script in SCRIPTS], ids=[n for n, _ in SCRIPTS])
+def test_every_script_of_the_documents_is_planned(script: str) -> None:
+    assert plan_script(script).plan
 
 
-def test_the_sql_of_the_readme_is_planned_as_its_case_says() -> None:
-    script = re.search(r"^```sql\n(CREATE TABLE.*?)^```", README, re.MULTILINE | re.DOTALL)
+def test_the_first_script_is_planned_as_its_case_says() -> None:
+    script = re.search(r"^```sql\n(CREATE TABLE.*?)^```", OWN_SCRIPT, re.MULTILINE | re.DOTALL)
     assert script is not None
     planned = plan_script(script[1])
-    case = ROOT / "tests/service/sql/cases/readme_example.sql"
+    case = ROOT / "tests/service/sql/cases/documents_example.sql"
     expected = case.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- plan: ")
     assert " | ".join(explain(planned.plan)) == expected
     assert planned.warnings == ()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*HEADER_NAMES, *ROW_METADATA.names, *(f.name for f in dataclasses.fields(DemoResult))],
-)
-def test_the_readme_names_what_the_output_has(name: str) -> None:
-    assert f"`{name}`" in README
+@pytest.mark.parametrize("name", [*HEADER_NAMES, *ROW_METADATA.names])
+def test_the_reference_names_what_the_output_has(name: str) -> None:
+    assert f"`{name}`" in TEXTS["docs/reference/outputs.md"]
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(DemoResult)])
+def test_what_the_demo_prints_is_documented(name: str) -> None:
+    assert f"`{name}`" in TEXTS["docs/how-to/run-the-demo.md"]
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= MOST_LINES_OF_README
 
 
 def test_addresses_that_documents_name_exist() -> None:
     openapi = json.loads((ROOT / "service/api/openapi.json").read_text(encoding="utf-8"))
     known = {path.replace("{job_id}", "{id}") for path in openapi["paths"]}
-    named = set(re.findall(r"/v1/[a-z/{}:-]*[a-z}]", "".join(TEXTS.values())))
+    named = set(re.findall(r"/v1/[a-z/{}:_-]*[a-z}]", "".join(TEXTS.values())))
     assert named
     assert named <= known
 
@@ -379,11 +434,7 @@ def test_paths_of_the_project_exist(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_documents_are_of_no_particular_machine(document: str) -> None:
-    spec = importlib.util.spec_from_file_location("addresses", ROOT / ".ci/addresses.py")
-    assert spec is not None
-    assert spec.loader is not None
-    addresses = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(addresses)
+    addresses = module(".ci/addresses.py")
     assert addresses.ADDRESS.search(TEXTS[document].encode()) is None
     assert re.search(r"(?<![\w.~>}])/(?:work|root|home|tmp|Users)/", TEXTS[document]) is None
 
@@ -392,3 +443,32 @@ def test_documents_are_of_no_particular_machine(document: str) -> None:
 def test_lines_fit_on_a_screen(document: str) -> None:
     lines = enumerate(TEXTS[document].splitlines(), 1)
     assert [number for number, line in lines if len(line) > MAX_LINE] == []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make docs` makes it: strictly, so that a link that leads nowhere is an error."""
+    directory = tmp_path_factory.mktemp("site")
+    config = load_config(str(ROOT / "docs/site/mkdocs.yml"), site_dir=str(directory), strict=True)
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)
+    return directory
+
+
+def test_each_document_is_a_page_of_the_site(site: Path) -> None:
+    outside = module("docs/site/hooks.py").OUTSIDE
+    pages = {outside.get(name, name.removeprefix("docs/")) for name in DOCUMENTS}
+    missing = [page for page in pages if not (site / page).with_suffix(".html").exists()]
+    assert missing == []
+
+
+def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
+    loads = re.compile(
+        r"<(?:link|script|img|iframe|source)\b[^>]*\b(?:href|src)=[\"']?(?:https?:)?//"
+    )
+    styles = re.compile(r"(?:url\([\"']?|@import [\"']?)(?:https?:)?//")
+    assert len(list(site.rglob("*.html"))) > len(DOCUMENTS) // 2
+    loading = [p.name for p in site.rglob("*.html") if loads.search(p.read_text(encoding="utf-8"))]
+    assert loading == []
+    styled = [p.name for p in site.rglob("*.css") if styles.search(p.read_text(encoding="utf-8"))]
+    assert styled == []

@@ -11,7 +11,18 @@ import pytest
 pytestmark = pytest.mark.usefixtures("processes")
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ("demo", "test", "test-quick", "check", "fmt", "bench", "reliability", "lock", "clean")
+TARGETS = (
+    "demo",
+    "test",
+    "test-quick",
+    "check",
+    "fmt",
+    "docs",
+    "bench",
+    "reliability",
+    "lock",
+    "clean",
+)
 TOO_OLD = "#!/bin/sh\nexit 1\n"
 NO_VENV = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\n'
 MACHINES = {

@@ -73,7 +73,7 @@ class MissingTimestampError(WatermarkError, fault="missing-timestamp"):
 
 
 class InvalidTransitionError(WatermarkError, fault="invalid-transition"):
-    """A phase was asked for a step that its table does not have."""
+    """A phase was asked for a step that its table does not have; report it."""
 
 
 class LostRecordsError(WatermarkError, fault="lost-records"):

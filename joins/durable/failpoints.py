@@ -6,23 +6,8 @@ once in the life of the job. A point may have several entries; one passage meets
 most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`FailpointError`),
 `enospc` (`OSError(ENOSPC)`).
 
-| point | where |
-|---|---|
-| C2 | Spark's offset log has the batch, its pin is not written |
-| C3 | the pin is durable |
-| C4 | the driver has attached the index |
-| C5 | a worker has attached the index and begins to join |
-| C6 | everything is staged, nothing is committed |
-| C7 | the dead letters are committed, the output is not |
-| C8 | the output is committed |
-| C9 | progress is stored, Spark's commit log has no entry |
-| C11 | changes are staged, the changelog's commit has not begun |
-| C12 | the changelog is committed, watermarks and index do not know it |
-| C13 | the state of an event batch is committed, its output is not |
-| C14 | one output of several is committed, the next one is not |
-
-C1 and C10 lie inside Spark: delete the last entry of its offset log or commit log after a stop
-instead.
+`POINTS` says what has happened at each of them. C1 and C10 lie inside Spark: delete the
+last entry of its offset log or commit log after a stop instead.
 """
 
 import errno
@@ -35,7 +20,20 @@ from pathlib import Path
 
 from joins.plan.errors import JoinError
 
-POINTS = ("C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11", "C12", "C13", "C14")
+POINTS = {
+    "C2": "Spark's offset log has the batch, its pin is not written",
+    "C3": "the pin is durable",
+    "C4": "the driver has attached the index",
+    "C5": "a worker has attached the index and begins the last stage",
+    "C6": "everything is staged, nothing is committed",
+    "C7": "the dead letters are committed, the output is not",
+    "C8": "the output is committed",
+    "C9": "progress is stored, Spark's commit log has no entry",
+    "C11": "changes are staged, the changelog's commit has not begun",
+    "C12": "the changelog is committed, watermarks and index do not know it",
+    "C13": "the state of an event batch is committed, its output is not",
+    "C14": "one output of several is committed, the next one is not",
+}
 ACTIONS = ("kill", "stop", "raise", "enospc")
 
 

@@ -48,7 +48,7 @@ from watermark.errors import SluiceError
 
 
 class JoinError(SluiceError, fault="join"):
-    """A fault of the data path."""
+    """A fault of the data path; also a query that ended, or Spark that did not start."""
 
 
 class SourceError(JoinError, fault="source"):
@@ -73,7 +73,7 @@ class DefinitionError(SourceError, fault="definition"):
 
 
 class SnapshotNeededError(SourceError, fault="snapshot-needed"):
-    """What happened to the table cannot be read row by row: it must be copied again."""
+    """Binlog or Delta log cannot be followed on: the table must be copied again."""
 
 
 class GuardError(SourceError, fault="guard"):
@@ -125,7 +125,7 @@ class NothingToAcknowledgeError(RequestError, fault="nothing-to-acknowledge"):
 
 
 class SinkError(JoinError, fault="sink"):
-    """An output cannot be written."""
+    """An output is missing, refused us or does not fit."""
 
 
 class ConstraintViolatedError(SinkError, fault="constraint-violated"):
@@ -133,7 +133,7 @@ class ConstraintViolatedError(SinkError, fault="constraint-violated"):
 
 
 class CheckpointError(JoinError, fault="checkpoint"):
-    """The job's durable files cannot be used."""
+    """A job's files are damaged or of another format."""
 
 
 class CheckpointInUseError(CheckpointError, fault="checkpoint-in-use"):
@@ -141,7 +141,7 @@ class CheckpointInUseError(CheckpointError, fault="checkpoint-in-use"):
 
 
 class FencedError(JoinError, fault="fenced"):
-    """A newer runner owns the job."""
+    """A newer runner has taken over; this one ends."""
 
 
 class StoppingError(JoinError, fault="stopping"):
@@ -159,7 +159,7 @@ class IndexDirectoryError(JoinError, fault="index-directory"):
 
 
 class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
-    """There is no room for the files of an index; what was written of them is removed again.
+    """There is no room for a lookup index; it is built by itself once there is.
 
     Attributes:
         needed_bytes: room that the index needs beyond what it has, None if it is not known.
@@ -200,7 +200,7 @@ class BatchNotCommittedError(JoinError, fault="batch-not-committed"):
 
 
 class NotReplayableError(JoinError, fault="not-replayable"):
-    """What the batch wrote cannot be read back."""
+    """Nothing tells what the batch has written, or its letters must be sent again."""
 
 
 class UnknownTopicError(JoinError, fault="unknown-topic"):
@@ -220,7 +220,7 @@ class UnknownVersionError(JoinError, fault="unknown-version"):
 
 
 class VersionExpiredError(JoinError, fault="version-expired"):
-    """The log or the files of a version are gone: nothing needed it any more."""
+    """A version of a table is not kept any more; `sluice dim ls` names the oldest."""
 
 
 class QuestionError(JoinError, fault="question"):
@@ -228,4 +228,4 @@ class QuestionError(JoinError, fault="question"):
 
 
 class NotReadableError(JoinError, fault="not-readable"):
-    """The sink keeps nothing that could be shown."""
+    """The sink keeps no rows that could be shown; only a delta sink does."""

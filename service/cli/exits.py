@@ -2,13 +2,14 @@
 
 | code | meaning |
 |---|---|
-| 0 | done |
-| 1 | it could not be done, or what was examined is not as it should be |
-| 2 | the command line is wrong |
-| 3 | no control plane can be reached |
-| 4 | the control plane refuses whoever asks: no token, or one that may not do this |
-| 5 | what was waited for has not happened in time; it goes on |
-| 130 | interrupted; 143 by SIGTERM |
+| 0 | Done. |
+| 1 | Not done, or what was examined (`doctor`, `replay`, `dlq replay`) is not as it should be. |
+| 2 | The command line is wrong. |
+| 3 | No control plane can be reached. |
+| 4 | The control plane does not allow it to whoever asks: no token, or one that may not. |
+| 5 | What was waited for has not happened in time; it goes on. |
+| 130 | Interrupted; a job that was waited for goes on. |
+| 143 | Ended by SIGTERM; `serve` and `up`, which stop in order, end with 0. |
 """
 
 from enum import IntEnum

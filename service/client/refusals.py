@@ -15,7 +15,7 @@ from service.client.wire import RefusedError
 
 
 class ProblemError(RefusedError, fault="problem"):
-    """The control plane answered with a problem document."""
+    """The control plane answered with a problem; `kind` and `status` say which."""
 
     @property
     def kind(self) -> str:
@@ -29,27 +29,27 @@ class ProblemError(RefusedError, fault="problem"):
 
 
 class InvalidRequestError(ProblemError, fault="invalid-request"):
-    """The request cannot be carried out as it is."""
+    """400 to 422: the request or its script must be corrected."""
 
 
 class AccessError(ProblemError, fault="access"):
-    """A token is missing, wrong, expired, or of too small a scope."""
+    """401, 403: a token is missing, wrong, expired, or of too small a scope."""
 
 
 class NotFoundError(ProblemError, fault="not-found"):
-    """There is no such job, table, version, batch or record."""
+    """404: there is no such job, table, version, batch or record."""
 
 
 class ConflictError(ProblemError, fault="conflict"):
-    """The request does not fit the job's state, its sink or an earlier request."""
+    """409: the request does not fit the job's state, its sink or an earlier request."""
 
 
 class ExpiredError(ProblemError, fault="expired"):
-    """It was there and is not kept any more."""
+    """410: it was there and is not kept any more."""
 
 
 class UnavailableError(ProblemError, fault="unavailable"):
-    """It cannot be done now."""
+    """429, 503: it cannot be done now; the client asks again, for a minute."""
 
 
 _KINDS: dict[int, type[ProblemError]] = {

@@ -41,7 +41,7 @@ _MOST_CLICKS_PER_SECOND = 15_000
 
 
 class DemoError(ServiceError, fault="demo"):
-    """The demo could not be shown."""
+    """The demo's job failed."""
 
 
 @dataclass(frozen=True, slots=True)

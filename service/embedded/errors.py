@@ -16,7 +16,7 @@ class EmbeddedError(ServiceError, fault="embedded"):
 
 
 class JavaNotFoundError(EmbeddedError, fault="java-not-found"):
-    """No Java of a supported version can be found."""
+    """There is no Java 17 to 25."""
 
 
 class JarCacheError(EmbeddedError, fault="jar-cache"):

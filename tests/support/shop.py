@@ -1,4 +1,4 @@
-"""The example of the README as test data: users in a database, clicks in a topic, enriched rows."""
+"""The example of the documents as test data: users in a database, clicks in a topic, rows."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def fill_users(rows: int) -> str:
 
 
 def enrich_sql(rig: Rig, schema: str, topic: str, path: str, options: tuple[str, ...] = ()) -> str:
-    """The example of the README: clicks with the user's gender and name."""
+    """The example of the documents: clicks with the user's gender and name."""
     return (
         cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, options)
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)

@@ -374,7 +374,7 @@ _DATAGEN = (
     ),
     Option(
         "number-of-rows",
-        "Rows until the source ends; unbounded when missing.",
+        "Rows until the source ends, and the job with it; unbounded when missing.",
         OptionType.NUMBER,
         lowest=1,
     ),

@@ -119,7 +119,7 @@ def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:
             0,
             "the script is empty",
             hint="Write a CREATE TABLE for each table and an INSERT INTO that joins them; "
-            "README.md has a whole script.",
+            "docs/how-to/own-kafka-and-database.md has a whole script.",
         )
     return script.error(
         max(len(script.text.rstrip()) - 1, 0),

@@ -12,7 +12,7 @@ __all__ = ["SqlError", "nearest", "printable", "suggestion"]
 
 
 class SqlError(ServiceError, fault="sql"):
-    """A script cannot be planned.
+    """A script cannot be planned; the error has line and column.
 
     Attributes:
         line: 1-based line of the script.

@@ -25,7 +25,7 @@ from tests.support.topics import create_topic, delete_topics, produce
 
 @pytest.fixture(scope="module")
 def submission(mariadb, kafka):
-    """(plan, secrets) of the README's example; its output is at `out/enriched`."""
+    """(plan, secrets) of the documents' example; its output is at `out/enriched`."""
     rig = Rig(Settings.load(), None, kafka, mariadb)
     topic = create_topic(kafka.bootstrap_servers)
     with new_schema(mariadb, USERS) as schema:

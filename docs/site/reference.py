@@ -1,0 +1,300 @@
+"""Writes what the product says of itself into the pages of the documents, between markers.
+
+A block begins with `<!-- generated: <what> -->` and ends with `<!-- end -->`; `make docs` writes
+all of them anew, and a test compares. What the product does not say stands outside of the blocks.
+"""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from prometheus_client.metrics_core import Metric
+
+import joins
+import service
+import watermark
+from joins.durable.failpoints import POINTS
+from service.api.job_metrics import job_metrics
+from service.api.routes.metrics import RequestCounters
+from service.cli import exits
+from service.cli.main import app
+from service.config import PREFIX, Settings, accepted
+from service.sql.catalog.options import CONNECTORS, Option, OptionType
+from service.sql.catalog.settings import SETTINGS
+from service.sql.expressions.function_forms import FORMS
+from watermark.errors import SluiceError
+
+Command = Any  # typer's own classes have no types
+Parameter = Any
+ROOT = Path(__file__).parents[2]
+WIDTH = 120
+_BLOCK = re.compile(r"(<!-- generated: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_SYMBOLS = re.compile(r"[^\s()]*[\[\]<>*|_][^\s()]*?(?=[;,.:]*[\s()]|[;,.:]*$)")
+_EVERYWHERE = {"--server", "--output", "--help"}  # the page says once what they do
+
+
+def written(text: str) -> str:
+    """A page with its blocks as the product is now."""
+
+    def block(found: re.Match[str]) -> str:
+        what, _, which = found[2].partition(" ")
+        lines = BLOCKS[what](which) if which else BLOCKS[what]()
+        return f"{found[1]}\n" + "\n".join(lines) + f"\n\n{found[3]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def pages() -> list[Path]:
+    """The pages that have blocks."""
+    found = sorted((ROOT / "docs").rglob("*.md"))
+    return [path for path in found if _BLOCK.search(path.read_text(encoding="utf-8"))]
+
+
+def main() -> None:
+    """Write each page that is not as it should be."""
+    for path in pages():
+        before = path.read_text(encoding="utf-8")
+        after = written(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+
+
+# Form
+# --------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """Text of the product as Markdown: nothing in it is markup but its backticks."""
+    parts = " ".join(text.split()).split("`")
+    parts[::2] = [_SYMBOLS.sub(r"`\g<0>`", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def entry(name: str, meaning: str, *, note: str = "") -> str:
+    """An item of a list, wrapped: a name in its own letters, and what it is."""
+    text = f"{name}{note}: {meaning}"
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+# Settings, options
+# --------------------------------------------------------------------------------------------------
+
+
+def settings() -> Iterator[str]:
+    """Each setting with its default and what it accepts."""
+    for field, info in Settings.model_fields.items():
+        default = info.default
+        is_said = isinstance(default, bool | int | float) or (isinstance(default, str) and default)
+        value = str(default).lower() if isinstance(default, bool) else f"{default}"
+        number = re.sub(r"\.0$", "", value)
+        note = f" = `{number if isinstance(default, float) else value}`" if is_said else ""
+        meaning = f"{plain(info.description or '')} Accepts {plain(accepted(field))}."
+        yield entry(f"`{PREFIX}{field.upper()}`", meaning, note=note)
+
+
+def options(connector: str) -> Iterator[str]:
+    """Each option of a connector; required ones are bold."""
+    for option in CONNECTORS[connector]:
+        name = f"**`{option.key}`**" if option.required else f"`{option.key}`"
+        note = f" = `{option.default}`" if option.default else ""
+        yield entry(name, f"{plain(option.meaning)} {_accepts(option)}", note=note)
+
+
+def _accepts(option: Option) -> str:
+    if option.type is OptionType.NUMBER:
+        above = "" if option.highest == 2**63 - 1 else f" to {option.highest}"
+        said = f"{option.lowest}{above}" if above else f"{option.lowest} or more"
+    elif option.type is OptionType.MEMORY:
+        said = "1 kb to 1 tb, such as 64 mb"
+    elif option.type is OptionType.FLAG:
+        said = "`true` or `false`"
+    elif option.type is OptionType.CHOICE:
+        said = ", ".join(f"`{choice}`" for choice in option.choices)
+    else:
+        said = _form(option)
+    return f"Accepts {said}." + (" May be a secret." if _may_be_secret(option) else "")
+
+
+def _form(option: Option) -> str:
+    if option.form == "1 to 1,024 printable characters" and "fields.#" in option.key:
+        return "a number"
+    return plain(option.form.replace("${secret:name}", "`${secret:name}`"))
+
+
+def _may_be_secret(option: Option) -> bool:
+    return option.reference and "secret" not in option.form
+
+
+def set_statements() -> Iterator[str]:
+    """Each setting of a script."""
+    for name, setting in SETTINGS.items():
+        meaning = f"{plain(setting.meaning)} Accepts {plain(setting.accepts)}. "
+        yield entry(f"`{name}`", f"{meaning}Default: {plain(setting.default)}.")
+
+
+def functions() -> Iterator[str]:
+    """Each function as it is written, by kind."""
+    for kind, forms in FORMS.items():
+        yield entry(kind, ", ".join(f"`{name}{form}`" for name, form in forms.items()) + ".")
+
+
+# Commands
+# --------------------------------------------------------------------------------------------------
+
+
+def commands() -> Iterator[str]:
+    """Each command with what it takes."""
+    for index, (words, command) in enumerate(leaves(typer.main.get_command(app), "sluice")):
+        given = [p for p in command.params if p.param_type_name == "argument"]
+        yield from [""] * bool(index)
+        yield f"### {words}"
+        yield ""
+        yield f"    {' '.join((words, *map(_argument, given), '[OPTIONS]'))}"
+        yield ""
+        yield from textwrap.wrap(
+            plain(command.help or ""), WIDTH, break_on_hyphens=False, break_long_words=False
+        )
+        items = [_parameter(p) for p in command.params if not _EVERYWHERE & set(p.opts)]
+        yield from ["", *items] if items else []
+
+
+def leaves(command: Command, words: str) -> Iterator[tuple[str, Command]]:
+    """Each command that does something, with the words that lead to it."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words, command
+        return
+    for name, one in inner.items():
+        yield from leaves(one, f"{words} {name}")
+
+
+def _argument(parameter: Parameter) -> str:
+    name = (parameter.metavar or parameter.name).upper()
+    more = "…" if parameter.nargs == -1 else ""
+    return f"{name}{more}" if parameter.required else f"[{name}{more}]"
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.param_type_name == "argument":
+        return entry(f"`{(parameter.metavar or parameter.name).upper()}`", plain(parameter.help))
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    default = parameter.default
+    is_said = isinstance(default, int | float | str) and not isinstance(default, bool)
+    value = re.sub(r"\.0$", "", str(default))
+    note = f" = `{value}`" if is_said else " (required)" if parameter.required else ""
+    return entry(names, plain(parameter.help), note=note)
+
+
+def exit_codes() -> list[str]:
+    """The table in the module of the exit codes."""
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", exits.__doc__ or "", re.MULTILINE)
+    return [entry(f"`{code}`", meaning) for code, meaning in rows]
+
+
+# REST, metrics
+# --------------------------------------------------------------------------------------------------
+
+
+def routes() -> Iterator[str]:
+    """Each route of the API, with the scope that it needs."""
+    document = json.loads((ROOT / "service/api/openapi.json").read_text(encoding="utf-8"))
+    by_tag: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            shown = f"{method.upper()} {path.replace('{job_id}', '{id}')}"
+            by_tag.setdefault(operation["tags"][0], []).append(_route(shown, operation))
+    for index, (tag, lines) in enumerate(sorted(by_tag.items())):
+        yield from [""] * bool(index)
+        yield f"### Routes: {tag}"
+        yield ""
+        yield from lines
+
+
+def _route(shown: str, operation: dict[str, Any]) -> str:
+    scopes = [scope for way in operation.get("security", []) for scope in way.get("token", [])]
+    note = f" ({scopes[0]})" if scopes else " (nobody is asked)"
+    first = (operation.get("description") or "").split("\n\n")[0]
+    return entry(f"`{shown}`", f"{operation['summary']}. {plain(first)}", note=note)
+
+
+def metrics() -> Iterator[str]:
+    """Each metric of `/metrics`, by its labels."""
+    requests = [f for f in RequestCounters().registry.collect() if f.name.startswith("sluice_")]
+    by_labels: dict[tuple[str, ...], list[Metric]] = {}
+    for family in [*job_metrics((), {}), *requests]:
+        labels = getattr(family, "_labelnames", ("method", "route"))
+        by_labels.setdefault(tuple(labels), []).append(family)
+    for index, (labels, families) in enumerate(by_labels.items()):
+        yield from [""] * bool(index)
+        yield f"By {', '.join(f'`{label}`' for label in labels)}:"
+        yield ""
+        for family in families:
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield entry(f"`{name}`", plain(family.documentation), note=f" ({family.type})")
+
+
+# Errors, failpoints
+# --------------------------------------------------------------------------------------------------
+
+
+def errors() -> Iterator[str]:
+    """Each error with its name in the API, and the first line of its docstring."""
+    for error in sorted(error_classes(), key=lambda one: one.__name__):
+        first = (inspect.getdoc(error) or "").split("\n")[0]
+        yield entry(f"`{error.__name__}`", plain(first), note=f" (`{error.fault}`)")
+
+
+def error_classes() -> set[type[SluiceError]]:
+    """Every error class of the product."""
+    for package in (watermark, joins, service):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if ".migrations" not in found.name:  # alembic's, they run when they are imported
+                importlib.import_module(found.name)
+    classes: set[type[SluiceError]] = set()
+    pending = [SluiceError]
+    while pending:
+        error = pending.pop()
+        if error.__module__.split(".")[0] in ("watermark", "joins", "service"):
+            classes.add(error)
+        pending += error.__subclasses__()
+    return classes
+
+
+def failpoints() -> Iterator[str]:
+    """Each failpoint, and the modules that pass it."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "joins").rglob("*.py")}
+    for point, meaning in POINTS.items():
+        passing = [path for path, text in texts.items() if f'hit("{point}"' in text]
+        modules = sorted(".".join(p.relative_to(ROOT).with_suffix("").parts) for p in passing)
+        yield entry(f"`{point}`", f"{plain(meaning)} ({', '.join(f'`{m}`' for m in modules)}).")
+
+
+BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
+    "settings": settings,
+    "options": options,
+    "set-statements": set_statements,
+    "functions": functions,
+    "commands": commands,
+    "exit-codes": exit_codes,
+    "routes": routes,
+    "metrics": metrics,
+    "errors": errors,
+    "failpoints": failpoints,
+}
+
+if __name__ == "__main__":
+    main()

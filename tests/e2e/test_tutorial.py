@@ -1,0 +1,79 @@
+"""The first hour: the commands of docs/tutorial, in order, as a reader types them."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from service.config import Settings
+from service.embedded.process import free_port
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/tutorial").glob("*.md"))
+BLOCK = re.compile(
+    r'^```\w+ title="([^"]+)"\n(.*?)^```$|((?:^ {4}[^\n]*\n)+)', re.MULTILINE | re.DOTALL
+)
+UP = "sluice up --data-dir ."
+LAST = "rm -r ~/first-hour"
+ENDED = 'kill "$up"; wait "$up"'
+READY = "until sluice jobs ls; do kill -0 $up; sleep 0.2; done"
+MOST_S = 900
+
+
+def commands():
+    """What the pages say to type, as one script; `sluice up` has a terminal of its own."""
+    lines = ["set -eu", "up=", "trap 'test -z \"$up\" || kill $up' EXIT"]
+    for page in PAGES:
+        for name, text, typed in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if name:
+                lines.append(f"cat > {name} <<'EOF'\n{text}EOF")
+            lines += [line.removeprefix("    ") for line in typed.splitlines()]
+    script = "\n".join(lines) + "\n"
+    assert script.count(UP) == script.count(LAST) == 1
+    script = script.replace(UP, f"{UP} > up.log 2>&1 &\nup=$!\n{READY}")
+    return script.replace(LAST, f"trap - EXIT\n{ENDED}\n{LAST}")
+
+
+@pytest.fixture
+def home():
+    """A reader's home: short, for the sockets below it."""
+    directory = Path(tempfile.mkdtemp(prefix="st-"))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.mark.experiment
+@pytest.mark.timeout(MOST_S)
+@pytest.mark.usefixtures("processes")
+def test_the_commands_of_the_tutorial_do_what_it_says(home):
+    foreign = {name: value for name, value in os.environ.items() if name[:7] != "SLUICE_"}
+    own = {
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "SLUICE_CACHE_DIR": str(Settings.load().cache_dir),
+        "SLUICE_PORT": str(free_port()),
+    }
+    with subprocess.Popen(
+        ["bash", "-x", "-c", commands()],
+        cwd=ROOT,
+        env=foreign | own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as typing:
+        try:
+            said, _ = typing.communicate(timeout=MOST_S - 60)
+        finally:
+            if typing.poll() is None:
+                os.killpg(typing.pid, signal.SIGKILL)
+    assert typing.returncode == 0, said[-6000:]
+    assert re.search(r"^\+I\[.*Ada\]$", said, re.MULTILINE), "clicks show the row that was changed"
+    assert re.search(r"^identical +yes$", said, re.MULTILINE), "the batch was joined again"
+    assert "30 were late" in said
+    assert not (home / "first-hour").exists()
