@@ -11,7 +11,7 @@ from service.jobs.inspect.facts import shown
 from service.jobs.store.job import Job, JobError, JobState
 from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE
-from service.jobs.supervise.supervisor import RunnerView
+from service.jobs.supervise.watch import RunnerView
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,

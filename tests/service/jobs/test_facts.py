@@ -18,7 +18,7 @@ from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import Status, read_status
 from service.jobs.supervise.liveness import UNRESPONSIVE
-from service.jobs.supervise.supervisor import RunnerView
+from service.jobs.supervise.watch import RunnerView
 from tests.support.laws import examples
 from tests.support.page_jobs import dimension, stream
 

@@ -1,0 +1,94 @@
+"""What the supervisor knows of one job beyond the store; none of it must survive."""
+
+import time
+from dataclasses import dataclass, field
+
+from service.jobs.store.job import DesiredState, Job, JobState
+from service.jobs.store.reports import Status
+from service.jobs.supervise.liveness import UNRESPONSIVE, Silence
+from service.jobs.supervise.runner_process import RunnerProcess
+
+_HEALTHY_S = 60.0
+_START_SLOT_S = 60.0
+
+
+@dataclass(slots=True)
+class Watch:
+    """A job's runner, and what is to become of it."""
+
+    runner: RunnerProcess | None = None
+    start_at: float = 0.0
+    start_at_ms: int | None = None
+    stop_deadline: float | None = None
+    killed: bool = False
+    waits: int = 0
+    mismatch_since: float | None = None
+    silence: Silence = field(default_factory=Silence)
+    hung: bool = False
+    starting_since: float | None = None
+    is_asked: bool = True
+
+    def holds_slot(self, now: float) -> bool:
+        """Whether its runner counts as one that starts; one that hangs then does not for long."""
+        return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
+
+    def begin(self, runner: RunnerProcess) -> None:
+        """`runner` has just been started."""
+        self.runner = runner
+        self.stop_deadline, self.killed = None, False
+        self.starting_since = time.monotonic()
+
+    def start_after(self, wait_s: float) -> None:
+        """Start the next runner in `wait_s`."""
+        self.start_at = time.monotonic() + wait_s
+        self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
+
+    def view(self) -> "RunnerView":
+        """The runner as operators see it."""
+        runner = self.runner  # the supervisor's thread may forget it meanwhile
+        if runner is None:
+            return RunnerView(None, False, False, None, self.start_at_ms)
+        return RunnerView(
+            pid=runner.pid,
+            alive=runner.running(),
+            adopted=runner.adopted,
+            started_at_ms=int(runner.started_at_s * 1000),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerView:
+    """A job's runner as operators see it.
+
+    Attributes:
+        restart_at_ms: when a runner that ended is started again; None if one lives or none is due.
+    """
+
+    pid: int | None
+    alive: bool
+    adopted: bool
+    started_at_ms: int | None
+    restart_at_ms: int | None = None
+
+
+def own(status: Status | None, watch: Watch) -> Status | None:
+    """`status` if the runner that is watched wrote it."""
+    if status is None or watch.runner is None or status.pid != watch.runner.pid:
+        return None
+    return status
+
+
+def mute(job: Job) -> bool:
+    """Whether the job is STALLED because its runner does not speak."""
+    return job.error is not None and job.error.type == UNRESPONSIVE
+
+
+def answers(job: Job) -> bool:
+    """Whether a runner of the job only answers requests: its stream has ended before."""
+    return job.state is JobState.FINISHED and job.desired_state is DesiredState.STOPPED
+
+
+def healthy(job: Job, runner: RunnerProcess) -> bool:
+    """Whether the runner has lived for long enough, and has something to say."""
+    speaks = job.state is not JobState.STARTING and not mute(job)
+    return speaks and runner.age_s() > _HEALTHY_S
