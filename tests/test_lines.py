@@ -32,7 +32,7 @@ ALLOWED = {
     "service/embedded/jars.py:_cause": "a report of Ivy",
     "service/embedded/process.py:last_lines": "the log of a broker or database",
     "service/embedded/relock.py:read_roots": "a file of this repository",
-    "service/jobs/store/store.py:_first_line": "a message of a database",
+    "service/jobs/store/database.py:_first_line": "a message of a database",
 }
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from service.api.routes.jobs import Services
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.store.job import DesiredState, JobError, JobState
+from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.store import JobStore, StateUpdate
+from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in

@@ -17,7 +17,8 @@ from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_acknowledgements, read_status
 from service.jobs.store.requests import RequestBox
-from service.jobs.store.store import JobFilter, JobStore
+from service.jobs.store.rows import JobFilter
+from service.jobs.store.store import JobStore
 from service.jobs.submit import submission
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before

@@ -180,3 +180,39 @@ def new_job_id(now_ms: int | None = None) -> str:
     return "-".join(
         (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A submission that is about to become durable.
+
+    Attributes:
+        idempotency_key: the client's own key, None without one.
+        request_digest: SHA-256 of the request, to recognise a key that is used for another one.
+    """
+
+    id: str
+    name: str
+    plan: bytes
+    sql: str
+    warnings: tuple[str, ...]
+    idempotency_key: str | None
+    request_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """A transition to make.
+
+    Attributes:
+        reason: becomes the job's reason; the cause when None.
+        desired: what is wanted from now on; as before when None.
+        error: kept with the job; None clears it.
+    """
+
+    target: JobState
+    cause: str
+    reason: str | None = None
+    error: JobError | None = None
+    desired: DesiredState | None = None
+    at_ms: int | None = None

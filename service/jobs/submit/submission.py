@@ -9,9 +9,9 @@ from joins.adapters.deadline import within
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, SubmissionError
-from service.jobs.store.job import Job, new_job_id
+from service.jobs.store.job import Job, NewJob, new_job_id
 from service.jobs.store.layout import JobLayout, write_new
-from service.jobs.store.store import JobStore, NewJob
+from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Hooks
 from service.jobs.supervise.seats import Seats
 from service.security.secrets import SecretResolver, write_secrets

@@ -5,9 +5,9 @@ import time
 import structlog
 
 from service.config import Settings
-from service.jobs.store.job import Job, JobError, JobState
+from service.jobs.store.job import Job, JobError, JobState, StateUpdate
 from service.jobs.store.reports import Status, read_changes, read_status
-from service.jobs.store.store import JobStore, StateUpdate
+from service.jobs.store.store import JobStore
 from service.jobs.supervise.liveness import unresponsive
 from service.jobs.supervise.watch import Watch, answers, mute, own
 

@@ -14,10 +14,10 @@ import structlog
 
 from joins.durable.requests import Requests
 from service.config import Settings
-from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState
+from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import read_status
-from service.jobs.store.store import JobStore, StateUpdate
+from service.jobs.store.store import JobStore
 from service.jobs.supervise.following import Following
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (

@@ -10,10 +10,10 @@ import pytest
 from service.api.server import ControlPlane
 from service.client import Client
 from service.config import Settings
-from service.jobs.store.job import DesiredState, JobState, new_job_id
+from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
-from service.jobs.store.store import JobStore, NewJob, StateUpdate
+from service.jobs.store.store import JobStore
 from service.jobs.supervise import liveness, supervisor
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in

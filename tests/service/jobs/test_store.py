@@ -6,8 +6,16 @@ from dataclasses import replace
 import pytest
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
-from service.jobs.store.job import TRANSITIONS, DesiredState, JobState, check_transition, new_job_id
-from service.jobs.store.store import JobStore, NewJob, StateUpdate
+from service.jobs.store.job import (
+    TRANSITIONS,
+    DesiredState,
+    JobState,
+    NewJob,
+    StateUpdate,
+    check_transition,
+    new_job_id,
+)
+from service.jobs.store.store import JobStore
 
 
 def _new(name="job", key=None):
@@ -30,7 +38,7 @@ def test_sqlite_is_durable_at_commit(store, tmp_path):
     store.check()
     with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    with store._engine.connect() as connection:
+    with store._database._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
@@ -108,8 +116,8 @@ def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
 
 
 def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch):
-    monkeypatch.setattr("service.jobs.store.store._EVENTS_KEPT", 30)
-    monkeypatch.setattr("service.jobs.store.store._FORGET_EVERY", 7)
+    monkeypatch.setattr("service.jobs.store.rows._EVENTS_KEPT", 30)
+    monkeypatch.setattr("service.jobs.store.rows._FORGET_EVERY", 7)
     quiet, job = store.add(_new("quiet")), store.add(_new())
     store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
     states = [JobState.JOINING, JobState.STALLED] * 100

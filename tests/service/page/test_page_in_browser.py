@@ -9,9 +9,8 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.client import Client
-from service.jobs.store.job import DesiredState, JobError, JobState
+from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.store import StateUpdate
 from service.security.credentials import Credentials
 from service.security.tokens import NewToken, TokenScope
 from tests.support.browser import open_browser

@@ -1,0 +1,150 @@
+"""The database of the job store: SQLite (WAL, synchronous FULL), or PostgreSQL by URL."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError
+
+from service.errors import StoreError
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_BUSY_TIMEOUT_S = 30
+_TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
+_LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
+_MIGRATING = threading.Lock()  # alembic keeps its context in a module
+
+
+class StoreDatabase:
+    """Connections for reading and, one after the other, for writing; safe in several threads."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._writes = engine.execution_options(sluice_writes=True)
+        self._order = threading.Lock()  # events are numbered in the order of their commits
+        self._untidied = 0
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open or create the store at `url` and bring its tables up to date.
+
+        Raises:
+            StoreError: it cannot be opened, or a newer Sluice has changed it.
+        """
+        try:
+            engine = _engine(url)
+            with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
+                _migrate(connection)
+        except CommandError as exc:
+            raise StoreError(
+                f"job store has a revision that this program does not know: {exc}",
+                hint="Run the version of Sluice that last used this data directory, or a newer.",
+            ) from exc
+        except (sa.exc.SQLAlchemyError, ImportError, OSError) as exc:
+            raise StoreError(
+                f"job store cannot be opened: {_first_line(exc)}",
+                hint="Check SLUICE_DATA_DIR (its owner and free space) or SLUICE_DATABASE_URL.",
+            ) from exc
+        return cls(engine)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self._engine.dispose()
+
+    def check(self) -> None:
+        """Return if the store can be written to.
+
+        Raises:
+            StoreError: it cannot.
+        """
+        with self.writing() as connection:
+            connection.execute(sa.select(sa.literal(1)))
+
+    def tidy(self) -> None:
+        """Move what SQLite has in its log into its file, when it is much.
+
+        Writers leave it to whoever calls this now and then: a job whose turn it were would else
+        wait for a thousand pages and two syncs of the disk.
+        """
+        if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
+            return
+        self._untidied = 0
+        with _our_errors():
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that reads.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        with _our_errors(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes; what it wrote is durable afterwards. Raises as `reading`."""
+        with _our_errors(), self._order, self._writes.begin() as connection:
+            self._untidied += 1
+            yield connection
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.IntegrityError:
+        raise
+    except sa.exc.SQLAlchemyError as exc:
+        raise StoreError(
+            f"job store cannot be used: {_first_line(exc)}",
+            hint="Check the free space and the owner of the data directory, or the database.",
+        ) from exc
+
+
+def _engine(url: str) -> sa.Engine:
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return sa.create_engine(parsed, pool_pre_ping=True)
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Path(parsed.database).touch(mode=0o600)  # SQLite gives its other files the same mode
+    engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_TIMEOUT_S})
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's own)
+    connection.isolation_level = None  # the driver's implicit BEGIN would come too late
+    log = f"wal_autocheckpoint={_LOG_PAGES}"
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", log):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """Writers take the lock at once: a reader that turns writer could not wait for it."""
+    writes = connection.get_execution_options().get("sluice_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _migrate(connection: sa.Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = str(getattr(exc, "orig", None) or exc).strip().splitlines()
+    return lines[0] if lines else type(exc).__name__

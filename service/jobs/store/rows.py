@@ -1,0 +1,185 @@
+"""Jobs and their events as rows of the store's tables."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from service.errors import JobNotFoundError
+from service.jobs.store.job import (
+    DesiredState,
+    Job,
+    JobError,
+    JobEvent,
+    JobState,
+    StateUpdate,
+    check_transition,
+)
+
+_EVENTS_KEPT = 10_000  # of a job, the newest
+_FORGET_EVERY = 100  # events
+_METADATA = sa.MetaData()
+JOBS = sa.Table(
+    "jobs",
+    _METADATA,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.Text),
+    sa.Column("state", sa.String(16)),
+    sa.Column("desired_state", sa.String(16)),
+    sa.Column("plan", sa.LargeBinary),
+    sa.Column("sql", sa.Text),
+    sa.Column("warnings", sa.JSON),
+    sa.Column("reason", sa.Text),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("crashes", sa.Integer),
+    sa.Column("restarts", sa.Integer),
+    sa.Column("events_offset", sa.BigInteger),
+    sa.Column("remove_output", sa.Boolean),
+    sa.Column("created_at_ms", sa.BigInteger),
+    sa.Column("updated_at_ms", sa.BigInteger),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("request_digest", sa.String(64)),
+)
+EVENTS = sa.Table(
+    "events",
+    _METADATA,
+    sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("job_id", sa.String(36), sa.ForeignKey("jobs.id")),
+    sa.Column("at_ms", sa.BigInteger),
+    sa.Column("origin", sa.String(16)),
+    sa.Column("target", sa.String(16)),
+    sa.Column("cause", sa.Text),
+    sqlite_autoincrement=True,
+)
+_JOB_COLUMNS = [c for c in JOBS.c if c.name not in ("idempotency_key", "request_digest")]
+LISTED: list[sa.ColumnElement[Any]] = [
+    *(c for c in _JOB_COLUMNS if c.name not in ("plan", "sql")),
+    sa.literal(b"").label("plan"),  # each may have 64 KiB and more
+    sa.literal("").label("sql"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are listed; an empty member lets all pass.
+
+    Attributes:
+        name: the whole name.
+        search: part of the name or the beginning of the id, in upper or lower case.
+    """
+
+    states: tuple[JobState, ...] = ()
+    desired_states: tuple[DesiredState, ...] = ()
+    name: str | None = None
+    search: str | None = None
+
+    def conditions(self) -> Iterator[sa.ColumnElement[bool]]:
+        """For the query's WHERE."""
+        if self.states:
+            yield JOBS.c.state.in_([state.value for state in self.states])
+        if self.desired_states:
+            yield JOBS.c.desired_state.in_([state.value for state in self.desired_states])
+        if self.name is not None:
+            yield JOBS.c.name == self.name
+        if self.search:
+            text = self.search.lower()
+            named = sa.func.lower(JOBS.c.name).contains(text, autoescape=True)
+            yield named | JOBS.c.id.startswith(text, autoescape=True)
+
+
+def now_ms() -> int:
+    """The clock, in milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
+    """The job, with `lock` for a change in this transaction.
+
+    Raises:
+        JobNotFoundError: there is none with this id.
+    """
+    query = sa.select(*_JOB_COLUMNS).where(JOBS.c.id == job_id)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    if row is None:
+        raise JobNotFoundError(
+            f'job "{job_id}" does not exist', hint="List the jobs to see their ids."
+        )
+    return job_of(row)
+
+
+def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
+    """Make the transition and keep it; raises as `JobStore.transition`."""
+    if change.target is not job.state:
+        check_transition(job.state, change.target)
+        record_event(connection, job.id, job.state, change)
+    values: dict[str, Any] = {
+        "state": change.target.value,
+        "reason": change.reason or change.cause,
+        "error": None if change.error is None else asdict(change.error),
+    }
+    if change.desired is not None and job.desired_state is not DesiredState.REMOVED:
+        values["desired_state"] = change.desired.value
+    update_job(connection, job.id, values)
+    return get_job(connection, job.id)
+
+
+def record_event(
+    connection: sa.Connection, job_id: str, origin: JobState | None, change: StateUpdate
+) -> None:
+    """Keep a transition; of many the oldest are forgotten."""
+    done = connection.execute(
+        sa.insert(EVENTS).values(
+            job_id=job_id,
+            at_ms=now_ms() if change.at_ms is None else change.at_ms,
+            origin=None if origin is None else origin.value,
+            target=change.target.value,
+            cause=change.cause,
+        )
+    )
+    sequence = done.inserted_primary_key
+    if sequence is None or sequence[0] % _FORGET_EVERY == 0:
+        _forget_old_events(connection, job_id)
+
+
+def _forget_old_events(connection: sa.Connection, job_id: str) -> None:
+    kept = sa.select(EVENTS.c.sequence).where(EVENTS.c.job_id == job_id)
+    kept = kept.order_by(EVENTS.c.sequence.desc()).offset(_EVENTS_KEPT).limit(1)
+    last = connection.execute(kept).scalar()
+    if last is not None:
+        old = sa.and_(EVENTS.c.job_id == job_id, EVENTS.c.sequence <= last)
+        connection.execute(sa.delete(EVENTS).where(old))
+
+
+def update_job(connection: sa.Connection, job_id: str, values: Mapping[str, Any]) -> None:
+    """Change columns of the job, and when it was changed."""
+    connection.execute(
+        sa.update(JOBS).where(JOBS.c.id == job_id).values({**values, "updated_at_ms": now_ms()})
+    )
+
+
+def job_of(row: sa.RowMapping) -> Job:
+    """The job in a row."""
+    error = row["error"]
+    return Job(
+        **{
+            **row,
+            "state": JobState(row["state"]),
+            "desired_state": DesiredState(row["desired_state"]),
+            "warnings": tuple(row["warnings"]),
+            "error": None if error is None else JobError(**error),
+        }
+    )
+
+
+def event_of(row: sa.RowMapping) -> JobEvent:
+    """The event in a row."""
+    origin = row["origin"]
+    return JobEvent(
+        **{
+            **row,
+            "origin": None if origin is None else JobState(origin),
+            "target": JobState(row["target"]),
+        }
+    )
