@@ -4,6 +4,7 @@ Precedence: a value given in code (an option of a command), the environment, the
 control plane hands its values to a runner in the job's `settings.json`, so that both always agree.
 """
 
+# reads better long: one table of settings, each with its default, text and range
 import os
 from ipaddress import ip_address, ip_network
 from pathlib import Path

@@ -1,5 +1,6 @@
 """A client whose answers are the API's JSON documents, used by the command line and the demo."""
 
+# reads better long: one method for each address of the API
 import re
 import ssl
 import time
@@ -59,6 +60,8 @@ class Client:
     Raises:
         UnreachableError: `url` is no address.
     """
+
+    # reads better long: one method for each address of the API
 
     def __init__(self, url: str, credentials: Credentials = _NONE) -> None:
         self._url = url.rstrip("/")

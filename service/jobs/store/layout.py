@@ -26,6 +26,8 @@ _FIRST_LINE_BYTES = 1_024
 class JobLayout:
     """Where everything of one job is; ARCHITECTURE.md says who writes what."""
 
+    # reads better long: a property for each file and directory
+
     job_dir: Path
 
     @property
