@@ -57,7 +57,7 @@ The same, as a program:
 | `model`, `records`, `errors`, `checks` | what are the values, and what can go wrong? |
 | `combine` | what do many channels add up to? The only such rule. |
 | `valve`, `combined` | which channels count, within an input and between inputs? |
-| `gate`, `phase`, `progress` | when may the join start, what waits, what is the evidence? |
+| `gate`, `phase`, `evidence` | when may the join start, what waits, what is the evidence? |
 | `generators`, `outputs`, `emission`, `alignment` | where do watermarks come from, who must wait? |
 | `timers`, `operator` | what happens when time moves? |
 | `windows` | how are records grouped, when do results come, who is late? |
@@ -80,6 +80,7 @@ The same, as a program:
 
 from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import SluiceError, WatermarkError
+from watermark.evidence import Evidence
 from watermark.gate import HeldOffsets, ProbeGate
 from watermark.model import (
     END_OF_TIME,
@@ -91,7 +92,6 @@ from watermark.model import (
     WatermarkStatus,
 )
 from watermark.phase import Phase, PhaseEvent, advance
-from watermark.progress import Evidence, RowPosition, SnapshotProgress
 from watermark.valve import ChannelState, StatusWatermarkValve
 
 __all__ = [
@@ -107,9 +107,7 @@ __all__ = [
     "Phase",
     "PhaseEvent",
     "ProbeGate",
-    "RowPosition",
     "SluiceError",
-    "SnapshotProgress",
     "StatusWatermarkValve",
     "Watermark",
     "WatermarkError",

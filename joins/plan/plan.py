@@ -597,11 +597,6 @@ class JoinPlan:
         """Whether records wait for watermarks or windows: batches keep state then."""
         return self.window is not None or any(join.time is not None for join in self.joins)
 
-    @property
-    def gives_updates(self) -> bool:
-        """Whether a row of the output may be replaced by a later one."""
-        return self.window is not None and self.window.lateness_ms > 0
-
 
 def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
     probe = replace(first.probe, alias=insert.alias, computed_fields=insert.computed_fields)

@@ -19,7 +19,6 @@ SHOWN = [
     "watermark.reference.generators",
     "watermark.model",
     "watermark.phase",
-    "watermark.progress",
     "watermark.reference.testing",
     "watermark.reference.timers",
     "watermark.valve",

@@ -12,7 +12,6 @@ from watermark.model import (
     WatermarkStatus,
 )
 from watermark.phase import Phase, PhaseEvent, advance
-from watermark.progress import Evidence, RowPosition, SnapshotProgress, TableProgress
 from watermark.valve import StatusWatermarkValve
 
 DONE, BUSY = PROCESSING_TIME, Watermark(5)
@@ -154,42 +153,3 @@ def test_the_step_to_join_happens_once():
     with pytest.raises(InvalidTransitionError, match='phase "JOIN"') as raised:
         advance(Phase.JOIN, PhaseEvent.GATE_OPENED)
     assert raised.value.hint.endswith(".")
-
-
-def test_positions_are_compared_as_numbers():
-    positions = [
-        RowPosition(0, 9, 900, 4),
-        RowPosition(0, 10, 4),
-        RowPosition(0, 10, 4, 0),
-        RowPosition(0, 10, 30, 2),
-        RowPosition(1, 1, 4, 0),
-    ]
-    shuffled = positions[3:] + positions[:3]
-    assert sorted(shuffled) == positions
-    assert RowPosition(0, 10, 4) == RowPosition(0, 10, 4, -1)
-
-
-FRACTIONS = {
-    "unknown_total": (SnapshotProgress(rows_done=5), None),
-    "part": (SnapshotProgress(rows_done=50, rows_total=200), 0.25),
-    "empty_table": (SnapshotProgress(rows_total=0), 1.0),
-    "more_than_the_estimate": (SnapshotProgress(rows_done=9, rows_total=8), 1.0),
-}
-
-
-@pytest.mark.parametrize(("progress", "fraction"), FRACTIONS.values(), ids=FRACTIONS)
-def test_progress_is_a_share_of_the_total(progress, fraction):
-    assert progress.fraction == fraction
-
-
-def test_a_table_is_complete_on_evidence():
-    assert not TableProgress("shop.items", 1).is_complete
-    done = TableProgress("shop.items", 1, evidence=Evidence.IN_BAND_WATERMARK)
-    assert done.is_complete
-
-
-def test_an_operators_override_needs_a_reason():
-    with pytest.raises(InvalidParameterError, match="without a reason"):
-        TableProgress("shop.items", 1, evidence=Evidence.OPERATOR_OVERRIDE)
-    with pytest.raises(InvalidParameterError, match="count of -1"):
-        SnapshotProgress(rows_done=-1)

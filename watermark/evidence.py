@@ -1,0 +1,16 @@
+"""On what evidence a table is called complete."""
+
+from enum import StrEnum
+
+
+class Evidence(StrEnum):
+    """Why a table counts as complete; shown wherever the opening is shown."""
+
+    IN_BAND_WATERMARK = "in_band_watermark"
+    BOUNDED_INPUT_ENDED = "bounded_input_ended"
+    LAST_SNAPSHOT_ROW = "last_snapshot_row"
+    TABLE_SCAN_COMPLETED = "table_scan_completed"
+    FIRST_STREAMED_CHANGE = "first_streamed_change"
+    CONNECTOR_OFFSETS = "connector_offsets"
+    SNAPSHOT_SKIPPED = "snapshot_skipped"
+    OPERATOR_OVERRIDE = "operator_override"
