@@ -69,9 +69,9 @@ class JobStateError(JobConflictError, fault="job-state"):
         desired_state: what was wanted of it last.
     """
 
-    def __init__(self, message: str, *, hint: str, found: tuple[str, str]) -> None:
+    def __init__(self, message: str, *, hint: str, states: tuple[str, str]) -> None:
         super().__init__(message, hint=hint)
-        self.state, self.desired_state = found
+        self.state, self.desired_state = states
 
 
 class RunnerAbsentError(JobConflictError, fault="runner-absent"):

@@ -89,9 +89,9 @@ def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) 
     info = GaugeMetricFamily(
         "sluice_job_info", "1 for each job.", labels=(*_JOB, "state", "desired_state", "phase")
     )
-    of_jobs = {told.name: told.family(_JOB) for told in (*JOB_METRICS, *EVENT_TIME_METRICS)}
-    of_tables = {told.name: told.family(_TABLE) for told in TABLE_METRICS}
-    of_channels = {told.name: told.family(_CHANNEL) for told in CHANNEL_METRICS}
+    of_jobs = {metric.name: metric.family(_JOB) for metric in (*JOB_METRICS, *EVENT_TIME_METRICS)}
+    of_tables = {metric.name: metric.family(_TABLE) for metric in TABLE_METRICS}
+    of_channels = {metric.name: metric.family(_CHANNEL) for metric in CHANNEL_METRICS}
     now_ms = time.time_ns() // 1_000_000
     for detail in details:
         job = (detail.id, detail.name)
@@ -171,15 +171,15 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
     }
 
 
-def _event_time_values(found: EventTimeView, now_ms: int) -> dict[str, Number]:
-    behind_ms = None if found.use_processing_time else _behind(found.watermark_ms, now_ms)
+def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Number]:
+    behind_ms = None if event_time.use_processing_time else _behind(event_time.watermark_ms, now_ms)
     return {
         "job_watermark_lag_seconds": _seconds(behind_ms),
-        "job_waiting_rows": found.waiting_rows,
-        "job_waiting_bytes": found.waiting_bytes,
-        "job_window_rows": found.window_rows,
-        "job_fired_rows": found.fired_rows,
-        "job_late_records": found.late_records,
+        "job_waiting_rows": event_time.waiting_rows,
+        "job_waiting_bytes": event_time.waiting_bytes,
+        "job_window_rows": event_time.window_rows,
+        "job_fired_rows": event_time.fired_rows,
+        "job_late_records": event_time.late_records,
     }
 
 

@@ -61,7 +61,7 @@ def job_detail(
         "sql": job.sql,
         "sinks": _sinks(job.plan),
         "warnings": warnings,
-        "acknowledgements": [dict(found) for found in acknowledgements],
+        "acknowledgements": [dict(each) for each in acknowledgements],
         "report": None
         if status is None
         else ReportView(pid=status.pid, at_ms=status.updated_at_ms, is_live=is_live),
@@ -74,8 +74,8 @@ def job_detail(
     }
     try:
         reported = {name: content[name] for name in _REPORTED if name in content}
-        told = [*warnings, *(content.get("warnings") or ())]
-        return JobDetail.model_validate({**own, **reported, "warnings": told})
+        all_warnings = [*warnings, *(content.get("warnings") or ())]
+        return JobDetail.model_validate({**own, **reported, "warnings": all_warnings})
     except (ValidationError, TypeError) as exc:
         warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
         return JobDetail.model_validate(own)
@@ -141,6 +141,6 @@ def _error(job: Job, status: Status | None) -> ErrorView | None:
     error: JobError | None = job.error
     mute = error is not None and error.type == UNRESPONSIVE
     if status is not None and status.state is job.state and not mute:
-        told = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
-        error = told or error  # one stall may follow another without a transition
+        reported = status.error if job.state in (JobState.STALLED, JobState.FAILED) else None
+        error = reported or error  # one stall may follow another without a transition
     return None if error is None else ErrorView(**asdict(error))

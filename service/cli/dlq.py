@@ -143,20 +143,20 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
-    wanted = _wanted(places or [], value_file, batch, everything=everything)
+    selection = _selection(places or [], value_file, batch, everything=everything)
     with open_client(server) as client:
-        found = client.replay_dead_letters(
-            client.find(job), wanted, idempotency_key=key or new_key(), timeout_s=timeout
+        outcome = client.replay_dead_letters(
+            client.find(job), selection, idempotency_key=key or new_key(), timeout_s=timeout
         )
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(outcome)
     else:
-        _show_replayed(found)
-    if found["still_bad"]:
+        _show_replayed(outcome)
+    if outcome["still_bad"]:
         raise typer.Exit(1)
 
 
-def _wanted(
+def _selection(
     places: list[str], value_file: Path | None, batch: int | None, *, everything: bool
 ) -> dict[str, Any]:
     if everything == bool(places):
@@ -187,12 +187,12 @@ def _bytes_of(path: Path) -> bytes:
         ) from exc
 
 
-def _show_replayed(found: Mapping[str, Any]) -> None:
+def _show_replayed(outcome: Mapping[str, Any]) -> None:
     names = ("replay", "records", "rows", "already_replayed", "remaining")
-    show(facts_table((name.replace("_", " "), number(found[name])) for name in names))
-    if found["still_bad"]:
+    show(facts_table((name.replace("_", " "), number(outcome[name])) for name in names))
+    if outcome["still_bad"]:
         rows = table("STILL BAD", "REASON")
-        for bad in found["still_bad"]:
+        for bad in outcome["still_bad"]:
             rows.add_row(f"{bad['partition']}/{bad['offset']}", one_line(bad["reason"]))
         show(Text(""), rows)
 

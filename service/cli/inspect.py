@@ -70,14 +70,17 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     """Decide on a stall that waits for you. What is lost by it is kept."""
     decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
     with open_client(server) as client:
-        found = client.acknowledge(
+        acknowledgement = client.acknowledge(
             client.find(job), decision, idempotency_key=key or new_key(), timeout_s=timeout
         )
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(acknowledgement)
         return
-    shown = [(name, one_line(found[name], _LINE)) for name in ("cause", "choice", "reason", "by")]
-    shown.append(("not joined", ranges(found["gaps"]) or "nothing is left out"))
+    shown = [
+        (name, one_line(acknowledgement[name], _LINE))
+        for name in ("cause", "choice", "reason", "by")
+    ]
+    shown.append(("not joined", ranges(acknowledgement["gaps"]) or "nothing is left out"))
     show(facts_table(shown))
 
 
@@ -95,42 +98,42 @@ def replay(  # noqa: PLR0913 (typer makes each parameter an option)
     with open_client(server) as client:
         job_id = client.find(job)
         number_of_batch = client.newest_batch(job_id) if batch is None else batch
-        found = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
+        result = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(result)
     else:
-        _show_replay(found)
-    if not found["identical"]:
+        _show_replay(result)
+    if not result["identical"]:
         raise typer.Exit(1)
 
 
-def _show_replay(found: Mapping[str, Any]) -> None:
-    missing = found["records_missing"]
+def _show_replay(result: Mapping[str, Any]) -> None:
+    missing = result["records_missing"]
     facts: list[tuple[str, Text | str]] = [
-        ("batch", number(found["batch"])),
-        *_insert_facts(found),
-        ("identical", _verdict_text(found)),
-        ("rows", f"{number(found['rows'])}, expected {number(found['expected_rows'])}"),
-        ("digest", one_line(f"{found['committed_digest']}, expected {found['digest']}")),
+        ("batch", number(result["batch"])),
+        *_insert_facts(result),
+        ("identical", _verdict_text(result)),
+        ("rows", f"{number(result['rows'])}, expected {number(result['expected_rows'])}"),
+        ("digest", one_line(f"{result['committed_digest']}, expected {result['digest']}")),
     ]
     if missing:
         facts.append(("records gone", one_line(ranges(missing), _LINE)))
-    if found.get("pin"):
-        facts.append(("versions", one_line(_compact(found["pin"].get("versions")), _LINE)))
+    if result.get("pin"):
+        facts.append(("versions", one_line(_compact(result["pin"].get("versions")), _LINE)))
     show(facts_table(facts))
-    if found["differences"]:
+    if result["differences"]:
         rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
-        for row in found["differences"]:
+        for row in result["differences"]:
             values = (one_line(_compact(row[name]), 500) for name in ("expected", "found"))
             place = (_text(row["partition"]), _text(row["offset"]))
             rows.add_row(one_line(row["kind"]), one_line(row["table"] or "-"), *place, *values)
         show(Text(""), rows)
 
 
-def _verdict_text(found: Mapping[str, Any]) -> str:
-    if found.get("verdict") == "nothing-to-compare":
+def _verdict_text(result: Mapping[str, Any]) -> str:
+    if result.get("verdict") == "nothing-to-compare":
         return "nothing to compare: no rows, dead letters or late records can be read of the batch"
-    return "yes" if found["identical"] else "NO"
+    return "yes" if result["identical"] else "NO"
 
 
 def explain_row(
@@ -147,16 +150,16 @@ def explain_row(
             hint="Take _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        found = client.explain_row(client.find(job), coordinates, sink=sink)
+        explanation = client.explain_row(client.find(job), coordinates, sink=sink)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(explanation)
     else:
-        _show_row(found)
+        _show_row(explanation)
 
 
-def _show_row(found: Mapping[str, Any]) -> None:
-    show(facts_table(_row_facts(found)))
-    for dimension in found["dimensions"]:
+def _show_row(explanation: Mapping[str, Any]) -> None:
+    show(facts_table(_row_facts(explanation)))
+    for dimension in explanation["dimensions"]:
         name = f"{dimension['name']} AS {dimension['alias']}"
         about = f"{name}: {_versions(dimension)}, key {_compact(dimension['key'])}"
         show(Text(""), Text(one_line(about, _LINE)))
@@ -165,51 +168,54 @@ def _show_row(found: Mapping[str, Any]) -> None:
 
 
 def _versions(dimension: Mapping[str, Any]) -> str:
-    told = f"version {number(dimension['version'])}"
+    text = f"version {number(dimension['version'])}"
     if dimension["current_version"] is None:
-        return f"{told}, not folded into current"
+        return f"{text}, not folded into current"
     equal = "equal to" if dimension["current_equal"] else "newer than"
-    return f"{told}, {equal} version {number(dimension['current_version'])} of current"
+    return f"{text}, {equal} version {number(dimension['current_version'])} of current"
 
 
-def _insert_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _insert_facts(answer: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
-    if found.get("insert") is not None:
-        yield "insert", one_line(f"{found['insert']} INTO {found['sink_table']}", _LINE)
+    if answer.get("insert") is not None:
+        yield "insert", one_line(f"{answer['insert']} INTO {answer['sink_table']}", _LINE)
 
 
-def _row_facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    place = found["coordinates"]
+def _row_facts(explanation: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    place = explanation["coordinates"]
     yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
-    yield from _insert_facts(found)
+    yield from _insert_facts(explanation)
     for name in ("state", "reason", "batch", "committed_at_ms"):
-        if found[name] is not None:
-            value = instant(found[name]) if name == "committed_at_ms" else found[name]
+        if explanation[name] is not None:
+            value = instant(explanation[name]) if name == "committed_at_ms" else explanation[name]
             yield name.removesuffix("_at_ms"), one_line(value, _LINE)
-    if found["pin"]:
-        yield "versions", one_line(_compact(found["pin"].get("versions")), _LINE)
-    yield from _event_facts(found.get("event_time") or {})
+    if explanation["pin"]:
+        yield "versions", one_line(_compact(explanation["pin"].get("versions")), _LINE)
+    yield from _event_facts(explanation.get("event_time") or {})
     for name in ("record", "record_base64"):
-        if found[name] is not None:
-            yield name.replace("record", "value").replace("_", " "), one_line(found[name], _LINE)
-    for row in found["output_rows"]:
+        if explanation[name] is not None:
+            yield (
+                name.replace("record", "value").replace("_", " "),
+                one_line(explanation[name], _LINE),
+            )
+    for row in explanation["output_rows"]:
         yield "output row", one_line(_compact(row), _LINE)
 
 
-def _event_facts(told: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """The way of a record with event time or windows."""
-    if not told:
+    if not event_time:
         return
-    if told["rowtime_ms"] is not None:
-        yield "rowtime", shown_time(told["rowtime_ms"])
-    seen = told["watermark_at_arrival_ms"]
-    yield "came in batch", f"{number(told['arrived_in_batch'])}, watermark {shown_time(seen)}"
-    if told["released_in_batch"] is not None:
-        by = f", watermark {shown_time(told['released_by_watermark_ms'])} behind it"
-        if told["released_by_processing_time"]:
+    if event_time["rowtime_ms"] is not None:
+        yield "rowtime", shown_time(event_time["rowtime_ms"])
+    seen = event_time["watermark_at_arrival_ms"]
+    yield "came in batch", f"{number(event_time['arrived_in_batch'])}, watermark {shown_time(seen)}"
+    if event_time["released_in_batch"] is not None:
+        by = f", watermark {shown_time(event_time['released_by_watermark_ms'])} behind it"
+        if event_time["released_by_processing_time"]:
             by = ", in processing time"
-        yield "left in batch", f"{number(told['released_in_batch'])}{by}"
-    for window in told["windows"]:
+        yield "left in batch", f"{number(event_time['released_in_batch'])}{by}"
+    for window in event_time["windows"]:
         fired = window["fired_in_batch"]
         state = "not fired" if fired is None else f"fired in batch {number(fired)}"
         if window["merges"]:
@@ -233,16 +239,16 @@ def doctor(
     """Examine a job, or the machine. Exits with 1 if a check has failed."""
     with open_client(server) as client:
         try:
-            found = client.doctor(None if job is None else client.find(job))
+            report = client.doctor(None if job is None else client.find(job))
         except UnreachableError as exc:
             if job is not None:
                 raise
-            found = _examine_here(exc)
+            report = _examine_here(exc)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(report)
     else:
-        _show_checks(found["checks"])
-    if not found["ok"]:
+        _show_checks(report["checks"])
+    if not report["ok"]:
         raise typer.Exit(1)
 
 
@@ -253,9 +259,9 @@ def _examine_here(unreached: UnreachableError) -> dict[str, Any]:
     )
     from service.jobs.inspect.inspector import Inspector
 
-    found = Inspector().ask(None, ["doctor"], timeout_s=60.0)
+    report = Inspector().ask(None, ["doctor"], timeout_s=60.0)
     first = {"name": "control plane", "ok": None, "detail": unreached.message}
-    checks = [{**first, "hint": unreached.hint}, *found["checks"]]
+    checks = [{**first, "hint": unreached.hint}, *report["checks"]]
     return check_report({"checks": checks}).model_dump(mode="json")
 
 

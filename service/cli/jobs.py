@@ -61,12 +61,12 @@ def list_jobs(
 def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show where a job stands and what it waits for."""
     with open_client(server) as client:
-        found = client.job(client.find(job))
-        why = client.explain_wait(found["id"]) if output is OutputFormat.TABLE else None
+        document = client.job(client.find(job))
+        why = client.explain_wait(document["id"]) if output is OutputFormat.TABLE else None
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(document)
     else:
-        show(*job_parts(found, why))
+        show(*job_parts(document, why))
 
 
 @app.command("watch")
@@ -75,12 +75,12 @@ def watch_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE
     with open_client(server) as client:
         job_id = client.find(job)
         if output is OutputFormat.JSON:
-            found = _watch(client, job_id, _json_lines())
+            document = _watch(client, job_id, _json_lines())
         elif console().is_terminal:
-            found = _watch_screen(client, job_id)
+            document = _watch_screen(client, job_id)
         else:
-            found = _watch(client, job_id, _event_lines(client, job_id))
-    if found["state"] == JobState.FAILED:
+            document = _watch(client, job_id, _event_lines(client, job_id))
+    if document["state"] == JobState.FAILED:
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -110,29 +110,29 @@ def _watch(
 
 def _event_lines(client: Client, job_id: str) -> Callable[[dict[str, Any]], None]:
     """Prints each transition, also those between two looks, and each reason after it."""
-    last, told = 0, ""
+    last, cause = 0, ""
 
     def lines(job: dict[str, Any]) -> None:
-        nonlocal last, told
+        nonlocal last, cause
         for event in client.events(job_id, after=last):
-            last, told = event["sequence"], event["cause"]
-            typer.echo(f"{instant(event['at_ms'])}  {event['to']}: {one_line(told)}")
-        if job["reason"] != told:
-            told = job["reason"]
-            typer.echo(f"{instant(_now_ms())}  {job['state']}: {one_line(told)}")
+            last, cause = event["sequence"], event["cause"]
+            typer.echo(f"{instant(event['at_ms'])}  {event['to']}: {one_line(cause)}")
+        if job["reason"] != cause:
+            cause = job["reason"]
+            typer.echo(f"{instant(_now_ms())}  {job['state']}: {one_line(cause)}")
 
     return lines
 
 
 def _json_lines() -> Callable[[dict[str, Any]], None]:
     """Prints the job as one line of JSON whenever anything but ages has changed."""
-    told: dict[str, Any] = {}
+    printed: dict[str, Any] = {}
 
     def line(job: dict[str, Any]) -> None:
-        nonlocal told
+        nonlocal printed
         runner = {**job["runner"], "status_age_ms": None}
-        if (seen := {**job, "runner": runner}) != told:
-            told = seen
+        if (seen := {**job, "runner": runner}) != printed:
+            printed = seen
             typer.echo(escaped(json.dumps(job, ensure_ascii=False)))
 
     return line
@@ -218,22 +218,22 @@ def remove_job(
 def _remove(client: Client, job_id: str, *, with_output: bool, timeout_s: float) -> list[str]:
     """Wait until the job is gone; what of its output is left, and why."""
     deadline = time.monotonic() + timeout_s
-    found = client.remove(job_id, output=with_output)
-    while found is not None and "left" not in found:
-        if found["error"] and found["reason"].startswith("removal failed"):
+    document = client.remove(job_id, output=with_output)
+    while document is not None and "left" not in document:
+        if document["error"] and document["reason"].startswith("removal failed"):
             raise RefusedError(
-                found["reason"],
-                hint=f"{found['error']['hint']} The removal is tried again by itself.",
-                problem=found["error"],
+                document["reason"],
+                hint=f"{document['error']['hint']} The removal is tried again by itself.",
+                problem=document["error"],
             )
         if time.monotonic() >= deadline:
             raise WaitTimeoutError(
-                f'job "{job_id}" is not removed after {timeout_s:g} s: {found["reason"]}',
+                f'job "{job_id}" is not removed after {timeout_s:g} s: {document["reason"]}',
                 hint=f"It goes on; look again with sluice jobs get {job_id}.",
             )
         time.sleep(POLL_S)
-        found = _job_or_none(client, job_id) or _removal(client, job_id)
-    return [] if found is None else list(found["left"])
+        document = _job_or_none(client, job_id) or _removal(client, job_id)
+    return [] if document is None else list(document["left"])
 
 
 def _removal(client: Client, job_id: str) -> dict[str, Any] | None:

@@ -81,10 +81,10 @@ def serve(
 @app.command()
 def version(output: Form = OutputFormat.TABLE) -> None:
     """Print the version."""
-    found = program_version()
-    show_json({"name": "sluice", "version": found}) if output is OutputFormat.JSON else typer.echo(
-        found
-    )
+    release = program_version()
+    show_json(
+        {"name": "sluice", "version": release}
+    ) if output is OutputFormat.JSON else typer.echo(release)
 
 
 @app.command()
@@ -106,8 +106,8 @@ def demo(
     from service.logs import configure_logs
 
     configure_logs("WARNING")
-    wanted = records if records is not None or not stop_by_itself else 10_000
-    run(DemoOptions(rows=rows, records=wanted, plain=as_json, port=port))
+    most_records = records if records is not None or not stop_by_itself else 10_000
+    run(DemoOptions(rows=rows, records=most_records, plain=as_json, port=port))
 
 
 for _command in (

@@ -35,18 +35,18 @@ def open_typed_client(server: str | None) -> "Sluice":
     return Sluice(_address(server), token=credentials.token, ca_file=credentials.ca_file)
 
 
-def load_settings(**given: object) -> "Settings":
+def load_settings(**options: object) -> "Settings":
     """The settings of this process.
 
     Args:
-        given: what options of the command say.
+        options: those of the command.
 
     Raises:
         ConfigError: one is not what it may be.
     """
     from service.config import Settings  # slow to load, and seldom needed
 
-    return Settings.load(**given)
+    return Settings.load(**options)
 
 
 def _address(server: str | None) -> str:
@@ -66,20 +66,20 @@ def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str
 
     Says nothing, whatever happens, and waits for a second at the most.
     """
-    found: list[Mapping[str, Any]] = []
+    jobs: list[Mapping[str, Any]] = []
     server = context.params.get("server")
 
     def ask() -> None:
         try:
             with open_client(server) as client:
-                found.extend(client.jobs())
+                jobs.extend(client.jobs())
         except (SluiceError, ValueError, TypeError, KeyError):
             return  # no control plane, or another program at its address: there is nothing to offer
 
     asking = threading.Thread(target=ask, name="completion", daemon=True)
     asking.start()
     asking.join(_COMPLETION_PATIENCE_S)
-    return list(_references(tuple(found), incomplete))
+    return list(_references(tuple(jobs), incomplete))
 
 
 def _references(jobs: tuple[Mapping[str, Any], ...], incomplete: str) -> Iterator[tuple[str, str]]:

@@ -121,6 +121,6 @@ def instant(at_ms: int) -> str:
 
 def ranges(gaps: Sequence[Mapping[str, Any]]) -> str:
     """Offsets by partition, each to the one behind the last; the first few."""
-    told = [f"partition {gap['partition']}: {gap['from']} to {gap['to']}" for gap in gaps]
+    texts = [f"partition {gap['partition']}: {gap['from']} to {gap['to']}" for gap in gaps]
     more = f" and {len(gaps) - _RANGES} more" if len(gaps) > _RANGES else ""
-    return ", ".join(told[:_RANGES]) + more
+    return ", ".join(texts[:_RANGES]) + more

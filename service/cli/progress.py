@@ -62,10 +62,10 @@ class _Bars:
     def show(self, job: Mapping[str, Any]) -> None:
         self._line = Text.assemble(state(job), f": {one_line(job['reason'])}", overflow="ellipsis")
         self._line.no_wrap = True
-        found = {bar.name: bar for bar in bars(job)}
-        for name in self._tasks.keys() - found.keys():
+        by_name = {bar.name: bar for bar in bars(job)}
+        for name in self._tasks.keys() - by_name.keys():
             self._progress.remove_task(self._tasks.pop(name))
-        for name, bar in found.items():
+        for name, bar in by_name.items():
             if name not in self._tasks:
                 self._tasks[name] = self._progress.add_task(name, total=bar.total, text=bar.text)
             task = self._tasks[name]

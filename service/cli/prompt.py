@@ -52,25 +52,25 @@ def _library() -> ModuleType | None:
 
 def history_file() -> Path:
     """Where what was typed is kept, with stars in place of what may be a credential."""
-    given = os.environ.get("XDG_STATE_HOME")
-    return (Path(given) if given else Path.home() / ".local/state") / "sluice/sql_history"
+    state_home = os.environ.get("XDG_STATE_HOME")
+    return (Path(state_home) if state_home else Path.home() / ".local/state") / "sluice/sql_history"
 
 
 def completions(text: str, names: Iterable[str]) -> list[str]:
     """Keywords, in the case of `text`, and names that begin with it."""
     words = _KEYWORDS.split() if text[:1].isupper() or not text else _KEYWORDS.lower().split()
     upper = text.upper()
-    found = [word for word in words if word.upper().startswith(upper)]
-    return [*found, *(name for name in sorted(names) if name.upper().startswith(upper))]
+    keywords = [word for word in words if word.upper().startswith(upper)]
+    return [*keywords, *(name for name in sorted(names) if name.upper().startswith(upper))]
 
 
 def is_whole(text: str) -> bool:
     """Whether a statement ends here; half a string or comment may go on in the next line."""
     try:
-        found = pieces(text)
+        statements = pieces(text)
     except SqlError:
         return False
-    return bool(found) and found[-1].closed_at is not None
+    return bool(statements) and statements[-1].closed_at is not None
 
 
 class Prompt:
@@ -134,8 +134,8 @@ class Prompt:
             readline.read_history_file(history_file())
 
     def _complete(self, text: str, place: int) -> str | None:
-        found = completions(text, self._talk.names)
-        return found[place] if place < len(found) else None
+        candidates = completions(text, self._talk.names)
+        return candidates[place] if place < len(candidates) else None
 
     def _remember(self, text: str) -> None:
         """Keep what was typed, as one line; nobody else may read the file."""

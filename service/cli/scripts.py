@@ -58,13 +58,13 @@ def validate(
 ) -> None:
     """Check a script. Needs no control plane, unless it is to look outside, too."""
     sql = read_script(script)
-    found = _valid_outside(sql, server) if outside else _valid(sql)
+    result = _valid_outside(sql, server) if outside else _valid(sql)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(result)
         return
-    warn([warning["message"] for warning in found["warnings"]])
+    warn([warning["message"] for warning in result["warnings"]])
     where = "; everything that it names is there" if outside else ""
-    typer.echo(f"valid: job {one_line(found['name'])}{where}")
+    typer.echo(f"valid: job {one_line(result['name'])}{where}")
 
 
 def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:

@@ -49,17 +49,17 @@ def put(name: Name, data_dir: DataDirectory = None) -> None:
 @app.command("ls")
 def list_secrets(data_dir: DataDirectory = None, output: Form = OutputFormat.TABLE) -> None:
     """List the secrets that this shell can see, without their values."""
-    found = _store(data_dir).known()
+    known = _store(data_dir).known()
     if output is OutputFormat.JSON:
         show_json(
             [
                 {"name": s.name, "source": s.source, "jobs": s.jobs, "hidden_by": s.hidden_by}
-                for s in found
+                for s in known
             ]
         )
         return
     rows = table("NAME", "FROM", "JOBS")
-    for secret in found:
+    for secret in known:
         place = _PLACES[secret.source]
         if secret.hidden_by is not None:
             place += f" (unused: {_PLACES[secret.hidden_by]} is asked first)"
@@ -85,10 +85,10 @@ def _store(data_dir: Path | None) -> "SecretStore":
 
 def _value(name: str) -> str:
     if sys.stdin.isatty():
-        asked: str = typer.prompt(
+        typed: str = typer.prompt(
             f"Value of {name}", hide_input=True, confirmation_prompt=True, err=True
         )
-        return asked
+        return typed
     content = sys.stdin.buffer.read(_MOST_BYTES + 1)
     try:
         return content.decode("utf-8").removesuffix("\n").removesuffix("\r")

@@ -37,9 +37,9 @@ def sql(
     """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
-    told = show_json if output is OutputFormat.JSON else show_result
+    printer = show_json if output is OutputFormat.JSON else show_result
     with open_client(server) as client:
-        talk = Conversation(client, told, timeout)
+        talk = Conversation(client, printer, timeout)
         if execute is not None:
             talk.carry_out(execute)
         elif script is None and sys.stdin.isatty():
@@ -77,11 +77,11 @@ class Conversation:
         from service.sql.text.statements import Use, only, pieces
 
         whole = self._declared + text
-        found = pieces(whole)
+        statements = pieces(whole)
         parse(Script(whole))
-        earlier = [piece for piece in found if piece.start < len(self._declared)]
-        asked = found[len(earlier) :]
-        if not asked:
+        earlier = [piece for piece in statements if piece.start < len(self._declared)]
+        new = statements[len(earlier) :]
+        if not new:
             raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
         carry = {
             Use.DECLARES: self._declare,
@@ -90,7 +90,7 @@ class Conversation:
             Use.PREVIEWS: self._preview,
         }
         try:
-            for piece in asked:
+            for piece in new:
                 carry[piece.use](only(whole, [*earlier, piece]), piece.word)
                 if piece.use is Use.DECLARES:
                     earlier.append(piece)
@@ -144,9 +144,9 @@ def _unread(job: Result) -> Iterator[str]:
         )
 
 
-def show_result(found: Result) -> None:
+def show_result(result: Result) -> None:
     """What a statement has brought: a table, or lines where there is one column of text."""
-    columns, rows = found["columns"], found["rows"]
+    columns, rows = result["columns"], result["rows"]
     if len(columns) == 1 and columns[0] in ("result", "job id"):
         for (text,) in rows:
             typer.echo(clean(text or ""))

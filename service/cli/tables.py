@@ -46,12 +46,12 @@ def register(parent: typer.Typer) -> None:
 def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List the tables of a job with the versions that can be read."""
     with open_client(server) as client:
-        found = client.dimensions(client.find(job))
+        tables = client.dimensions(client.find(job))
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(tables)
         return
     rows = table("TABLE", "SOURCE", "KEY", "OLDEST", "NEWEST", "PINNED", "COMPLETE")
-    for each in found:
+    for each in tables:
         versions = (number(each[n]) for n in ("oldest_version", "version", "pinned_version"))
         key = one_line(", ".join(each["primary_key"]))
         names = (one_line(each["table"]), one_line(each["source"]), key)
@@ -76,30 +76,30 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
     if cursor is not None and (keys or version is not None):
         raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
-    query = _given(key=keys or None, version=version, limit=limit, cursor=cursor)
+    query = _query(key=keys or None, version=version, limit=limit, cursor=cursor)
     with open_client(server) as client:
-        found = client.dimension_rows(client.find(job), name, query)
+        answer = client.dimension_rows(client.find(job), name, query)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(answer)
     else:
-        _show_rows(found)
-    if found["absent"]:
+        _show_rows(answer)
+    if answer["absent"]:
         raise typer.Exit(1)
 
 
-def _show_rows(found: Mapping[str, Any]) -> None:
-    names = [column["name"] for column in found["columns"]]
+def _show_rows(answer: Mapping[str, Any]) -> None:
+    names = [column["name"] for column in answer["columns"]]
     rows = table(*(one_line(name) for name in names), "CHANGED AT")
-    for item in found["items"]:
+    for item in answer["items"]:
         at_ms = item["source_ts_ms"]
         changed = "-" if at_ms is None else instant(at_ms)
         rows.add_row(*_cells(item["values"], names), changed)
     show(rows)
-    for absent in found["absent"]:
+    for absent in answer["absent"]:
         say(f"key {_shown(absent['key'])} {_REASONS[absent['reason']]}{_when(absent)}")
-    if not found["complete"]:
-        say(f"version {found['version']} is not complete: a copy of the table is running")
-    _say_more(found)
+    if not answer["complete"]:
+        say(f"version {answer['version']} is not complete: a copy of the table is running")
+    _say_more(answer)
 
 
 def _when(absent: Mapping[str, Any]) -> str:
@@ -129,20 +129,20 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
         raise typer.BadParameter("--from is missing: the version that the comparison begins with")
     if first is not None and last is not None and first >= last:
         raise typer.BadParameter(f"--from {first} is not before --to {last}")
-    query = _given(limit=limit, cursor=cursor, to=last) | _given(**{"from": first})
+    query = _query(limit=limit, cursor=cursor, to=last) | _query(**{"from": first})
     with open_client(server) as client:
-        found = client.dimension_changes(client.find(job), name, query)
+        changes = client.dimension_changes(client.find(job), name, query)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(changes)
         return
     rows = table("", "KEY", "BEFORE", "AFTER")
-    for item in found["items"]:
-        before, after = _changed(item, found["primary_key"])
+    for item in changes["items"]:
+        before, after = _changed(item, changes["primary_key"])
         rows.add_row(_MARKS[item["change"]], _shown(item["key"]), before, after)
     show(rows)
-    if not found["complete"]:
+    if not changes["complete"]:
         say("one of the versions is not complete: a copy of the table is or was running")
-    _say_more(found)
+    _say_more(changes)
 
 
 def _changed(item: Mapping[str, Any], key: Iterable[str]) -> tuple[str, str]:
@@ -165,18 +165,18 @@ def preview(
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
-        found = client.preview(client.find(job), limit, sink=sink)
+        answer = client.preview(client.find(job), limit, sink=sink)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(answer)
         return
-    names = [column["name"] for column in found["columns"]]
+    names = [column["name"] for column in answer["columns"]]
     rows = table(*(one_line(name) for name in names))
-    for item in found["items"]:
+    for item in answer["items"]:
         rows.add_row(*_cells(item["values"], names))
     show(rows)
-    if found["batches"]:
-        show(Text(""), facts_table(_batch_facts(found["batches"])))
-    if not found["items"]:
+    if answer["batches"]:
+        show(Text(""), facts_table(_batch_facts(answer["batches"])))
+    if not answer["items"]:
         say("the output has no row of this job yet")
 
 
@@ -186,8 +186,8 @@ def _batch_facts(batches: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, st
         name = replay if batch["batch"] is None else f"batch {batch['batch']}"
         versions = _shown((batch["pin"] or {}).get("versions") or {})
         at_ms = batch["committed_at_ms"]
-        told = "" if at_ms is None else f", committed {instant(at_ms)}"
-        yield name, one_line(f"{number(batch['rows'])} rows, versions {versions}{told}", 300)
+        committed = "" if at_ms is None else f", committed {instant(at_ms)}"
+        yield name, one_line(f"{number(batch['rows'])} rows, versions {versions}{committed}", 300)
 
 
 def _cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -204,10 +204,10 @@ def _shown(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{one_line(name)}={_cell(value)}" for name, value in values.items())
 
 
-def _say_more(found: Mapping[str, Any]) -> None:
-    if found["next_cursor"] is not None:
-        say(f"there are more: --cursor {found['next_cursor']}")
+def _say_more(page: Mapping[str, Any]) -> None:
+    if page["next_cursor"] is not None:
+        say(f"there are more: --cursor {page['next_cursor']}")
 
 
-def _given(**query: object) -> dict[str, Any]:
+def _query(**query: object) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}

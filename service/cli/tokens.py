@@ -41,9 +41,9 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Make a token and print it; it is never shown again."""
-    wanted = NewToken(name, scope, days, created_by=operator())
+    new_token = NewToken(name, scope, days, created_by=operator())
     if _is_here(server, data_dir):
-        created = _create_here(wanted, data_dir)
+        created = _create_here(new_token, data_dir)
     else:
         with open_client(server) as client:
             created = client.create_token(name, scope.value, days)
@@ -59,12 +59,12 @@ def list_tokens(
     data_dir: DataDir = None, server: Server = None, output: Form = OutputFormat.TABLE
 ) -> None:
     """List tokens with scope, end and last use."""
-    found = _listed(server, data_dir)
+    tokens = _listed(server, data_dir)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(tokens)
         return
     rows = table("ID", "NAME", "SCOPE", "STATE", "EXPIRES", "LAST USED", "CREATED BY")
-    for token in found:
+    for token in tokens:
         used = token["last_used_at_ms"]
         rows.add_row(
             token["id"],
@@ -113,13 +113,13 @@ def _open_store(settings: "Settings") -> "JobStore":
     return JobStore.open(settings.store_url)
 
 
-def _create_here(wanted: NewToken, data_dir: Path | None) -> dict[str, Any]:
+def _create_here(new_token: NewToken, data_dir: Path | None) -> dict[str, Any]:
     from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
 
     settings = load_settings(data_dir=data_dir)
     store = _open_store(settings)
     try:
-        token, text = store.tokens.create(wanted)
+        token, text = store.tokens.create(new_token)
     finally:
         store.close()
     _audit(settings, "tokens create", token.id)
@@ -145,9 +145,9 @@ def _find(reference: str, tokens: Iterable[Mapping[str, Any]]) -> str:
         return reference
     ids = [t["id"] for t in listed if t["name"] == reference and t["state"] == "active"]
     if len(ids) != 1:
-        found = "does not exist" if not ids else f"could be one of {len(ids)}"
+        problem = "does not exist" if not ids else f"could be one of {len(ids)}"
         raise TokenNotFoundError(
-            f'token "{reference}" {found}',
+            f'token "{reference}" {problem}',
             hint="Run sluice tokens ls to see the tokens and their ids.",
         )
     return str(ids[0])

@@ -42,7 +42,7 @@ def up(
     with ExitStack() as stack:
         with working("starting Kafka, MariaDB and the control plane"):
             running = stack.enter_context(everything(directory, port, binaries))
-        found = {
+        places = {
             "control_plane": running.url,
             "kafka": running.kafka.bootstrap_servers,
             "mariadb": f"{running.database.host}:{running.database.port}",
@@ -50,7 +50,7 @@ def up(
             "script": str(running.script),
             "directory": str(directory),
         }
-        show_json(found) if output is OutputFormat.JSON else _tell(found, settings.port)
+        show_json(places) if output is OutputFormat.JSON else _tell(places, settings.port)
         try:
             running.wait(say)
         except KeyboardInterrupt:
@@ -61,40 +61,40 @@ def up(
     )
 
 
-def _tell(found: dict[str, str], usual_port: int) -> None:
-    show(facts_table((name.replace("_", " "), value) for name, value in found.items()))
+def _tell(places: dict[str, str], usual_port: int) -> None:
+    show(facts_table((name.replace("_", " "), value) for name, value in places.items()))
     say("")
     say("Everything runs until you interrupt it. In another terminal:")
-    with Client(found["control_plane"]) as client:
+    with Client(places["control_plane"]) as client:
         jobs = list(client.jobs())
     for job in jobs:
         if job["desired_state"] == "RUNNING":
             say(f"  # {job['name']} ({job['id']}) goes on")
     firsts = [job for job in jobs if job["name"] == _FIRST]
-    for line in next_commands(found, usual_port, firsts):
+    for line in next_commands(places, usual_port, firsts):
         say(f"  {line}")
 
 
 def next_commands(
-    found: Mapping[str, str], usual_port: int, firsts: Sequence[Mapping[str, Any]]
+    places: Mapping[str, str], usual_port: int, firsts: Sequence[Mapping[str, Any]]
 ) -> Iterable[str]:
     """What to type in another terminal.
 
     Args:
-        found: what runs, and where.
+        places: what runs, and where.
         usual_port: where the commands look for a control plane by themselves.
         firsts: jobs of the first script that an earlier `sluice up` has left, the newest first.
     """
     programs = Path(sys.executable).parent
     if shutil.which("sluice") is None and (programs / "sluice").exists():
         yield f"export PATH={shlex.quote(str(programs))}:$PATH"
-    if not found["control_plane"].endswith(f":{usual_port}"):
-        yield f"export SLUICE_SERVER={found['control_plane']}"
+    if not places["control_plane"].endswith(f":{usual_port}"):
+        yield f"export SLUICE_SERVER={places['control_plane']}"
     job = firsts[0]["id"] if len(firsts) > 1 else _FIRST
     if firsts and firsts[0]["desired_state"] != "RUNNING":
         yield f"sluice jobs resume {job} --wait"
     elif not firsts:
-        yield f"sluice submit {shlex.quote(found['script'])} --wait join"
+        yield f"sluice submit {shlex.quote(places['script'])} --wait join"
     yield f"sluice jobs watch {job}"
     yield f"sluice jobs logs {job} --follow"
     yield f"sluice jobs rm {job}"

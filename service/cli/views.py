@@ -43,8 +43,8 @@ def jobs_table(jobs: Sequence[Mapping[str, Any]], *, whole: bool) -> Table:
     ids = [job["id"] for job in jobs]
     shown = ids if whole else short_ids(ids)
     for job, job_id in zip(jobs, shown, strict=True):
-        told = (job["phase"] or "-", age(job["created_at_ms"]), one_line(job["reason"]))
-        made.add_row(job_id, one_line(job["name"]), state(job), *told)
+        rest = (job["phase"] or "-", age(job["created_at_ms"]), one_line(job["reason"]))
+        made.add_row(job_id, one_line(job["name"]), state(job), *rest)
     if not whole:
         for column in made.columns:
             column.no_wrap = True
@@ -108,10 +108,10 @@ def _rows(snapshot: Mapping[str, Any]) -> str:
     return f"{number(snapshot['rows_done'])}{of_total} rows"
 
 
-def bars_grid(found: Sequence[Bar]) -> Table:
+def bars_grid(progress: Sequence[Bar]) -> Table:
     """Bars as a terminal shows them."""
     grid = Table.grid(padding=(0, 2))
-    for bar in found:
+    for bar in progress:
         drawn = ProgressBar(
             total=None if bar.total is None else max(bar.total, 1),
             completed=bar.done,
@@ -143,8 +143,8 @@ def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
         yield "event time", _event_time(job["event_time"])
     for warning in job["warnings"]:
         yield "warning", f"{clean(warning['message'])} {clean(warning['hint'])}"
-    for found in job["acknowledgements"]:
-        yield "acknowledged", _acknowledged(found)
+    for acknowledgement in job["acknowledgements"]:
+        yield "acknowledged", _acknowledged(acknowledgement)
 
 
 def _sinks(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -168,8 +168,8 @@ def _troubles(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 def _probe(probe: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     held, lag = (_at_most(probe, probe[name]) for name in ("held_records", "lag_records"))
     yield "stream", f"{one_line(probe['topic'])}: {held} held, lag {lag}"
-    for found in probe["open_transactions"]:
-        yield "waits for", one_line(found["text"], 500)
+    for transaction in probe["open_transactions"]:
+        yield "waits for", one_line(transaction["text"], 500)
     joined, matched = number(probe["joined_records"]), probe["matched"]
     if matched is not None:  # a table is joined
         joined += f" ({number(matched)} matched, {number(probe['unmatched'])} unmatched)"
@@ -192,10 +192,10 @@ def _how_to_acknowledge(job: Mapping[str, Any], stall: Mapping[str, Any]) -> str
     return f'sluice acknowledge {job["id"]} {one_line(stall["type"])} {choices} --reason "…"'
 
 
-def _acknowledged(found: Mapping[str, Any]) -> str:
-    told = f"{found['cause']} ({found['choice']}) {age(found['at_ms'])} ago by {found['by']}"
-    lost = f"; not joined: {ranges(found['gaps'])}" if found["gaps"] else ""
-    return one_line(f"{told}: {found['reason']}{lost}", 500)
+def _acknowledged(entry: Mapping[str, Any]) -> str:
+    decision = f"{entry['cause']} ({entry['choice']}) {age(entry['at_ms'])} ago by {entry['by']}"
+    lost = f"; not joined: {ranges(entry['gaps'])}" if entry["gaps"] else ""
+    return one_line(f"{decision}: {entry['reason']}{lost}", 500)
 
 
 def _waits(explanation: Mapping[str, Any]) -> Table:
@@ -228,17 +228,17 @@ def _dimensions(job: Mapping[str, Any]) -> Table:
 
 def state(job: Mapping[str, Any]) -> Text:
     """The job's state; behind an arrow what is wanted, where that differs."""
-    name, wanted = job["state"], job["desired_state"]
-    settled = wanted == "RUNNING" and name not in ("STOPPED", "PAUSED")
-    settled = settled or wanted in (name, *_SETTLED.get(name, ()))
-    return Text(name if settled else f"{name} → {wanted}", style=_COLOURS.get(name, ""))
+    name, desired = job["state"], job["desired_state"]
+    settled = desired == "RUNNING" and name not in ("STOPPED", "PAUSED")
+    settled = settled or desired in (name, *_SETTLED.get(name, ()))
+    return Text(name if settled else f"{name} → {desired}", style=_COLOURS.get(name, ""))
 
 
-def watermark(found: Mapping[str, Any]) -> str:
+def watermark(value: Mapping[str, Any]) -> str:
     """A watermark: its time, and whether the wall clock is the time from there on."""
-    timestamp_ms = found["timestamp_ms"]
+    timestamp_ms = value["timestamp_ms"]
     named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms, str(timestamp_ms))
-    return f"{named} + processing time" if found["use_processing_time"] else named
+    return f"{named} + processing time" if value["use_processing_time"] else named
 
 
 def age(at_ms: int) -> str:

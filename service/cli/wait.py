@@ -98,11 +98,11 @@ def wait(
 ) -> None:
     """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
     with open_client(server) as client:
-        found = follow(client, client.find(job), phase, timeout)
+        document = follow(client, client.find(job), phase, timeout)
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(document)
     else:
-        say(f"job {found['id']} is {found['state']}: {found['reason']}")
+        say(f"job {document['id']} is {document['state']}: {document['reason']}")
 
 
 def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class JobPoll:
         self._client = client
         self._job_id = job_id
         self._seen_at: float | None = None
-        self._told = False
+        self._warned = False
 
     def job(self) -> dict[str, Any]:
         """The job's newest document.
@@ -147,13 +147,13 @@ class JobPoll:
         """
         while True:
             try:
-                found = self._client.job(self._job_id)
+                document = self._client.job(self._job_id)
             except (UnreachableError, RefusedError) as exc:
                 self._bear(exc)
                 time.sleep(POLL_S)
             else:
-                self._seen_at, self._told = time.monotonic(), False
-                return found
+                self._seen_at, self._warned = time.monotonic(), False
+                return document
 
     def _bear(self, exc: UnreachableError | RefusedError) -> None:
         passing = isinstance(exc, UnreachableError) or _status(exc) == _UNAVAILABLE
@@ -162,8 +162,8 @@ class JobPoll:
             raise _removed(self._job_id) from exc
         if not passing or self._seen_at is None or now - self._seen_at > _UNREACHED_S:
             raise exc
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
 
 
@@ -178,14 +178,14 @@ def _removed(job_id: str) -> JobNotFoundError:
 
 
 def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
-    state, wanted = job["state"], job["desired_state"]
-    if wanted == "REMOVED" and "STOPPED" not in goal.states:
+    state, desired = job["state"], job["desired_state"]
+    if desired == "REMOVED" and "STOPPED" not in goal.states:
         raise _removed(job["id"])
-    if state == "FAILED" and wanted != "RUNNING":
+    if state == "FAILED" and desired != "RUNNING":
         error = job["error"] or {"message": job["reason"], "hint": "Run sluice jobs logs."}
         raise RefusedError(error["message"], hint=error["hint"], problem=error)
     over = state == "FINISHED"
-    if over or (state in _AT_REST and wanted in (state, "REMOVED")):
+    if over or (state in _AT_REST and desired in (state, "REMOVED")):
         raise JobConflictError(
             f'job "{job["id"]}" is {state} and stays so, expected to wait for "{goal.name}"',
             hint="It never runs again; submit it anew."

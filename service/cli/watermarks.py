@@ -24,38 +24,38 @@ from service.jobs.inspect.event_waiting import shown_time
 def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show the watermark of each channel, the combined one, and what waits for it."""
     with open_client(server) as client:
-        found = client.watermarks(client.find(job))
+        report = client.watermarks(client.find(job))
     if output is OutputFormat.JSON:
-        show_json(found)
+        show_json(report)
         return
-    show(facts_table(_facts(found)))
-    if found["channels"] or not found["gate"]["open"]:  # a job of windows has no tables
-        show(Text(""), _channels(found))
-    time = found.get("event_time")  # (older control planes have none)
+    show(facts_table(_facts(report)))
+    if report["channels"] or not report["gate"]["open"]:  # a job of windows has no tables
+        show(Text(""), _channels(report))
+    time = report.get("event_time")  # (older control planes have none)
     if time is not None:
         show(Text(""), facts_table(_event_time(time)), Text(""), _generators(time))
 
 
-def _channels(found: Mapping[str, Any]) -> Table:
+def _channels(report: Mapping[str, Any]) -> Table:
     made = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
-    for channel in found["channels"]:
+    for channel in report["channels"]:
         status = channel["status"] if channel["aligned"] is not False else "NOT ALIGNED"
         names = (channel["dimension"], channel["channel"], status)
         made.add_row(*(one_line(name) for name in names), watermark(channel["watermark"]))
     return made
 
 
-def _facts(found: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    yield "phase", found["phase"] or "-"
-    if found["channels"] or not found["gate"]["open"]:
-        yield "combined", "-" if found["combined"] is None else watermark(found["combined"])
-    yield "gate", _gate(found["gate"])
-    for source in found["emitted"]:
+def _facts(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    yield "phase", report["phase"] or "-"
+    if report["channels"] or not report["gate"]["open"]:
+        yield "combined", "-" if report["combined"] is None else watermark(report["combined"])
+    yield "gate", _gate(report["gate"])
+    for source in report["emitted"]:
         emitted = source["emitted"]
-        told = "nothing yet" if emitted is None else watermark(emitted["watermark"])
-        yield "emitted", f"{told} by {one_line(source['dimension'])}"
-    if found["status_age_ms"] is not None:
-        yield "reported", f"{number(found['status_age_ms'])} ms ago"
+        text = "nothing yet" if emitted is None else watermark(emitted["watermark"])
+        yield "emitted", f"{text} by {one_line(source['dimension'])}"
+    if report["status_age_ms"] is not None:
+        yield "reported", f"{number(report['status_age_ms'])} ms ago"
 
 
 def _gate(gate: Mapping[str, Any]) -> str:
@@ -69,10 +69,10 @@ def _gate(gate: Mapping[str, Any]) -> str:
 def _event_time(time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     clock = ", and processing time" if time["use_processing_time"] else ""
     yield "event time", f"{shown_time(time['watermark_ms'])}{clock}"
-    for found in time["inputs"]:
-        clock = " + processing time" if found["use_processing_time"] else ""
-        told = f"{shown_time(found['watermark_ms'])}{clock} of {one_line(found['input'])}"
-        yield "input", f"{told}, {one_line(found['status'])}"
+    for source in time["inputs"]:
+        clock = " + processing time" if source["use_processing_time"] else ""
+        text = f"{shown_time(source['watermark_ms'])}{clock} of {one_line(source['input'])}"
+        yield "input", f"{text}, {one_line(source['status'])}"
     oldest = time["oldest_waiting_ms"]
     since = "" if oldest is None else f", the oldest of {shown_time(oldest)}"
     yield "waiting", f"{number(time['waiting_rows'])} records{since}"
@@ -94,8 +94,8 @@ def _promise(channel: Mapping[str, Any]) -> str:
     """What the generator has said; until when it speaks of event time, if that is known."""
     if channel.get("use_processing_time"):
         return "processing time"
-    told, end = shown_time(channel["watermark_ms"]), channel.get("backlog_end")
-    return told if end is None else f"{told}, processing time from offset {number(end)} on"
+    text, end = shown_time(channel["watermark_ms"]), channel.get("backlog_end")
+    return text if end is None else f"{text}, processing time from offset {number(end)} on"
 
 
 def _generators(time: Mapping[str, Any]) -> Table:

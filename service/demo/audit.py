@@ -88,8 +88,8 @@ class NewestRows:
         if not rows.num_rows:
             return []
         places = [pc.index(rows.column("user_id"), user).as_py() for user in sorted(users)]
-        found = [place for place in places if place >= 0]
-        return list(rows.take(pa.array(found, pa.int64())).to_pylist())
+        present = [place for place in places if place >= 0]
+        return list(rows.take(pa.array(present, pa.int64())).to_pylist())
 
     def _newest(self) -> pa.Table:
         newest = self._log.version()

@@ -187,8 +187,8 @@ def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
 
 
 def _clicks_per_second(options: DemoOptions) -> int:
-    wanted = (options.records or 0) // _RECORDS_WITHIN_S
-    return min(max(_DEFAULT_CLICKS_PER_SECOND, wanted), _MOST_CLICKS_PER_SECOND)
+    rate = (options.records or 0) // _RECORDS_WITHIN_S
+    return min(max(_DEFAULT_CLICKS_PER_SECOND, rate), _MOST_CLICKS_PER_SECOND)
 
 
 class _Show:

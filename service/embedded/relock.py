@@ -48,13 +48,13 @@ def resolve(root: Jar, *, complete: bool, java: Java, scratch: Path) -> list[Jar
     options = [*trust_store_options(scratch), *proxy_options(os.environ)]
     pattern = f"{target}/[organisation]/[artifact]/[revision].[ext]"
     report = run_ivy(java, description, scratch / "ivy", pattern, options)
-    found = [_pin(root.jar_set, path) for path in target.glob("*/*/*.jar")]
-    if root.coordinates not in [jar.coordinates for jar in found]:
+    jars = [_pin(root.jar_set, path) for path in target.glob("*/*/*.jar")]
+    if root.coordinates not in [jar.coordinates for jar in jars]:
         raise JarCacheError(
             f'jar "{root.coordinates}" cannot be resolved: {report.strip()[-200:]}',
             hint="Check its coordinates in deploy/jars.txt and the network.",
         )
-    return found
+    return jars
 
 
 def _pin(jar_set: JarSet, path: Path) -> Jar:

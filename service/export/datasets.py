@@ -79,18 +79,18 @@ def _topic(kafka: KafkaOptions) -> DatasetName:
 
 def _path(path: str) -> DatasetName:
     """A path below the warehouse stays relative: only the job's node knows where that is."""
-    found = urlsplit(path)
-    if not found.scheme or found.scheme == "file":
-        return DatasetName("file", found.path)
-    return DatasetName(f"{found.scheme}://{found.netloc}", found.path.lstrip("/"))
+    url = urlsplit(path)
+    if not url.scheme or url.scheme == "file":
+        return DatasetName("file", url.path)
+    return DatasetName(f"{url.scheme}://{url.netloc}", url.path.lstrip("/"))
 
 
 def inputs(plan: JoinPlan) -> list[Dataset]:
     """Stream and tables, each once."""
     probe = plan.probe
-    found = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
-    found += [_table(name_of(d.source), d.fields) for d in plan.dimensions]
-    return [table for table in found if table is not None]
+    tables = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
+    tables += [_table(name_of(d.source), d.fields) for d in plan.dimensions]
+    return [table for table in tables if table is not None]
 
 
 def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) -> Dataset | None:
@@ -108,35 +108,35 @@ def output(plan: JoinPlan) -> Dataset | None:
 
 def outputs(plan: JoinPlan) -> list[tuple[Dataset, dict[str, list[Origin]]]]:
     """The sinks of all INSERTs with the origins of their columns, each dataset once."""
-    found: dict[DatasetName, tuple[Dataset, dict[str, list[Origin]]]] = {}
+    by_name: dict[DatasetName, tuple[Dataset, dict[str, list[Origin]]]] = {}
     for insert in plan.inserts:
         table = output(insert)
         if table is not None:
-            _, made_of = found.setdefault(table.dataset, (table, {}))
+            _, made_of = by_name.setdefault(table.dataset, (table, {}))
             for column, more in origins(insert).items():
                 known = made_of.setdefault(column, [])
                 known += [origin for origin in more if origin not in known]
-    return list(found.values())
+    return list(by_name.values())
 
 
 def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
     """Output column → what it is made of, each input column once; generated rows are left out."""
     names = _relations(plan)
-    found: dict[str, list[Origin]] = {}
+    by_column: dict[str, list[Origin]] = {}
     for column in plan.output:
         made_of = dict.fromkeys(_made_of(plan, column.expression, "IDENTITY"))
-        found[column.name] = [
+        by_column[column.name] = [
             Origin(names[c.relation], c.name, kind) for c, kind in made_of if c.relation in names
         ]
-    return found
+    return by_column
 
 
 def _relations(plan: JoinPlan) -> dict[str, DatasetName]:
     """Alias in the statement → dataset."""
     sources = {dimension.name: name_of(dimension.source) for dimension in plan.dimensions}
-    found = {join.alias: sources[join.dimension] for join in plan.joins}
-    found[plan.probe.alias] = name_of(plan.probe.source)
-    return {alias: name for alias, name in found.items() if name is not None}
+    by_alias = {join.alias: sources[join.dimension] for join in plan.joins}
+    by_alias[plan.probe.alias] = name_of(plan.probe.source)
+    return {alias: name for alias, name in by_alias.items() if name is not None}
 
 
 def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tuple[Column, str]]:
@@ -160,9 +160,9 @@ def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
         return []
     window = plan.window
     keys = [(key.expression, "IDENTITY") for key in window.keys if key.name == column.name]
-    found = [a for a in window.aggregates if a.name == column.name]
-    arguments = [e for a in found for e in (a.argument, a.where) if e is not None]
-    borders = [] if keys or found or window.time is None else [window.time]
+    aggregates = [a for a in window.aggregates if a.name == column.name]
+    arguments = [e for a in aggregates for e in (a.argument, a.where) if e is not None]
+    borders = [] if keys or aggregates or window.time is None else [window.time]
     return [
         *keys,
         *((e, "AGGREGATION") for e in arguments),

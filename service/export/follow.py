@@ -132,13 +132,13 @@ class Follower:
             ExportError: the receiver is away, or something can never be told.
             ControlPlaneError: the control plane cannot be reached, or refuses whoever asks.
         """
-        told = 0
+        count = 0
         for transition in self._behind(self._cursor.value):
             self._tell(transition)
             self._cursor.move(transition.sequence)
-            told += 1
+            count += 1
         self._exporter.look()
-        return told
+        return count
 
     def _behind(self, sequence: int) -> Iterator[Transition]:
         while page := self._client.transitions(after=sequence):
@@ -155,12 +155,12 @@ class Follower:
 
     def _earlier(self, job_id: str, sequence: int) -> list[Transition]:
         try:
-            found = self._client.transitions(job_id=job_id)
-            while found and found[-1].sequence < sequence:
-                more = self._client.transitions(job_id=job_id, after=found[-1].sequence)
+            transitions = self._client.transitions(job_id=job_id)
+            while transitions and transitions[-1].sequence < sequence:
+                more = self._client.transitions(job_id=job_id, after=transitions[-1].sequence)
                 if not more:
                     break
-                found += more
+                transitions += more
         except NotFoundError:
             return []  # the job is gone, and its past with it
-        return [transition for transition in found if transition.sequence < sequence]
+        return [transition for transition in transitions if transition.sequence < sequence]

@@ -142,16 +142,16 @@ def _planned(sql: str, name: str) -> JoinPlan | None:
 
 
 def _run_facets(step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    run_facets: dict[str, Any] = {
         "processing_engine": facets.processing_engine_run.ProcessingEngineRunFacet(
             version=program_version(), name="Sluice"
         )
     }
     if step.transition.target == "FAILED":
-        found["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(
+        run_facets["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(
             message=step.transition.cause, programmingLanguage="SQL"
         )
-    return found
+    return run_facets
 
 
 def _job_facets(plan: JoinPlan) -> dict[str, Any]:
@@ -208,9 +208,9 @@ def _column_lineage(
                     field=origin.column,
                     transformations=[lineage.Transformation(type="DIRECT", subtype=origin.kind)],
                 )
-                for origin in found
+                for origin in origins
             ]
         )
-        for column, found in made_of.items()
+        for column, origins in made_of.items()
     }
     return lineage.ColumnLineageDatasetFacet(fields=fields)

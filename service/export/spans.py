@@ -118,7 +118,7 @@ class SpanExporterOfJobs:
         self._client = client
         self._sender = sender
         self._runs: dict[str, UUID] = {}
-        self._told: dict[str, int] = {}
+        self._last_batches: dict[str, int] = {}
 
     def tell(self, step: Step) -> None:
         """Send the state that a transition ends.
@@ -154,20 +154,20 @@ class SpanExporterOfJobs:
                 continue
             for batch in self._new_batches(job.id):
                 self._add_batch(job.id, batch)
-                self._told[job.id] = batch.batch
+                self._last_batches[job.id] = batch.batch
         self._sender.send()
 
     def _new_batches(self, job_id: str) -> list[BatchView]:
-        last = self._told.get(job_id)
-        found: list[BatchView] = []
+        last = self._last_batches.get(job_id)
+        batches: list[BatchView] = []
         try:
             for batch in self._client.job(job_id).batches(most=1 if last is None else _AT_ONCE):
                 if last is not None and batch.batch <= last:
                     break
-                found.append(batch)
+                batches.append(batch)
         except NotFoundError:
             return []
-        return list(_committed(reversed(found)))
+        return list(_committed(reversed(batches)))
 
     def _add_batch(self, job_id: str, batch: BatchView) -> None:
         name = uuid5(UUID(job_id), f"batch {batch.batch}")

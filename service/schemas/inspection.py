@@ -233,7 +233,7 @@ class DifferenceView(_Open):
     partition: int | None = None
     offset: int | None = None
     expected: Any = None
-    found: Any = None
+    actual: Annotated[Any, Field(alias="found")] = None
 
 
 class BatchReplay(_Open):

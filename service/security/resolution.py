@@ -31,11 +31,11 @@ from service.security.secrets import SecretResolver
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     """`plan` with every secret reference replaced by its value; never stored, never shown."""
 
-    def dimension(found: Dimension) -> Dimension:
-        source = found.source
+    def dimension(declared: Dimension) -> Dimension:
+        source = declared.source
         if not isinstance(source, MysqlCdcSource):
-            return found
-        return replace(found, source=_with_secrets(source, secrets))
+            return declared
+        return replace(declared, source=_with_secrets(source, secrets))
 
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
@@ -93,9 +93,9 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     """
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
-    for found in (plan.probe.source, *(insert.sink for insert in plan.inserts)):
-        if isinstance(found, KafkaSource | KafkaSink):
-            return replace(found.kafka, topic="")
+    for connector in (plan.probe.source, *(insert.sink for insert in plan.inserts)):
+        if isinstance(connector, KafkaSource | KafkaSink):
+            return replace(connector.kafka, topic="")
     raise SourceError(
         f'job "{plan.name}" has no kafka for its changelog topics',
         hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
@@ -145,9 +145,9 @@ def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[in
         return cluster.end_offsets(topic)
     if source.startup_mode is StartupMode.TIMESTAMP:
         return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
-    given, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
-    _check_partitions(topic, given, begin, "scan.startup.specific-offsets")
-    return {partition: given.get(partition, offset) for partition, offset in begin.items()}
+    offsets, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
+    _check_partitions(topic, offsets, begin, "scan.startup.specific-offsets")
+    return {partition: offsets.get(partition, offset) for partition, offset in begin.items()}
 
 
 def resolve_end_offsets(
@@ -196,9 +196,9 @@ def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int]
 
 
 def _check_partitions(
-    topic: str, given: Mapping[int, int], there: Mapping[int, int], option: str
+    topic: str, offsets: Mapping[int, int], there: Mapping[int, int], option: str
 ) -> None:
-    unknown = sorted(set(given) - set(there))
+    unknown = sorted(set(offsets) - set(there))
     if unknown:
         raise SourceError(
             f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',

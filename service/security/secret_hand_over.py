@@ -45,9 +45,9 @@ def take_over() -> dict[str, Any] | None:
         if not stat.S_ISREG(os.fstat(_STANDARD_INPUT).st_mode):
             return None
         with open(_STANDARD_INPUT, "rb", closefd=False) as file:
-            given = json.load(file)
-        receive(given["secrets"])
-        question: dict[str, Any] | None = given["question"]
+            document = json.load(file)
+        receive(document["secrets"])
+        question: dict[str, Any] | None = document["question"]
     except (OSError, ValueError, LookupError, TypeError):  # not ours: a person has redirected it
         return None
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -62,8 +62,8 @@ def _of_plan(plan: Path) -> dict[str, str]:
         names = references(plan.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return {}
-    found = {name: _or_none(name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _or_none(name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _or_none(name: str) -> str | None:
@@ -73,11 +73,11 @@ def _or_none(name: str) -> str | None:
         return None
 
 
-def _in_memory(given: Mapping[str, Any]) -> int:
+def _in_memory(document: Mapping[str, Any]) -> int:
     descriptor = os.memfd_create("hand-over", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:
-            file.write(json.dumps(given).encode())
+            file.write(json.dumps(document).encode())
         os.lseek(descriptor, 0, os.SEEK_SET)
     except BaseException:
         os.close(descriptor)

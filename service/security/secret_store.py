@@ -80,13 +80,13 @@ class SecretStore:
 
     def known(self) -> list[KnownSecret]:
         """Every secret that can be seen, in the order in which places are asked."""
-        used, found = self._used(), list[KnownSecret]()
+        used, visible = self._used(), list[KnownSecret]()
         for name, source in self._everywhere():
             key = variable_of if source == "environment" else str
             jobs = {job for n, ids in used.items() if key(n) == key(name) for job in ids}
-            hidden_by = next((s.source for s in found if _hides(s, name)), None)
-            found.append(KnownSecret(name, source, tuple(sorted(jobs)), hidden_by))
-        return found
+            hidden_by = next((s.source for s in visible if _hides(s, name)), None)
+            visible.append(KnownSecret(name, source, tuple(sorted(jobs)), hidden_by))
+        return visible
 
     def jobs_of(self, name: str) -> list[str]:
         """Ids of the jobs whose scripts refer to the secret."""

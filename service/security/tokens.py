@@ -82,35 +82,35 @@ class NewToken:
     created_by: str = ""
 
 
-def issue(wanted: NewToken, now_ms: int) -> tuple[AccessToken, str]:
+def issue(new_token: NewToken, now_ms: int) -> tuple[AccessToken, str]:
     """A new token and its text, which is nowhere else and is not kept.
 
     Raises:
         SubmissionError: its name is none.
     """
-    if not re.fullmatch(NAME_PATTERN, wanted.name):
+    if not re.fullmatch(NAME_PATTERN, new_token.name):
         raise SubmissionError(
-            f'"{wanted.name[:100]}" is no name of a token, expected letters, digits, " ._-"',
+            f'"{new_token.name[:100]}" is no name of a token, expected letters, digits, " ._-"',
             hint="Name who or what will use it, in at most 100 characters.",
         )
     token_id = secrets.token_hex(8)
     secret = secrets.token_urlsafe(32)
     token = AccessToken(
         id=token_id,
-        name=wanted.name,
-        scope=wanted.scope,
+        name=new_token.name,
+        scope=new_token.scope,
         digest=_digest(token_id, secret),
-        created_by=wanted.created_by,
+        created_by=new_token.created_by,
         created_at_ms=now_ms,
-        expires_at_ms=now_ms + wanted.days * DAY_MS,
+        expires_at_ms=now_ms + new_token.days * DAY_MS,
     )
     return token, f"slc_{token_id}_{secret}"
 
 
 def parse(text: str) -> tuple[str, str] | None:
     """Id and secret of a token's text; None if it has not the form of one."""
-    found = _FORM.fullmatch(text)
-    return None if found is None else (found[1], found[2])
+    match = _FORM.fullmatch(text)
+    return None if match is None else (match[1], match[2])
 
 
 def without_secrets(text: str) -> str:

@@ -92,8 +92,8 @@ class Rules:
 
     def methods(self, path: str) -> list[str]:
         """What the address takes; nothing if it does not exist."""
-        found = (rule.methods for rule in self.rules if rule.pattern.match(path))
-        return sorted(frozenset().union(*found))
+        of_path = (rule.methods for rule in self.rules if rule.pattern.match(path))
+        return sorted(frozenset().union(*of_path))
 
 
 def secure(app: FastAPI, plain: Mapping[str, TokenScope | None] = PLAIN) -> Rules:
@@ -106,7 +106,7 @@ def secure(app: FastAPI, plain: Mapping[str, TokenScope | None] = PLAIN) -> Rule
     Raises:
         AssertionError: a route declares no scope, or changes something below scope operator.
     """
-    rules = tuple(_rule(found, plain) for found in iter_route_contexts(app.routes))
+    rules = tuple(_rule(context, plain) for context in iter_route_contexts(app.routes))
     for rule in rules:
         changing = rule.methods - READING
         if changing and (rule.scope is None or not rule.scope.includes(TokenScope.OPERATOR)):
@@ -132,24 +132,24 @@ def describe(document: dict[str, Any], rules: Rules) -> None:
             operation["security"] = [] if scope is None else [{}, {"token": [scope.value]}]
 
 
-def _rule(found: Any, plain: Mapping[str, TokenScope | None]) -> Rule:  # noqa: ANN401 (route contexts have no public type)
-    path = str(found.path)
-    if isinstance(found.original_route, Mount):
+def _rule(context: Any, plain: Mapping[str, TokenScope | None]) -> Rule:  # noqa: ANN401 (route contexts have no public type)
+    path = str(context.path)
+    if isinstance(context.original_route, Mount):
         pattern = compile_path(path.rstrip("/") + "/{path:path}")[0]
         return Rule(path, pattern, READING, _plain_scope(path, plain))
-    methods = frozenset(found.methods or READING)
+    methods = frozenset(context.methods or READING)
     if "GET" in methods:
         methods |= READING
     declared = [
         depends.dependency.scope
-        for depends in getattr(found, "dependencies", [])
+        for depends in getattr(context, "dependencies", [])
         if isinstance(depends.dependency, _Declaration)
     ]
     if not declared:
-        return Rule(path, found.path_regex, methods, _plain_scope(path, plain))
+        return Rule(path, context.path_regex, methods, _plain_scope(path, plain))
     scopes = [scope for scope in declared if scope is not None]
     strictest = max(scopes, key=list(TokenScope).index, default=None)
-    return Rule(path, found.path_regex, methods, strictest)
+    return Rule(path, context.path_regex, methods, strictest)
 
 
 def _plain_scope(path: str, plain: Mapping[str, TokenScope | None]) -> TokenScope | None:

@@ -56,13 +56,13 @@ class Authenticator:
         key = f"{address} {token_id if token is not None else ''}"
         self._lockouts.check(key)
         try:
-            found = _checked(token, secret)
+            valid_token = _checked(token, secret)
         except UnauthorizedError:
             self._lockouts.failed(key)
             raise
         self._lockouts.succeeded(key)
-        self._note_use(found)
-        return Caller(found.name, found.scope, address, found.id)
+        self._note_use(valid_token)
+        return Caller(valid_token.name, valid_token.scope, address, valid_token.id)
 
     async def still(self, caller: Caller) -> bool:
         """Whether the token that a caller has shown can still be used; for answers that go on.
@@ -85,8 +85,8 @@ class Authenticator:
             now, changes = time.monotonic(), self._changes
             if now - self._read_at < _FRESH_S and changes == self._read_changes:
                 return
-            found = await asyncio.to_thread(self._store.all)
-            self._known = {token.id: token for token in found}
+            tokens = await asyncio.to_thread(self._store.all)
+            self._known = {token.id: token for token in tokens}
             self._read_at, self._read_changes = now, changes
 
     def _note_use(self, token: AccessToken) -> None:

@@ -36,7 +36,7 @@ async def check_body(request: Request) -> None:
 def unreadable(exc: HTTPException) -> str | None:
     """Why FastAPI could not read a body, if that is what it raises."""
     cause = exc.__cause__
-    return next((told for kind, told in _UNREADABLE.items() if isinstance(cause, kind)), None)
+    return next((reason for kind, reason in _UNREADABLE.items() if isinstance(cause, kind)), None)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -44,12 +44,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise HTTPException(
             400, f"an object in the body has {len(pairs)} keys, expected at most {_MOST_KEYS}"
         )
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise HTTPException(400, f'key "{twice[:100]}" is in the body more than once')
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Never:

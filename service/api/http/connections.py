@@ -190,8 +190,8 @@ class SeatedServer(uvicorn.Server):
 def raise_file_limit() -> int:
     """Raise the soft limit of open files towards the hard one; what it is now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    limit = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= limit:
         return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return limit

@@ -38,7 +38,7 @@ _ONE_REFUSAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _RequestHead:
     """What of a request the gate looks at."""
 
     method: str
@@ -68,52 +68,52 @@ class Gate:
         self._rates = Rates(settings.requests_per_s)
         self._rules = rules
 
-    def rule(self, asked: _Asked) -> Rule | None:
+    def rule(self, head: _RequestHead) -> Rule | None:
         """What is declared for such a request."""
-        return self._rules.find(asked.method, asked.path)
+        return self._rules.find(head.method, head.path)
 
-    def asked(self, scope: Scope) -> _Asked:
+    def head(self, scope: Scope) -> _RequestHead:
         """The request of an ASGI scope."""
         headers: Mapping[bytes, bytes] = dict(scope["headers"])
         peer = str((scope.get("client") or ("",))[0])
         query = scope["query_string"].decode("latin-1")
         address = self.peers.address(peer, headers)
-        return _Asked(scope["method"], scope["path"], query, headers, peer, address)
+        return _RequestHead(scope["method"], scope["path"], query, headers, peer, address)
 
-    async def identify(self, asked: _Asked, rule: Rule | None) -> Caller:
+    async def identify(self, head: _RequestHead, rule: Rule | None) -> Caller:
         """Who asks; what is public is asked by anybody.
 
         Raises:
             SluiceError: nobody may ask so, or it has to show a token.
             HTTPException: the same, for what HTTP has a status for.
         """
-        self.peers.check_page(asked.headers)
-        _check_query(asked.query)
+        self.peers.check_page(head.headers)
+        _check_query(head.query)
         if rule is not None and rule.scope is None:
-            return Caller(_ANONYMOUS, None, asked.address)
-        self.peers.check_way(asked.peer)
-        header = asked.headers.get(b"authorization")
+            return Caller(_ANONYMOUS, None, head.address)
+        self.peers.check_way(head.peer)
+        header = head.headers.get(b"authorization")
         text = None if header is None else header.decode("latin-1")
         try:
-            return await self.authenticator.caller(text, asked.address)
+            return await self.authenticator.caller(text, head.address)
         except UnauthorizedError:
-            self._rates.take(asked.address)
+            self._rates.take(head.address)
             raise
 
-    def admit(self, caller: Caller, asked: _Asked, rule: Rule | None) -> None:
+    def admit(self, caller: Caller, head: _RequestHead, rule: Rule | None) -> None:
         """Return if this caller may go on.
 
         Raises:
             SluiceError: it asks too often, or its scope is not enough.
             HTTPException: there is no such address or method, or the body is too large.
         """
-        self._rates.take(caller.token_id or asked.address)
+        self._rates.take(caller.token_id or head.address)
         if rule is None:
-            methods = self._rules.methods(asked.path)
+            methods = self._rules.methods(head.path)
             allow = {"Allow": ", ".join(methods)} if methods else None
             raise HTTPException(405 if methods else 404, headers=allow)
         caller.require(rule.scope)
-        if _declared_bytes(asked.headers) > BODY_LIMIT_BYTES:
+        if _declared_bytes(head.headers) > BODY_LIMIT_BYTES:
             raise HTTPException(413)
 
 
@@ -123,27 +123,27 @@ class Journal:
     Refusals of one address are written once a second, with the number of those left out.
     """
 
-    def __init__(self, log: AuditLog, wanted: str) -> None:
+    def __init__(self, log: AuditLog, extent: str) -> None:
         self._log = log
-        self._wanted = wanted
+        self._extent = extent
         self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     async def note(
-        self, asked: _Asked, caller: Caller | None, status: int, made: str | None
+        self, head: _RequestHead, caller: Caller | None, status: int, made: str | None
     ) -> None:
         """Keep the outcome of a request, durably; `caller` is None if it was not let in."""
         refused = caller is None or status in _REFUSED
-        if self._wanted == "off" or (self._wanted == "changes" and _unremarkable(asked, status)):
+        if self._extent == "off" or (self._extent == "changes" and _unremarkable(head, status)):
             return
-        repeated = self._left_out(asked.address) if refused else 0
+        repeated = self._left_out(head.address) if refused else 0
         if repeated is None:
             return
         outcome = "refused" if refused else ("done" if status < 400 else "failed")
         who = _ANONYMOUS if caller is None else caller.name
         token_id = None if caller is None else caller.token_id
-        what = made or asked.path
+        what = made or head.path
         entry = AuditEntry(
-            who, token_id, asked.address, asked.method, what, outcome, status, repeated
+            who, token_id, head.address, head.method, what, outcome, status, repeated
         )
         await asyncio.to_thread(self._log.write, entry)
 
@@ -173,19 +173,19 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = self._gate.asked(scope)
-        seen = _GuardedRequest(self._gate, asked, send)
+        head = self._gate.head(scope)
+        seen = _GuardedRequest(self._gate, head, send)
         try:
             _check_head(scope)
-            with self._gate.flights.one_more(asked.address):
-                rule = self._gate.rule(asked)
-                seen.caller = await self._gate.identify(asked, rule)
-                self._gate.admit(seen.caller, asked, rule)
+            with self._gate.flights.one_more(head.address):
+                rule = self._gate.rule(head)
+                seen.caller = await self._gate.identify(head, rule)
+                self._gate.admit(seen.caller, head, rule)
                 scope.setdefault("state", {})["caller"] = seen.caller
                 body = _RequestBody(receive, self._gate.body_timeout_s)
                 await self._app(scope, body.receive, seen.send)
         except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
-            await _refusal(exc, asked)(scope, receive, seen.send)
+            await _refusal(exc, head)(scope, receive, seen.send)
         finally:
             await seen.end()
 
@@ -193,10 +193,10 @@ class Guard:
 class _GuardedRequest:
     """One request on its way: who it is from, and what it was answered."""
 
-    def __init__(self, gate: Gate, asked: _Asked, send: Send) -> None:
+    def __init__(self, gate: Gate, head: _RequestHead, send: Send) -> None:
         self.caller: Caller | None = None
         self._gate = gate
-        self._asked = asked
+        self._head = head
         self._send = send
         self._noted = False
 
@@ -204,8 +204,8 @@ class _GuardedRequest:
         """Pass a part of the answer on; the first one gets the headers, once it is audited."""
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", []))
-            given = {name.lower() for name, _ in headers}
-            message["headers"] = headers + [h for h in self._gate.headers if h[0] not in given]
+            present = {name.lower() for name, _ in headers}
+            message["headers"] = headers + [h for h in self._gate.headers if h[0] not in present]
             made = next((value for name, value in headers if name.lower() == b"location"), None)
             text = None if made is None else made.decode("latin-1")
             await self._note(message["status"], text)
@@ -218,7 +218,7 @@ class _GuardedRequest:
     async def _note(self, status: int, made: str | None) -> None:
         if not self._noted:
             self._noted = True
-            await self._gate.journal.note(self._asked, self.caller, status, made)
+            await self._gate.journal.note(self._head, self.caller, status, made)
 
 
 class _RequestBody:
@@ -250,19 +250,19 @@ class _RequestBody:
         return message
 
 
-def _refusal(exc: SluiceError | HTTPException, asked: _Asked) -> Response:
+def _refusal(exc: SluiceError | HTTPException, head: _RequestHead) -> Response:
     """The answer that says no."""
     if isinstance(exc, SluiceError):
-        answer = problems.told(exc, asked.path)
+        answer = problems.of_error(exc, head.path)
     else:
-        answer = problems.refused(exc, asked.method, asked.path)
-    if asked.has_body:
+        answer = problems.refused(exc, head.method, head.path)
+    if head.has_body:
         answer.headers["Connection"] = "close"
     return answer
 
 
-def _unremarkable(asked: _Asked, status: int) -> bool:
-    return asked.method in READING and status not in _REFUSED
+def _unremarkable(head: _RequestHead, status: int) -> bool:
+    return head.method in READING and status not in _REFUSED
 
 
 def _check_head(scope: Scope) -> None:

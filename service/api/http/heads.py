@@ -16,27 +16,28 @@ class Heads:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
-        asked = {**scope, "method": "GET"}
+        get_scope = {**scope, "method": "GET"}
         answered = asyncio.Event()
 
         async def receive_or_leave() -> Message:
             """After the head the client is gone, as far as a stream can see."""
             if answered.is_set():
                 return {"type": "http.disconnect"}
-            told, left = asyncio.ensure_future(receive()), asyncio.ensure_future(answered.wait())
-            await asyncio.wait((told, left), return_when=asyncio.FIRST_COMPLETED)
+            received = asyncio.ensure_future(receive())
+            left = asyncio.ensure_future(answered.wait())
+            await asyncio.wait((received, left), return_when=asyncio.FIRST_COMPLETED)
             left.cancel()
-            if told.done():
-                return await told
-            told.cancel()
+            if received.done():
+                return await received
+            received.cancel()
             return {"type": "http.disconnect"}
 
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.start":
-                scope["route"] = asked.get("route")  # for those who count requests by it
+                scope["route"] = get_scope.get("route")  # for those who count requests by it
                 await send(message)
             elif not answered.is_set():
                 answered.set()
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        await self._app(asked, receive_or_leave, send_head)
+        await self._app(get_scope, receive_or_leave, send_head)

@@ -107,8 +107,8 @@ class Lockouts:
         Raises:
             TooManyRequestsError: not yet.
         """
-        found = self._failures.get(key)
-        wait_s = 0.0 if found is None else found.wait_s(self._clock())
+        failures = self._failures.get(key)
+        wait_s = 0.0 if failures is None else failures.wait_s(self._clock())
         if wait_s > 0:
             raise TooManyRequestsError(
                 "this token was refused too often",
@@ -119,9 +119,9 @@ class Lockouts:
     def failed(self, key: str) -> None:
         """Count a failure."""
         now = self._clock()
-        found = self._failures.get(key)
-        recent = found is not None and now - found.last_at < _FORGIVEN_AFTER_S
-        number = found.number + 1 if found is not None and recent else 1
+        failures = self._failures.get(key)
+        recent = failures is not None and now - failures.last_at < _FORGIVEN_AFTER_S
+        number = failures.number + 1 if failures is not None and recent else 1
         remember(self._failures, key, _Failures(number, now))
 
     def succeeded(self, key: str) -> None:

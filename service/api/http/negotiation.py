@@ -37,15 +37,15 @@ async def check_accept(request: Request) -> None:
     header = request.headers.get("accept", "").strip()
     offered = _offered(request)
     if header and offered and not any(accepts(header, media_type) for media_type in offered):
-        told = " or ".join(f'"{media_type}"' for media_type in sorted(offered))
-        raise HTTPException(406, f'accepted is "{header[:100]}", the address has {told}')
+        forms = " or ".join(f'"{media_type}"' for media_type in sorted(offered))
+        raise HTTPException(406, f'accepted is "{header[:100]}", the address has {forms}')
 
 
 def _offered(request: Request) -> set[str]:
     """Media types of the route's answers, empty if nobody can know."""
     route = request.scope.get("route")
-    found = getattr(route, "response_class", None)
-    answer = found.value if isinstance(found, DefaultPlaceholder) else found
+    declared = getattr(route, "response_class", None)
+    answer = declared.value if isinstance(declared, DefaultPlaceholder) else declared
     media_type = getattr(answer, "media_type", None)
     if media_type is None:
         return set()

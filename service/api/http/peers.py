@@ -26,13 +26,13 @@ class Peers:
         An IPv6 network of one customer (/64) counts as one address.
         """
         chain = headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")
-        found = _parsed(peer)
-        while found is not None and self._is_proxy(found) and chain:
-            told = _parsed(chain.pop().strip())
-            if told is None:
+        address = _parsed(peer)
+        while address is not None and self._is_proxy(address) and chain:
+            forwarded = _parsed(chain.pop().strip())
+            if forwarded is None:
                 break
-            found = told
-        return peer[:_SHOWN] if found is None else _of_one_customer(found)
+            address = forwarded
+        return peer[:_SHOWN] if address is None else _of_one_customer(address)
 
     def check_way(self, peer: str) -> None:
         """Return if the connection comes the way that is set: from the proxy, if there is one.
@@ -63,8 +63,8 @@ class Peers:
 
     def is_proxy(self, peer: str) -> bool:
         """Whether a connection from there is a trusted proxy's, which brings many people."""
-        found = _parsed(peer)
-        return found is not None and self._is_proxy(found)
+        address = _parsed(peer)
+        return address is not None and self._is_proxy(address)
 
     def _is_proxy(self, address: _Address) -> bool:
         return any(address in network for network in self._proxies)
@@ -75,11 +75,11 @@ _HINT = "Use the control plane's own address; other web sites may not use it."
 
 def _parsed(text: str) -> _Address | None:
     try:
-        found = ip_address(text.partition("%")[0])
+        address = ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def _of_one_customer(address: _Address) -> str:

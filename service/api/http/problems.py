@@ -126,10 +126,10 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def told(exc: SluiceError, path: str) -> JSONResponse:
+def of_error(exc: SluiceError, path: str) -> JSONResponse:
     """The answer for an error of ours at an address."""
-    found = {name: getattr(exc, name, None) for name in _EXTENSIONS}
-    more = {name: value for name, value in found.items() if value}
+    extensions = {name: getattr(exc, name, None) for name in _EXTENSIONS}
+    more = {name: value for name, value in extensions.items() if value}
     more["instance"] = path
     if isinstance(exc, AnsweredError):
         status = _STATUS_OF_ANSWER.get(exc.kind, 422)
@@ -168,7 +168,7 @@ def refused(exc: HTTPException, method: str, path: str) -> JSONResponse:
 
 async def _ours(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, SluiceError)
-    return told(exc, request.url.path)
+    return of_error(exc, request.url.path)
 
 
 async def _http(request: Request, exc: Exception) -> JSONResponse:

@@ -34,13 +34,13 @@ def acknowledge(
 ) -> Response:
     """Let the job go on as chosen; the decision is kept with its reason and what is lost by it."""
     choice = _choice(body)
-    asked = Asked(
+    request = Asked(
         kind=ACKNOWLEDGE,
         body={"cause": body.cause, "choice": choice, "reason": body.reason},
         by=body.by,
         key=idempotency_key,
     )
-    done = ask_runner(services, job_id, asked)
+    done = ask_runner(services, job_id, request)
     if isinstance(done, Response):
         return done
     view = AcknowledgementView.model_validate(done)
@@ -72,9 +72,11 @@ def list_acknowledgements(
 ) -> AcknowledgementPage:
     """What operators have acknowledged, the oldest first, with reason and lost offsets."""
     services.store.get(job_id)
-    found = read_acknowledgements(services.layout(job_id).job_dir)
-    items = [AcknowledgementView.model_validate(a) for a in found[cursor : cursor + limit]]
-    more = cursor + limit < len(found)
+    acknowledgements = read_acknowledgements(services.layout(job_id).job_dir)
+    items = [
+        AcknowledgementView.model_validate(a) for a in acknowledgements[cursor : cursor + limit]
+    ]
+    more = cursor + limit < len(acknowledgements)
     return AcknowledgementPage(items=items, next_cursor=cursor + limit if more else None)
 
 
@@ -82,10 +84,10 @@ def list_acknowledgements(
 def show_request(job_id: JobId, request_id: RequestId, services: Injected) -> RequestView:
     """Whether the runner has carried it out, and with which result."""
     services.store.get(job_id)
-    found = request_view(services.requests(job_id), request_id)
-    if found is None:
+    view = request_view(services.requests(job_id), request_id)
+    if view is None:
         raise JobNotFoundError(
             f'job "{job_id}" has no request "{request_id}"',
             hint="Requests are forgotten after a thousand others; send it anew.",
         )
-    return found
+    return view

@@ -40,8 +40,8 @@ def list_dead_letters(
     arguments = [f"--limit={limit}", f"--value-bytes={_LISTED_VALUE_BYTES}"]
     arguments += [] if cursor is None else [f"--cursor={cursor}"]
     arguments += ["--pending"] if pending else []
-    found = inspect(services, job_id, ["dead-letters", "list", *arguments])
-    return DeadLetterPage.model_validate(found)
+    page = inspect(services, job_id, ["dead-letters", "list", *arguments])
+    return DeadLetterPage.model_validate(page)
 
 
 @router.get("/{job_id}/dead-letters/{partition}/{offset}", summary="Show a dead letter")
@@ -59,8 +59,8 @@ def show_dead_letter(
     """One dead letter with its value."""
     arguments = [*place.arguments(), f"--value-bytes={value_bytes}"]
     arguments += [] if batch is None else [f"--batch={batch}"]
-    found = inspect(services, job_id, ["dead-letters", "show", *arguments])
-    return DeadLetterView.model_validate(found)
+    letter = inspect(services, job_id, ["dead-letters", "show", *arguments])
+    return DeadLetterView.model_validate(letter)
 
 
 @router.post(
@@ -80,15 +80,15 @@ def replay_dead_letters(
     plan = load(services.store.get(job_id).plan)
     if plan.needs_event_batches:
         raise not_replayable(plan)  # the runner would say the same, if there is one
-    asked = Asked(REPLAY_DEAD_LETTERS, _wanted(body), body.by, idempotency_key)
-    done = ask_runner(services, job_id, asked)
+    request = Asked(REPLAY_DEAD_LETTERS, _selection(body), body.by, idempotency_key)
+    done = ask_runner(services, job_id, request)
     if isinstance(done, Response):
         return done
     view = DeadLetterReplayed.model_validate(done)
     return JSONResponse(view.model_dump(mode="json"))
 
 
-def _wanted(body: ReplayDeadLetters) -> dict[str, Any]:
+def _selection(body: ReplayDeadLetters) -> dict[str, Any]:
     if body.all == (body.records is not None):
         raise SubmissionError(
             'one of "records" and "all" says which dead letters are meant',

@@ -115,7 +115,7 @@ class Following:
     job_id: str | None
     after: int
     detail: Callable[[], JobDetail] | None = None
-    _asked: int = -1
+    _read_to: int = -1
     _shown: str = ""
     _known: frozenset[str] = field(default_factory=frozenset)
 
@@ -127,15 +127,15 @@ class Following:
             SluiceError: the store cannot be read.
         """
         newest, jobs = self.hub.look()
-        if self.job_id is not None and self.job_id not in jobs and self._asked >= 0:
+        if self.job_id is not None and self.job_id not in jobs and self._read_to >= 0:
             raise JobNotFoundError(f'job "{self.job_id}" is gone', hint="Close the stream.")
-        found = list(self._transitions(newest))
-        found += [_removed(job_id) for job_id in sorted(self._known - jobs)]
+        events = list(self._transitions(newest))
+        events += [_removed(job_id) for job_id in sorted(self._known - jobs)]
         self._known = jobs if self.job_id is None else frozenset()
-        return found + list(self._status())
+        return events + list(self._status())
 
     def _transitions(self, newest: int) -> Iterator[ServerSentEvent]:
-        if newest == self._asked:
+        if newest == self._read_to:
             return
         while True:
             page = self.store.events(self.job_id, after=self.after, limit=_PAGE)
@@ -143,7 +143,7 @@ class Following:
                 self.after = event.sequence
                 yield _event("transition", event_view(event), number=event.sequence)
             if len(page) < _PAGE:
-                self._asked = newest
+                self._read_to = newest
                 return
 
     def _status(self) -> Iterator[ServerSentEvent]:
@@ -205,14 +205,14 @@ async def _stream(following: Following, follower: StreamReader) -> AsyncIterator
         try:
             if not await follower.may_go_on():
                 return  # it comes back, and is told why it may not
-            found = await run_in_threadpool(following.next_events)
+            events = await run_in_threadpool(following.next_events)
         except JobNotFoundError:
             yield _removed(following.job_id or "")
             return
         except SluiceError as exc:  # the client comes back by itself
             _log.warning("event stream ended", job_id=following.job_id, error=exc.message)
             return
-        for event in found:
+        for event in events:
             yield event
         await asyncio.sleep(_TICK_S)
 

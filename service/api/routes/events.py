@@ -60,7 +60,7 @@ async def _place(
     return EventCursor(cursor, last_event_id, limit)
 
 
-Asked = Annotated[EventCursor, Depends(_place)]
+EventQuery = Annotated[EventCursor, Depends(_place)]
 
 
 def _hub(request: Request) -> EventHub:
@@ -86,15 +86,15 @@ def _page(events: Sequence[JobEvent]) -> EventPage:
     responses=_FORMS,
 )
 def list_events(
-    job_id: JobId, asked: Asked, request: Request, services: Injected
+    job_id: JobId, query: EventQuery, request: Request, services: Injected
 ) -> EventPage | Response:
     """Every transition with its cause, the oldest first; `next_cursor` is where to go on later.
 
     A stream also has the event `status` whenever the status changes, and `removed` at its end.
     """
-    after = asked.after or 0
+    after = query.after or 0
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
-        return _page(services.store.events(job_id, after=after, limit=asked.limit))
+        return _page(services.store.events(job_id, after=after, limit=query.limit))
     services.store.get(job_id)
     following = Following(
         _hub(request),
@@ -112,13 +112,15 @@ def list_events(
     response_model=EventPage,
     responses=_FORMS,
 )
-def list_all_events(asked: Asked, request: Request, services: Injected) -> EventPage | Response:
+def list_all_events(
+    query: EventQuery, request: Request, services: Injected
+) -> EventPage | Response:
     """Transitions of every job in the order of their numbers.
 
     A stream without a number begins now; it also has the event `removed` for a job that is gone.
     """
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
-        return _page(services.store.events(None, after=asked.after or 0, limit=asked.limit))
-    start = services.store.newest_event() if asked.after is None else asked.after
+        return _page(services.store.events(None, after=query.after or 0, limit=query.limit))
+    start = services.store.newest_event() if query.after is None else query.after
     following = Following(_hub(request), services.store, None, start)
     return event_response(following, _follower(request))

@@ -45,10 +45,10 @@ def show_vertex_watermarks(
     job_id: FlinkJobId, vertex_id: VertexId, services: Injected
 ) -> list[FlinkMetricValue]:
     """One `currentInputWatermark` a subtask."""
-    found = _metrics(services, job_id, vertex_id)
+    values = _metrics(services, job_id, vertex_id)
     return [
         FlinkMetricValue(id=name, value=value)
-        for name, value in found.items()
+        for name, value in values.items()
         if name.partition(".")[2] == _INPUT
     ]
 
@@ -68,20 +68,20 @@ def show_vertex_metrics(
     ] = None,
 ) -> list[FlinkMetricValue] | list[FlinkMetric]:
     """Watermarks by subtask, such as `0.currentLowWatermark`; unknown names are left out."""
-    found = _metrics(services, job_id, vertex_id)
+    values = _metrics(services, job_id, vertex_id)
     if get is None:
-        return [FlinkMetric(id=name) for name in found]
-    wanted = dict.fromkeys(name.strip() for name in get.split(","))
-    return [FlinkMetricValue(id=name, value=found[name]) for name in wanted if name in found]
+        return [FlinkMetric(id=name) for name in values]
+    requested = dict.fromkeys(name.strip() for name in get.split(","))
+    return [FlinkMetricValue(id=name, value=values[name]) for name in requested if name in values]
 
 
 def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
     job = services.store.get(_with_dashes(job_id))
     detail = services.detail(job)
     there = vertices(job, detail)
-    vertex = next((found for found in there if found.id == vertex_id), None)
+    vertex = next((each for each in there if each.id == vertex_id), None)
     if vertex is None:
-        names = ", ".join(found.id for found in there)
+        names = ", ".join(each.id for each in there)
         raise VertexNotFoundError(
             f'job "{job.id}" has no vertex "{vertex_id}", expected one of {names}',
             hint="GET /v1/jobs/{id}/watermarks lists the vertices.",
@@ -106,14 +106,19 @@ def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str
         return {0: _join_in_processing_time(detail) if time is None else _join(time)}
     if vertex.kind == "probe":
         generators = _generators(time, "probe")
-        told = [generators.get(subtask, _MIN) for subtask in range(vertex.parallelism)]
-        return {subtask: _values(found, found) for subtask, found in enumerate(told)}
-    table = next((found for found in detail.dimensions if found.name == vertex.dimension), None)
+        watermarks = [generators.get(subtask, _MIN) for subtask in range(vertex.parallelism)]
+        return {
+            subtask: _values(watermark, watermark) for subtask, watermark in enumerate(watermarks)
+        }
+    table = next((each for each in detail.dimensions if each.name == vertex.dimension), None)
     if table is None:  # its runner has not reported yet
         return {}
     generators = _generators(time, table.name)
     if generators:
-        return {subtask: _values(found, found) for subtask, found in sorted(generators.items())}
+        return {
+            subtask: _values(watermark, watermark)
+            for subtask, watermark in sorted(generators.items())
+        }
     written = None if table.emitted is None else table.emitted.watermark
     return {
         subtask: _values(written or channel.watermark, channel.watermark)
@@ -134,19 +139,19 @@ def _join(time: EventTimeView) -> dict[str, str]:
     """The stream is input 1, the tables are the next ones, as Flink numbers many inputs."""
     combined = _watermark(time.watermark_ms, use_processing_time=time.use_processing_time)
     inputs = {
-        f"currentInput{number}Watermark": str(_watermark(found.watermark_ms).timestamp_ms)
-        for number, found in enumerate(time.inputs, 1)
+        f"currentInput{number}Watermark": str(_watermark(each.watermark_ms).timestamp_ms)
+        for number, each in enumerate(time.inputs, 1)
     }
     return {**_values(combined, combined), **inputs}
 
 
-def _generators(time: EventTimeView | None, wanted: str) -> dict[int, WatermarkView]:
+def _generators(time: EventTimeView | None, input_name: str) -> dict[int, WatermarkView]:
     """The generators' watermarks of an input by partition; empty without event time."""
     channels = [] if time is None else time.channels
     return {
         c.partition: _watermark(c.watermark_ms, use_processing_time=c.use_processing_time)
         for c in channels
-        if c.input == wanted
+        if c.input == input_name
     }
 
 
@@ -155,11 +160,11 @@ def _watermark(at_ms: int | None, *, use_processing_time: bool = False) -> Water
     return WatermarkView(timestamp_ms=timestamp_ms, use_processing_time=use_processing_time)
 
 
-def _values(received: WatermarkView, told: WatermarkView) -> dict[str, str]:
+def _values(received: WatermarkView, emitted: WatermarkView) -> dict[str, str]:
     """Of one subtask: the lowest that it has received, and what it has told downstream."""
     return {
         _LOW: str(received.timestamp_ms),
         _INPUT: str(received.timestamp_ms),
-        _OUTPUT: str(told.timestamp_ms),
-        _PROCESSING: str(told.use_processing_time).lower(),
+        _OUTPUT: str(emitted.timestamp_ms),
+        _PROCESSING: str(emitted.use_processing_time).lower(),
     }

@@ -26,7 +26,7 @@ class SharedProbe:
 
     def __init__(self, ask: Callable[[], None]) -> None:
         self._ask = ask
-        self._asked: asyncio.Future[None] | None = None
+        self._pending: asyncio.Future[None] | None = None
 
     async def __call__(self) -> None:
         """Return when all is well.
@@ -34,33 +34,33 @@ class SharedProbe:
         Raises:
             StoreError: it is not, or there is no answer in time.
         """
-        if self._asked is None or self._asked.done():
-            self._asked = asyncio.get_running_loop().create_future()
-            threading.Thread(target=self._answer, args=(self._asked,), daemon=True).start()
+        if self._pending is None or self._pending.done():
+            self._pending = asyncio.get_running_loop().create_future()
+            threading.Thread(target=self._answer, args=(self._pending,), daemon=True).start()
         try:
-            await asyncio.wait_for(asyncio.shield(self._asked), _PATIENCE_S)
+            await asyncio.wait_for(asyncio.shield(self._pending), _PATIENCE_S)
         except TimeoutError as exc:
             raise StoreError(
                 f"job store has not answered for {_PATIENCE_S:g} s",
                 hint="Look at the database of SLUICE_DATABASE_URL, or the disk of SLUICE_DATA_DIR.",
             ) from exc
 
-    def _answer(self, asked: "asyncio.Future[None]") -> None:
+    def _answer(self, pending: "asyncio.Future[None]") -> None:
         error: BaseException | None = None
         try:
             self._ask()
         except Exception as exc:  # whatever it is, somebody waits for it
             error = exc
         with suppress(RuntimeError):  # the loop has ended
-            asked.get_loop().call_soon_threadsafe(_settle, asked, error)
+            pending.get_loop().call_soon_threadsafe(_settle, pending, error)
 
 
-def _settle(asked: "asyncio.Future[None]", error: BaseException | None) -> None:
+def _settle(pending: "asyncio.Future[None]", error: BaseException | None) -> None:
     if error is None:
-        asked.set_result(None)
+        pending.set_result(None)
     else:
-        asked.set_exception(error)
-        asked.exception()  # nobody may have had the patience
+        pending.set_exception(error)
+        pending.exception()  # nobody may have had the patience
 
 
 @router.get("/livez", summary="The process answers", dependencies=[PUBLIC])

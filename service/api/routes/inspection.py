@@ -90,8 +90,8 @@ def list_batches(
 @router.get("/v1/jobs/{job_id}/batches/{number}", summary="Show a batch")
 def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchView:
     """Offsets, versions and time of its pin, and what it has committed."""
-    found = inspect(services, job_id, ["batch", f"--number={number}"])
-    return BatchView.model_validate(found)
+    batch = inspect(services, job_id, ["batch", f"--number={number}"])
+    return BatchView.model_validate(batch)
 
 
 @router.post(
@@ -108,8 +108,8 @@ def replay_batch(
 ) -> BatchReplay:
     """Join the batch again under its pin; nothing is written."""
     arguments = ["replay", f"--batch={number}", *(["--diff"] if diff else []), *_of_sink(sink)]
-    found = inspect(services, job_id, arguments, timeout_s=_REPLAY_TIMEOUT_S)
-    return BatchReplay.model_validate(found)
+    replay = inspect(services, job_id, arguments, timeout_s=_REPLAY_TIMEOUT_S)
+    return BatchReplay.model_validate(replay)
 
 
 @router.get("/v1/jobs/{job_id}/rows/{topic}/{partition}/{offset}", summary="Explain a record")
@@ -118,8 +118,8 @@ def explain_row(
 ) -> RowExplanation:
     """Its batch and pin, the table rows that it has met, and what it has become."""
     arguments = [f"--topic={topic}", *place.arguments(), *_of_sink(sink)]
-    found = inspect(services, job_id, ["explain-row", *arguments])
-    return RowExplanation.model_validate(found)
+    explanation = inspect(services, job_id, ["explain-row", *arguments])
+    return RowExplanation.model_validate(explanation)
 
 
 @router.get("/v1/jobs/{job_id}/doctor", summary="Examine a job")
@@ -134,7 +134,7 @@ def examine_machine(services: Injected) -> CheckReport:
     return check_report(services.inspector.ask(None, ["doctor"], timeout_s=_TIMEOUT_S))
 
 
-def check_report(found: dict[str, Any]) -> CheckReport:
+def check_report(report: dict[str, Any]) -> CheckReport:
     """The checks and whether none of them has failed."""
-    checks = [CheckView.model_validate(check) for check in found["checks"]]
+    checks = [CheckView.model_validate(check) for check in report["checks"]]
     return CheckReport(ok=all(check.ok is not False for check in checks), checks=checks)

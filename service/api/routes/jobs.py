@@ -117,12 +117,12 @@ async def _job_filter(
 @router.get("", summary="List jobs")
 def list_jobs(
     services: Injected,
-    wanted: Annotated[JobFilter, Depends(_job_filter)],
+    job_filter: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> JobPage:
     """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
-    jobs = services.store.page(wanted, before=cursor, limit=limit + 1)
+    jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
     items = [job_summary(job, read_status(services.layout(job.id).job_dir)) for job in jobs[:limit]]
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 

@@ -60,19 +60,19 @@ class RequestMetrics:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, told = time.perf_counter(), False
+        started, counted = time.perf_counter(), False
 
         async def send_and_count(message: Message) -> None:
-            nonlocal told
+            nonlocal counted
             if message["type"] == "http.response.start":
-                told = True
+                counted = True
                 self._counters.count(scope, message["status"], time.perf_counter() - started)
             await send(message)
 
         try:
             await self._app(scope, receive, send_and_count)
         except Exception:
-            if not told:
+            if not counted:
                 self._counters.count(scope, 500, time.perf_counter() - started)
             raise
 

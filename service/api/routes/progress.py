@@ -72,27 +72,27 @@ def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
     ]
     probe = detail.probe
     partitions = 0 if probe is None else len(probe.end_offsets or probe.start_offsets)
-    found = [
+    parts = [
         *builds,
         VertexView(id="probe", kind="probe", parallelism=partitions),
         VertexView(id="join", kind="join", parallelism=1),
     ]
     if plan.window is not None:
-        found.append(VertexView(id="windows", kind="windows", parallelism=1))
-    return found
+        parts.append(VertexView(id="windows", kind="windows", parallelism=1))
+    return parts
 
 
 @router.get("/{job_id}/explain-wait", summary="Why is nothing coming out?")
 def show_wait(job_id: JobId, services: Injected) -> WaitReport:
     """What must come true before rows come out, and in one sentence what of it has not."""
     detail = services.detail(services.store.get(job_id))
-    found = explain_wait(detail.model_dump(mode="json", by_alias=True))
+    explanation = explain_wait(detail.model_dump(mode="json", by_alias=True))
     return WaitReport(
         job_id=detail.id,
         state=detail.state,
-        waiting=found.waiting,
-        sentence=found.sentence,
-        hint=found.hint,
-        conditions=[ConditionView(**asdict(condition)) for condition in found.conditions],
+        waiting=explanation.waiting,
+        sentence=explanation.sentence,
+        hint=explanation.hint,
+        conditions=[ConditionView(**asdict(condition)) for condition in explanation.conditions],
         status_age_ms=detail.runner.status_age_ms,
     )

@@ -20,7 +20,7 @@ _WAIT_S = 10.0
 _seats = threading.BoundedSemaphore(8)  # of the server's threads, so many may wait for runners
 
 
-def ask_runner(services: Services, job_id: str, asked: Asked) -> dict[str, Any] | Response:
+def ask_runner(services: Services, job_id: str, request: Asked) -> dict[str, Any] | Response:
     """The runner's result, or an answer 202 when it takes longer.
 
     Raises:
@@ -29,14 +29,14 @@ def ask_runner(services: Services, job_id: str, asked: Asked) -> dict[str, Any] 
     """
     job = services.store.get(job_id)
     has_ended = job.state is JobState.FINISHED
-    answers = has_ended and asked.kind == REPLAY_DEAD_LETTERS
+    answers = has_ended and request.kind == REPLAY_DEAD_LETTERS
     if not (answers or services.supervisor.runner_of(job_id).alive):
         hint = "Start the job with sluice jobs resume; a STALLED job has a runner soon again."
         if has_ended:
             hint = "It has finished, so there is nothing to decide; its dead letters can be joined."
         raise RunnerAbsentError(f'job "{job_id}" has no runner that could do this', hint=hint)
     box = services.requests(job_id)
-    request_id = box.send(asked)
+    request_id = box.send(request)
     if answers:
         services.supervisor.ask(job_id)
     seated = _seats.acquire(blocking=False)
@@ -60,8 +60,8 @@ def request_view(box: RequestBox, request_id: str) -> RequestView | None:
         return RequestView(id=request_id, status="waiting") if known else None
     if answer.error is not None:
         error = answer.error
-        told = RefusalView(type=error.type, message=error.message, hint=error.hint)
-        return RequestView(id=request_id, status="refused", error=told)
+        refusal = RefusalView(type=error.type, message=error.message, hint=error.hint)
+        return RequestView(id=request_id, status="refused", error=refusal)
     return RequestView(id=request_id, status="done", result=dict(answer.result or {}))
 
 

@@ -58,7 +58,7 @@ class AnswerList(BaseModel):
 def answer_statements(body: Statements, services: Injected) -> AnswerList:
     """Answer EXPLAIN, DESCRIBE, SHOW and SET, and carry out STOP JOB; declare nothing for later."""
     check_script(body.sql)
-    found = [
+    views = [
         AnswerView(
             statement=answer.statement,
             line=answer.line,
@@ -67,7 +67,7 @@ def answer_statements(body: Statements, services: Injected) -> AnswerList:
         )
         for answer in answers(body.sql, _StoredJobs(services))
     ]
-    return AnswerList(answers=found)
+    return AnswerList(answers=views)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,13 +67,13 @@ def ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[st
     return services.inspector.ask(job_dir, ["tables"], timeout_s=_TIMEOUT_S, question=question)
 
 
-def _rendered(found: dict[str, Any], model: type[Found]) -> Found | Response:
+def _rendered(answer: dict[str, Any], model: type[Found]) -> Found | Response:
     """An answer as it was asked for."""
-    stream = found.get("arrow")
+    stream = answer.get("arrow")
     if stream is None:
-        return model.model_validate(found)
-    told = {_HEADERS[n]: str(v) for n, v in found.items() if n in _HEADERS and v is not None}
-    return Response(base64.b64decode(stream), media_type=ARROW, headers=told)
+        return model.model_validate(answer)
+    headers = {_HEADERS[n]: str(v) for n, v in answer.items() if n in _HEADERS and v is not None}
+    return Response(base64.b64decode(stream), media_type=ARROW, headers=headers)
 
 
 @router.get("/{job_id}/dimensions", summary="List the tables that a job joins with")
@@ -104,9 +104,9 @@ def show_rows(  # noqa: PLR0913 (FastAPI makes each parameter a part of the requ
             "a cursor goes with neither key nor version",
             hint="Send the cursor and the limit alone: the cursor names the version.",
         )
-    asked = {"what": "rows", "table": table, "keys": key or None, "version": version}
-    asked |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, asked), DimensionRows)
+    question = {"what": "rows", "table": table, "keys": key or None, "version": version}
+    question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
+    return _rendered(ask(services, job_id, question), DimensionRows)
 
 
 @router.get(
@@ -138,9 +138,9 @@ def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the r
             'either "from" or a cursor says where the comparison begins',
             hint='Give "from" (and "to") for the first page, the cursor alone for the next ones.',
         )
-    asked = {"what": "changes", "table": table, "from": first, "to": last}
-    asked |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, asked), DimensionChanges)
+    question = {"what": "changes", "table": table, "from": first, "to": last}
+    question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
+    return _rendered(ask(services, job_id, question), DimensionChanges)
 
 
 @router.get(
@@ -157,5 +157,5 @@ def show_preview(
     accept: Accept = "",
 ) -> Preview | Response:
     """Newest batch first, each batch with its pin and counts; other sinks than delta answer 409."""
-    asked = {"what": "preview", "limit": limit, "sink": sink, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, asked), Preview)
+    question = {"what": "preview", "limit": limit, "sink": sink, "arrow": wants(accept, ARROW)}
+    return _rendered(ask(services, job_id, question), Preview)

@@ -75,8 +75,8 @@ def create_token(
     """Make a token; the answer is the only place where it is ever shown."""
     caller = request.state.caller
     assert isinstance(caller, Caller)
-    wanted = NewToken(body.name, body.scope, body.expires_in_days, created_by=caller.name)
-    token, text = services.store.tokens.create(wanted)
+    new_token = NewToken(body.name, body.scope, body.expires_in_days, created_by=caller.name)
+    token, text = services.store.tokens.create(new_token)
     request.app.state.guard.authenticator.forget()
     response.headers["Location"] = f"/v1/tokens/{token.id}"
     return CreatedToken(**token_view(token).model_dump(), token=text)
@@ -89,9 +89,9 @@ def list_tokens(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> TokenPage:
     """Tokens with scope, end and last use, the newest first, a page at a time."""
-    found = services.store.tokens.all()
-    items = [token_view(token) for token in found[cursor : cursor + limit]]
-    more = cursor + limit < len(found)
+    tokens = services.store.tokens.all()
+    items = [token_view(token) for token in tokens[cursor : cursor + limit]]
+    more = cursor + limit < len(tokens)
     return TokenPage(items=items, next_cursor=cursor + limit if more else None)
 
 

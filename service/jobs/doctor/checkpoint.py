@@ -63,7 +63,7 @@ def _spark_log(name: str, path: Path) -> Iterator[Check]:
     if not offsets and not commits:
         yield unknown(title, "the query has not run yet")
         return
-    holes = [f"{kind} {_missing(found)}" for kind, found in _holed(offsets, commits)]
+    holes = [f"{kind} {_missing(entries)}" for kind, entries in _holed(offsets, commits)]
     if holes:
         yield bad(title, f"entries are missing in Spark's log: {', '.join(holes)}", _LOGS)
         return
@@ -86,8 +86,8 @@ def _entries(directory: Path) -> list[int]:
 
 
 def _holed(offsets: list[int], commits: list[int]) -> list[tuple[str, list[int]]]:
-    found = (("offsets", offsets), ("commits", commits))
-    return [(kind, e) for kind, e in found if e and e[-1] - e[0] + 1 != len(e)]
+    logs = (("offsets", offsets), ("commits", commits))
+    return [(kind, e) for kind, e in logs if e and e[-1] - e[0] + 1 != len(e)]
 
 
 def _missing(entries: Sequence[int]) -> str:

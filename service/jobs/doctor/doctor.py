@@ -38,11 +38,11 @@ def examine(job_dir: Path | None) -> dict[str, Any]:
 
 
 def _job(job_dir: Path) -> list[Check]:
-    found: list[Patient] = []
-    checks = made("job", lambda: [_admitted(job_dir, found)])
-    if not found:
+    patients: list[Patient] = []
+    checks = made("job", lambda: [_admitted(job_dir, patients)])
+    if not patients:
         return checks
-    (patient,) = found
+    (patient,) = patients
     checks += made("runner", lambda: check_runner(patient))
     checks += check_checkpoint(patient)
     checks += check_tables(patient)
@@ -53,7 +53,7 @@ def _job(job_dir: Path) -> list[Check]:
     return checks + made("disk", lambda: check_disk(places))
 
 
-def _admitted(job_dir: Path, found: list[Patient]) -> Check:
+def _admitted(job_dir: Path, patients: list[Patient]) -> Check:
     """Read what every other check needs."""
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
     try:
@@ -67,7 +67,7 @@ def _admitted(job_dir: Path, found: list[Patient]) -> Check:
     meta = checkpoint.read_meta()
     running = living_runner(job_dir) is not None
     plan = resolve_secrets(plan, SecretResolver.of(settings, job_dir))
-    found.append(Patient(layout, settings, plan, checkpoint, meta, running))
+    patients.append(Patient(layout, settings, plan, checkpoint, meta, running))
     if meta is None:
         return unknown("job", "plan, settings and secrets can be read; it was never started")
     detail = f"plan, settings and secrets can be read; incarnation {meta.incarnation}"

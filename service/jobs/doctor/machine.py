@@ -45,11 +45,11 @@ def check_machine(settings: Settings) -> list[Check]:
 
 
 def _python() -> Check:
-    found = f"Python {platform.python_version()} at {sys.executable}"
+    version = f"Python {platform.python_version()} at {sys.executable}"
     if sys.version_info >= _OLDEST_PYTHON:
-        return good("python", found)
+        return good("python", version)
     oldest = ".".join(map(str, _OLDEST_PYTHON))
-    return bad("python", found, f"Use Python {oldest} or a newer one.")
+    return bad("python", version, f"Use Python {oldest} or a newer one.")
 
 
 def _packages() -> Check:
@@ -63,7 +63,7 @@ def _packages() -> Check:
     if missing:
         hint = "Install the project's requirements.lock into the virtual environment (`make`)."
         return bad("packages", f"missing: {', '.join(missing)}", hint)
-    return good("packages", ", ".join(f"{name} {found}" for name, found in versions.items()))
+    return good("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def _java(settings: Settings) -> Iterator[Check]:
@@ -154,8 +154,8 @@ def _places(settings: Settings) -> dict[str, Path]:
 def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
     """Room for data and for files, by place."""
     for name, path in places.items():
-        found = _nearest(path)
-        usage, room = shutil.disk_usage(found), os.statvfs(found)
+        existing = _nearest(path)
+        usage, room = shutil.disk_usage(existing), os.statvfs(existing)
         detail = f"{usage.free >> 20} of {usage.total >> 20} MiB are free at {path}"
         few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES
         if few_inodes:

@@ -136,19 +136,19 @@ def _stream(patient: Patient) -> Iterator[Check]:
         yield unknown("stream", "the job was never started")
         return
     cluster = KafkaCluster(kafka)
-    found = cluster.require(kafka.topic)
+    topic = cluster.require(kafka.topic)
     lives = read_lives(patient.checkpoint)
-    if lives and lives[-1].topic_id != found.topic_id:
+    if lives and lives[-1].topic_id != topic.topic_id:
         yield bad(
             "stream",
-            f'topic "{kafka.topic}" has id {found.topic_id}, expected {lives[-1].topic_id}',
+            f'topic "{kafka.topic}" has id {topic.topic_id}, expected {lives[-1].topic_id}',
             "It was deleted and made again; acknowledge that, or stop the job.",
         )
         return
-    yield good("stream", f'topic "{kafka.topic}" is there, {len(found.partitions)} partitions')
+    yield good("stream", f'topic "{kafka.topic}" is there, {len(topic.partitions)} partitions')
     yield _unread(patient, cluster, kafka.topic)
     yield _transactions(cluster, kafka.topic)
-    yield _stream_clock(cluster, kafka.topic, found.partitions)
+    yield _stream_clock(cluster, kafka.topic, topic.partitions)
 
 
 def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
@@ -156,13 +156,15 @@ def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
     note = patient.checkpoint.read_progress()
     lives = read_lives(patient.checkpoint)
     if note is not None:
-        wanted = {int(p): offset for p, offset in note["next_offsets"].items()}
+        next_offsets = {int(p): offset for p, offset in note["next_offsets"].items()}
     else:
-        wanted = dict(lives[-1].start_offsets) if lives else {}
+        next_offsets = dict(lives[-1].start_offsets) if lives else {}
     begin = cluster.beginning_offsets(topic)
-    lost = {p: begin[p] - o for p, o in wanted.items() if begin.get(p, 0) > o}
+    lost = {p: begin[p] - o for p, o in next_offsets.items() if begin.get(p, 0) > o}
     if not lost:
-        places = ", ".join(f"{offset} of partition {p}" for p, offset in sorted(wanted.items()))
+        places = ", ".join(
+            f"{offset} of partition {p}" for p, offset in sorted(next_offsets.items())
+        )
         return good("unread records", f"the topic has all of them, from offset {places}")
     return bad(
         "unread records",
@@ -181,10 +183,16 @@ def _transactions(cluster: KafkaCluster, topic: str) -> Check:
         opened = cluster.open_transactions(topic, behind) if behind else []
     except SourceError as exc:
         return bad(title, f'one may hold topic "{topic}": {exc.message}', exc.hint)
-    for found in opened:
-        age_s = HOLDS_AFTER_S if found.since_ms is None else (now_ms - found.since_ms) / _MILLIS
+    for transaction in opened:
+        age_s = (
+            HOLDS_AFTER_S
+            if transaction.since_ms is None
+            else (now_ms - transaction.since_ms) / _MILLIS
+        )
         if age_s >= HOLDS_AFTER_S:
-            return bad(title, f"{found.text(topic)}, open for {age_s:.0f} s", found.hint(topic))
+            return bad(
+                title, f"{transaction.text(topic)}, open for {age_s:.0f} s", transaction.hint(topic)
+            )
     return good(title, f'none holds topic "{topic}"')
 
 
@@ -217,5 +225,5 @@ def _changelogs(patient: Patient) -> Check:
 
 
 def _sink(kafka: KafkaOptions, title: str) -> Iterator[Check]:
-    found = KafkaCluster(kafka).require(kafka.topic)
-    yield good(title, f'topic "{kafka.topic}", {len(found.partitions)} partitions')
+    topic = KafkaCluster(kafka).require(kafka.topic)
+    yield good(title, f'topic "{kafka.topic}", {len(topic.partitions)} partitions')

@@ -36,9 +36,9 @@ def check_tables(patient: Patient) -> list[Check]:
 
 def _tables(patient: Patient) -> dict[str, Path]:
     roots = {d.name: patient.layout.tables / d.name for d in patient.plan.dimensions}
-    found = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
-    found["dead_letters"] = patient.layout.dead_letters
-    return found | {output.name: output.path for output in patient.outputs}
+    paths = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
+    paths["dead_letters"] = patient.layout.dead_letters
+    return paths | {output.name: output.path for output in patient.outputs}
 
 
 _PARTS = ("changelog", "current")
@@ -65,28 +65,28 @@ def _table(name: str, path: Path) -> Iterator[Check]:
 def _writer(patient: Patient, output: DeltaOutput, title: str) -> Iterator[Check]:
     """Who appends to the output, and why."""
     choice = output_writer(output.plan, patient.settings)
-    told = "none" if choice is None else choice.writer.value
-    yield good(title, f"{told}: {choice.reason}" if choice and choice.reason else told)
+    writer = "none" if choice is None else choice.writer.value
+    yield good(title, f"{writer}: {choice.reason}" if choice and choice.reason else writer)
 
 
 def _transactions(patient: Patient) -> Check:
     """Progress, outputs, dead letters and pins are committed in this order, newest last."""
     note = patient.checkpoint.read_progress() or {}
-    found = [("progress", note.get("batch"))]
+    newest = [("progress", note.get("batch"))]
     for output in reversed(patient.outputs):
-        found.append((output.name, DeltaLog(output.path, output.app_id).batches.last_batch()))
+        newest.append((output.name, DeltaLog(output.path, output.app_id).batches.last_batch()))
     letters = DeltaLog(patient.layout.dead_letters, patient.app_id).batches.last_batch()
-    found.append(("dead letters", letters))
-    told = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in found)
-    order = [-1 if batch is None else batch for _, batch in found]
+    newest.append(("dead letters", letters))
+    text = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in newest)
+    order = [-1 if batch is None else batch for _, batch in newest]
     if order != sorted(order):
         return bad(
             "transactions",
-            f"newest batches are {told}; each must have what the one before has",
+            f"newest batches are {text}; each must have what the one before has",
             "A table was restored to an older state or changed from outside; restore them together "
             "with the checkpoint.",
         )
-    return good("transactions", f"newest batches are {told}")
+    return good("transactions", f"newest batches are {text}")
 
 
 def _fence(patient: Patient) -> Check:
@@ -132,9 +132,9 @@ def _pinned(patient: Patient, dimension: str) -> set[int]:
     names = sorted(p.stem for p in directory.glob("*.json")) if directory.is_dir() else []
     store = PinStore(directory)
     pins = [store.read(int(name)) for name in (*names[:1], *names[-1:])]
-    found = [pin.versions[dimension] for pin in pins if pin is not None]
+    versions = [pin.versions[dimension] for pin in pins if pin is not None]
     phase = patient.checkpoint.read_phase()
-    return set(found or ([phase["versions"][dimension]] if phase else []))
+    return set(versions or ([phase["versions"][dimension]] if phase else []))
 
 
 def _is_readable(log: DeltaLog, version: int) -> bool:

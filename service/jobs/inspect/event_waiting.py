@@ -41,35 +41,39 @@ def holds_rows(time: Document | None) -> bool:
 def _channel(channel: Document, *, is_needed: bool) -> Condition:
     name, place = "channel-has-watermark", channel["channel"]
     if channel.get("use_processing_time"):
-        told = f'channel "{place}" is in processing time: nobody waits for it'
-        return Condition(name, place, True, told)
+        evidence = f'channel "{place}" is in processing time: nobody waits for it'
+        return Condition(name, place, True, evidence)
     if channel["status"] == "IDLE":
-        told = f'channel "{place}" is idle: the others do not wait for it'
-        return Condition(name, place, True, told)
+        evidence = f'channel "{place}" is idle: the others do not wait for it'
+        return Condition(name, place, True, evidence)
     if channel["watermark_ms"] is None:
-        told = f'channel "{place}" is not idle and has no watermark yet: no record has given one'
+        evidence = (
+            f'channel "{place}" is not idle and has no watermark yet: no record has given one'
+        )
         hint = f"Write a record to it. {_IDLE_HINT}"
-        return Condition(name, place, False if is_needed else None, told, hint)
-    told = f'channel "{place}" is not idle, its watermark is {shown_time(channel["watermark_ms"])}'
+        return Condition(name, place, False if is_needed else None, evidence, hint)
+    evidence = (
+        f'channel "{place}" is not idle, its watermark is {shown_time(channel["watermark_ms"])}'
+    )
     if not channel["aligned"]:
-        told += "; it counts again once it has caught up"
-    return Condition(name, place, True, told)
+        evidence += "; it counts again once it has caught up"
+    return Condition(name, place, True, evidence)
 
 
 def _released(time: Document) -> Condition:
     name, rows, cause = "rows-released", time["waiting_rows"], time["waits_for"]
     if cause is None or not rows:
         at = shown_time(time["watermark_ms"])
-        told = f"{rows:,} records wait for the watermark, which is {at}" if rows else ""
-        return Condition(name, None, True, told or "no record waits for a watermark")
+        evidence = f"{rows:,} records wait for the watermark, which is {at}" if rows else ""
+        return Condition(name, None, True, evidence or "no record waits for a watermark")
     channel = next((c for c in time["channels"] if c["channel"] == cause["channel"]), None)
-    told, hint = cause["text"].rstrip("."), None
+    evidence, hint = cause["text"].rstrip("."), None
     if channel is not None and channel["status"] != "IDLE":
         since, limit_ms = channel["active_at_ms"], channel["idle_timeout_ms"]
         quiet = "" if since is None else f", quiet since {shown_time(since)}"
-        told += f"; the partition is not idle{quiet}"
+        evidence += f"; the partition is not idle{quiet}"
         hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
-    return Condition(name, cause["channel"], False, told, hint)
+    return Condition(name, cause["channel"], False, evidence, hint)
 
 
 def _idle_after(limit_ms: int) -> str:
@@ -79,14 +83,14 @@ def _idle_after(limit_ms: int) -> str:
 def _windows(time: Document) -> Condition:
     name, fired, next_ms = "windows-fired", time["fired_rows"], time["next_window_ms"]
     if next_ms is None:
-        told = f"{fired:,} rows have come out of windows, none is open"
-        return Condition(name, None, True if fired else None, told)
+        evidence = f"{fired:,} rows have come out of windows, none is open"
+        return Condition(name, None, True if fired else None, evidence)
     at = time["window_watermark_ms"]
-    told = f"the next window is due at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
+    evidence = f"the next window is due at {shown_time(next_ms)}, the watermark is {shown_time(at)}"
     if fired:
-        return Condition(name, None, True, f"{fired:,} rows have come out of windows; {told}")
+        return Condition(name, None, True, f"{fired:,} rows have come out of windows; {evidence}")
     why = "" if time["waits_for"] is None else f"; {time['waits_for']['text'].rstrip('.')}"
-    return Condition(name, None, False, f"no window has fired yet: {told}{why}")
+    return Condition(name, None, False, f"no window has fired yet: {evidence}{why}")
 
 
 def _in_time(job: Document, time: Document) -> Condition:
@@ -96,8 +100,8 @@ def _in_time(job: Document, time: Document) -> Condition:
     written = time["fired_rows"] or (job["probe"] or {}).get("joined_records")
     if written or holds_rows(time):
         return Condition(name, None, True, f"{late:,} records were late so far")
-    told = f"{late:,} records were late so far, and no other has come"
-    return Condition(name, None, False, told, _LATE_HINT)
+    evidence = f"{late:,} records were late so far, and no other has come"
+    return Condition(name, None, False, evidence, _LATE_HINT)
 
 
 def shown_time(at_ms: int | None) -> str:

@@ -20,24 +20,24 @@ def shown(report: Document, *, is_live: bool) -> dict[str, Any]:
         report: what a runner has written.
         is_live: it is of the runner that lives now, which speaks.
     """
-    found = dict(report)
-    probe, tables = found.get("probe"), found.get("dimensions") or ()
+    known = dict(report)
+    probe, tables = known.get("probe"), known.get("dimensions") or ()
     if isinstance(probe, Mapping):
-        found["probe"] = _probe(probe, is_live=is_live, joins_tables=bool(tables))
+        known["probe"] = _probe(probe, is_live=is_live, joins_tables=bool(tables))
     if not is_live:
-        found["dimensions"] = [_without(table, _OF_A_TABLE) for table in tables]
-        found |= {name: [] for name in _OF_THE_MOMENT}
-    return found
+        known["dimensions"] = [_without(table, _OF_A_TABLE) for table in tables]
+        known |= {name: [] for name in _OF_THE_MOMENT}
+    return known
 
 
 def _probe(probe: Document, *, is_live: bool, joins_tables: bool) -> dict[str, Any]:
     if is_live:
-        told = dict(probe)
+        known = dict(probe)
     else:
-        told = _without(probe, _OF_THE_PROBE) | {"end_offsets": {}, "open_transactions": []}
+        known = _without(probe, _OF_THE_PROBE) | {"end_offsets": {}, "open_transactions": []}
         if is_at_its_end(probe):
-            told |= {"lag_records": 0, "end_offsets": probe["bounded_offsets"]}
-    return told if joins_tables else _without(told, ("matched", "unmatched"))
+            known |= {"lag_records": 0, "end_offsets": probe["bounded_offsets"]}
+    return known if joins_tables else _without(known, ("matched", "unmatched"))
 
 
 def is_at_its_end(probe: Document) -> bool:

@@ -77,17 +77,17 @@ class Inspector:
         """
         with self._seats.one():
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
-            with handed_over(job_dir, question) as given:
+            with handed_over(job_dir, question) as descriptor:
                 command = [*self._command, *place, *arguments]
-                return _result(self._run(command, given, timeout_s))
+                return _result(self._run(command, descriptor, timeout_s))
 
-    def _run(self, command: Sequence[str], given: int, timeout_s: float) -> bytes:
+    def _run(self, command: Sequence[str], descriptor: int, timeout_s: float) -> bytes:
         """What `command` printed; its process group is gone when this returns."""
         bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(
                 bound,
-                stdin=given,
+                stdin=descriptor,
                 stdout=printed,
                 stderr=said,
                 env={**environment(), **self._environment},
@@ -142,10 +142,10 @@ def _tell(code: int, said: IO[bytes]) -> None:
 
 def _result(answer: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(answer)
-        if told["ok"] is True:
-            return dict(told["result"])
-        error = told["error"]
+        document = json.loads(answer)
+        if document["ok"] is True:
+            return dict(document["result"])
+        error = document["error"]
         refused = AnsweredError(
             str(error["message"]), hint=str(error["hint"]), kind=str(error["type"])
         )

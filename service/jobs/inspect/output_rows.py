@@ -43,23 +43,23 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
     sink = _readable(plan.sink, layout.job_dir.name)
     meta = Checkpoint(layout.checkpoint).read_meta()
     schema = kernel_spec(plan).output_schema
-    found: list[WrittenRows] = []
+    newest: list[WrittenRows] = []
     if meta is not None:
         path = output_path(sink, settings)
         app_id = output_app_id(job_app_id(layout.job_dir.name, meta.incarnation), number)
         preview = OutputPreview(DeltaLog(path, app_id), schema, has_own_table=own_table)
-        found = preview.newest(question["limit"])
-    told: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
+        newest = preview.newest(question["limit"])
+    answer: Answer = {"table": plan.sink_table, "columns": _columns(plan)}
     if question.get("arrow"):
         nothing = pa.schema([item.with_nullable(True) for item in schema]).empty_table()
-        rows = pa.concat_tables([nothing, *(written.rows for written in found)])
-        return {**told, "batches": [_batch(w) for w in found], "arrow": arrow_stream(rows)}
-    items = _items(found, plan)
+        rows = pa.concat_tables([nothing, *(written.rows for written in newest)])
+        return {**answer, "batches": [_batch(w) for w in newest], "arrow": arrow_stream(rows)}
+    items = _items(newest, plan)
     all_rows = len(items)
     items = items[: fitting(items)]
     shown = {item["output_version"] for item in items}
-    batches = [_batch(written) for written in found if written.version in shown]
-    return {**told, "batches": batches, "items": items, "truncated": len(items) < all_rows}
+    batches = [_batch(written) for written in newest if written.version in shown]
+    return {**answer, "batches": batches, "items": items, "truncated": len(items) < all_rows}
 
 
 def _readable(sink: Sink, job_id: str) -> DeltaSink:
@@ -87,10 +87,10 @@ def _columns(plan: JoinPlan) -> list[Answer]:
     ]
 
 
-def _items(found: Sequence[WrittenRows], plan: JoinPlan) -> list[Answer]:
+def _items(batches: Sequence[WrittenRows], plan: JoinPlan) -> list[Answer]:
     kinds = {c.name: c.expression.type for c in plan.output}
     items: list[Answer] = []
-    for written in found:
+    for written in batches:
         names = written.rows.schema.names
         columns = [json_values(whole(written.rows.column(n)), kinds.get(n)) for n in names]
         for row in zip(*columns, strict=True):

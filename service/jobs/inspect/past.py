@@ -105,17 +105,17 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
         QuestionError: none does, or more than one.
     """
     tables = [insert.sink_table for insert in plan.inserts]
-    found = [number for number, table in enumerate(tables) if sink in (None, table)]
-    if not found and sink is not None and sink.isdecimal() and 0 < int(sink) <= len(tables):
+    numbers = [number for number, table in enumerate(tables) if sink in (None, table)]
+    if not numbers and sink is not None and sink.isdecimal() and 0 < int(sink) <= len(tables):
         return int(sink) - 1
-    if not found or (sink is not None and len(found) > 1):
-        what = f'several INSERTs into table "{sink}"' if found else f'no INSERT into "{sink}"'
+    if not numbers or (sink is not None and len(numbers) > 1):
+        what = f'several INSERTs into table "{sink}"' if numbers else f'no INSERT into "{sink}"'
         known = ", ".join(f'{number} INTO "{t}"' for number, t in enumerate(tables, start=1))
         raise QuestionError(
             f"the job has {what}, it has {known}",
             hint="Name the table as the script does, or the number of the INSERT.",
         )
-    return found[0]
+    return numbers[0]
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:

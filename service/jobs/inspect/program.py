@@ -94,8 +94,8 @@ def _output_json(history: History, pin: Pin) -> dict[str, Any]:
 def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """One batch, joined again and compared."""
     with open_replayer(job_dir, arguments.sink) as replayer:
-        found = replayer.replay(arguments.batch, diff=arguments.diff)
-        return {**_of_insert(replayer.places), **found}
+        outcome = replayer.replay(arguments.batch, diff=arguments.diff)
+        return {**_of_insert(replayer.places), **outcome}
 
 
 def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
@@ -115,8 +115,8 @@ def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
     """Checks of the job, or of the machine."""
     from service.jobs.doctor.doctor import examine  # what it looks at is slow to import
 
-    found: Result = examine(job_dir)
-    return found
+    report: Result = examine(job_dir)
+    return report
 
 
 def _letters(job_dir: Path) -> DeadLetters:

@@ -41,18 +41,18 @@ def by_key(states: DimensionStates, state: State, question: Question) -> Answer:
     """The rows of the keys that were asked for, and why others have none."""
     dimension = states.dimension
     keys = read_keys(question["keys"], dimension)
-    found = states.records(state, keys)
-    rows = found.filter(found.column(VISIBLE))
-    told: Answer = {"next_cursor": None}
+    records = states.records(state, keys)
+    rows = records.filter(records.column(VISIBLE))
+    answer: Answer = {"next_cursor": None}
     if question.get("arrow"):
-        return {**told, "arrow": arrow_stream(_with_places(rows, dimension))}
-    hidden = found.filter(pc.invert(found.column(VISIBLE)))
-    absent = _absent(keys, found, hidden, dimension)
-    return {**told, "items": _row_items(rows, dimension), "absent": absent}
+        return {**answer, "arrow": arrow_stream(_with_places(rows, dimension))}
+    hidden = records.filter(pc.invert(records.column(VISIBLE)))
+    absent = _absent(keys, records, hidden, dimension)
+    return {**answer, "items": _row_items(rows, dimension), "absent": absent}
 
 
 def _absent(
-    keys: pa.Table, found: pa.Table, hidden: pa.Table, dimension: Dimension
+    keys: pa.Table, records: pa.Table, hidden: pa.Table, dimension: Dimension
 ) -> list[Answer]:
     names = list(dimension.primary_key)
     shown = [
@@ -64,7 +64,7 @@ def _absent(
             strict=True,
         )
     ]
-    unknown = keys.join(found.select(names), names, join_type="left anti")
+    unknown = keys.join(records.select(names), names, join_type="left anti")
     unknown = unknown.sort_by([(name, "ascending") for name in names])
     nothing = {"position": None, "source_ts_ms": None}
     shown += [
@@ -148,12 +148,12 @@ def _change_items(page: ChangePage, dimension: Dimension) -> list[Answer]:
     for change in page.changes:
         old = None if change.before is None else before[change.before]
         new = None if change.after is None else after[change.after]
-        told = new or old
-        assert told is not None
+        row = new or old
+        assert row is not None
         items.append(
             {
                 "change": _change_name(change),
-                "key": told["key"],
+                "key": row["key"],
                 "before": None if old is None else old["values"],
                 "after": None if new is None else new["values"],
                 "position": None if new is None else new["position"],

@@ -58,13 +58,13 @@ def _composite(text: str, fields: Sequence[Field]) -> list[str]:
             hint="Write a composite key as a JSON array in the order of the primary key.",
         )
     texts = {True: "true", False: "false"}
-    found = [texts[v] if isinstance(v, bool) else v for v in value]
-    if not all(isinstance(v, str) for v in found):
+    parts = [texts[v] if isinstance(v, bool) else v for v in value]
+    if not all(isinstance(v, str) for v in parts):
         raise QuestionError(
             f'"{text[:100]}" has a part that is no value of a key column',
             hint="Each part is a string, a number, true or false; a key has no NULL.",
         )
-    return found
+    return parts
 
 
 def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
@@ -93,11 +93,11 @@ class PageCursor:
             return None
         fields = _fields_of_key(dimension)
         try:
-            told = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            numbers = tuple(int(v) for v in told["v"])
+            content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            numbers = tuple(int(v) for v in content["v"])
             columns = [
                 typed_values([str(part)], item.type)
-                for part, item in zip(told["k"], fields, strict=True)
+                for part, item in zip(content["k"], fields, strict=True)
             ]
             if len(numbers) != versions or any(c.failed.any() for c in columns):
                 raise ValueError(text)
@@ -119,5 +119,5 @@ def next_cursor(key: Key | None, dimension: Dimension, versions: tuple[int, ...]
         for value, item in zip(key, _fields_of_key(dimension), strict=True)
     ]
     texts = [part if isinstance(part, str) else json.dumps(part) for part in parts]
-    told = json.dumps({"v": versions, "k": texts}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
+    text = json.dumps({"v": versions, "k": texts}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -44,13 +44,13 @@ class JobTables:
         Raises:
             SluiceError: it cannot be answered.
         """
-        asked: dict[str, Callable[[Question], Answer]] = {
+        answers: dict[str, Callable[[Question], Answer]] = {
             "dimensions": self._dimensions,
             "rows": self._rows,
             "changes": self._changes,
-            "preview": lambda asked: show_output(self._layout, self._plan, asked),
+            "preview": lambda preview: show_output(self._layout, self._plan, preview),
         }
-        return asked[question["what"]](question)
+        return answers[question["what"]](question)
 
     # Dimensions
     # ------------------------------------------------------------------------------------------
@@ -62,38 +62,38 @@ class JobTables:
         return {"items": items}
 
     def _dimension(self, dimension: Dimension, pinned: int | None) -> Answer:
-        told: Answer = {**described(dimension), "pinned_version": pinned}
+        answer: Answer = {**described(dimension), "pinned_version": pinned}
         states = self._states(dimension)
         try:
             state = states.at()
         except UnknownVersionError:
-            return {**told, "version": None, "oldest_version": None, "complete": False}
+            return {**answer, "version": None, "oldest_version": None, "complete": False}
         versions = {"version": state.version, "oldest_version": states.oldest()}
-        return {**told, **versions, "complete": state.complete}
+        return {**answer, **versions, "complete": state.complete}
 
     def _rows(self, question: Question) -> Answer:
         dimension = self._find(question["table"])
         states = self._states(dimension)
         cursor = PageCursor.read(question.get("cursor"), dimension, 1)
         state = states.at(question.get("version") if cursor is None else cursor.versions[0])
-        told: Answer = {
+        answer: Answer = {
             **described(dimension),
             "version": state.version,
             "newest_version": states.newest(),
             "complete": state.complete,
         }
         if question.get("keys") is not None:
-            return {**told, **by_key(states, state, question)}
+            return {**answer, **by_key(states, state, question)}
         limit = PageLimit(question["limit"], PAGE_BYTES)
         page = states.page(state, None if cursor is None else cursor.key, limit)
-        return {**told, **row_page(page, dimension, state, question)}
+        return {**answer, **row_page(page, dimension, state, question)}
 
     def _changes(self, question: Question) -> Answer:
         dimension = self._find(question["table"])
         states = self._states(dimension)
         cursor = PageCursor.read(question.get("cursor"), dimension, 2)
-        asked = (question["from"], question.get("to")) if cursor is None else cursor.versions
-        before, after = states.at(asked[0]), states.at(asked[1])
+        bounds = (question["from"], question.get("to")) if cursor is None else cursor.versions
+        before, after = states.at(bounds[0]), states.at(bounds[1])
         if before.version > after.version:
             raise QuestionError(
                 f"version {before.version} is not before version {after.version}",
@@ -103,13 +103,13 @@ class JobTables:
         behind = None if cursor is None else cursor.key
         page = changes_between(states, (before, after), behind, limit)
         versions = (before.version, after.version)
-        told: Answer = {
+        answer: Answer = {
             **described(dimension),
             "from_version": versions[0],
             "to_version": versions[1],
             "complete": before.complete and after.complete,
         }
-        return {**told, **changed_rows(page, dimension, versions, question)}
+        return {**answer, **changed_rows(page, dimension, versions, question)}
 
     def _find(self, name: str) -> Dimension:
         for dimension in self._plan.dimensions:

@@ -39,33 +39,37 @@ class WaitExplanation:
 def explain_wait(job: Document) -> WaitExplanation:
     """Why no row comes out of `job`, or that nothing is in its way."""
     if job["state"] == "FINISHED":
-        told = "The job has finished: all up to the end of its stream is joined"
-        return WaitExplanation(False, f"{told}.", None, (Condition("finished", None, True, told),))
+        evidence = "The job has finished: all up to the end of its stream is joined"
+        return WaitExplanation(
+            False, f"{evidence}.", None, (Condition("finished", None, True, evidence),)
+        )
     conditions = tuple(_conditions(job))
-    unmet = [found for found in conditions if found.met is False]
-    aside = [found for found in unmet if found.name == _SOURCE_REACHED and _goes_on(job)]
-    unmet = [found for found in unmet if found not in aside]
+    unmet = [each for each in conditions if each.met is False]
+    aside = [each for each in unmet if each.name == _SOURCE_REACHED and _goes_on(job)]
+    unmet = [each for each in unmet if each not in aside]
     if not unmet:
-        told = "".join(f" But {found.evidence}." for found in aside[:_TOLD_TABLES])
-        hint = next((found.hint for found in aside if found.hint), None)
-        return WaitExplanation(False, f"{_flowing(job)}{told}", hint, conditions)
-    leading = [found for found in unmet if found.name == unmet[0].name]
-    told = "; ".join(found.evidence for found in leading[:_TOLD_TABLES])
+        remarks = "".join(f" But {each.evidence}." for each in aside[:_TOLD_TABLES])
+        hint = next((each.hint for each in aside if each.hint), None)
+        return WaitExplanation(False, f"{_flowing(job)}{remarks}", hint, conditions)
+    leading = [each for each in unmet if each.name == unmet[0].name]
+    sentence = "; ".join(each.evidence for each in leading[:_TOLD_TABLES])
     more = len(leading) - _TOLD_TABLES
-    told += f"; and {more} more" if more > 0 else ""
-    hint = next((found.hint for found in leading if found.hint), None)
-    return WaitExplanation(True, f"{told[:1].upper()}{told[1:]}{_held(job)}.", hint, conditions)
+    sentence += f"; and {more} more" if more > 0 else ""
+    hint = next((each.hint for each in leading if each.hint), None)
+    return WaitExplanation(
+        True, f"{sentence[:1].upper()}{sentence[1:]}{_held(job)}.", hint, conditions
+    )
 
 
 def _conditions(job: Document) -> Iterator[Condition]:
-    yield _wanted(job)
+    yield _desired(job)
     yield _alive(job)
     yield _reports(job)
     reported = bool(job["runner"]["alive"])
     yield from _stalls(job)
     for dimension in job["dimensions"]:
-        for found in _of_dimension(dimension, job, reported=reported):
-            yield _after_opening(found, job) if job["phase"] == "JOIN" else found
+        for condition in _of_dimension(dimension, job, reported=reported):
+            yield _after_opening(condition, job) if job["phase"] == "JOIN" else condition
     yield _gate(job)
     yield _index(job)
     yield from event_time_conditions(job)
@@ -85,7 +89,7 @@ _NOT_WANTED = {
 }
 
 
-def _wanted(job: Document) -> Condition:
+def _desired(job: Document) -> Condition:
     name, desired = "wanted-running", job["desired_state"]
     if job["state"] == "FAILED":
         error = job["error"] or {"message": job["reason"], "hint": "Look at the runner's log."}
@@ -93,12 +97,12 @@ def _wanted(job: Document) -> Condition:
             name, None, False, f"the job has failed: {error['message']}", error["hint"]
         )
     if desired in _NOT_WANTED:
-        told, hint = _NOT_WANTED[desired]
+        evidence, hint = _NOT_WANTED[desired]
         if desired == "PAUSED" and job["state"] != "PAUSED":
-            told = "the job is being paused: its runner ends after the batch"
+            evidence = "the job is being paused: its runner ends after the batch"
         if desired == "REMOVED" and job["reason"].startswith("removal failed"):
-            told, hint = f"the job is being removed: {job['reason']}", _hint(job)
-        return Condition(name, None, False, told, hint)
+            evidence, hint = f"the job is being removed: {job['reason']}", _hint(job)
+        return Condition(name, None, False, evidence, hint)
     return Condition(name, None, True, "the job is wanted to run")
 
 
@@ -115,8 +119,8 @@ def _alive(job: Document) -> Condition:
     crashes = runner["crashes"]
     if crashes:
         often = "once" if crashes == 1 else f"{crashes} times in a row"
-        told = f"the runner has crashed {often} ({why}); {at}"
-        return Condition(name, None, False, told, _hint(job) or "Look at the runner's log.")
+        evidence = f"the runner has crashed {often} ({why}); {at}"
+        return Condition(name, None, False, evidence, _hint(job) or "Look at the runner's log.")
     return Condition(
         name, None, False, f"the runner has given up for now ({why}); {at}", _hint(job)
     )
@@ -129,18 +133,18 @@ def _reports(job: Document) -> Condition:
     if error and error["type"] == UNRESPONSIVE:
         return Condition(name, None, False, error["message"], error["hint"])
     if job["state"] == "STARTING":
-        told = "the runner starts Spark and looks at its sources"
-        return Condition(name, None, False, told)
+        evidence = "the runner starts Spark and looks at its sources"
+        return Condition(name, None, False, evidence)
     return Condition(name, None, True, f"its last report is {runner['status_age_ms']} ms old")
 
 
 def _stalls(job: Document) -> Iterator[Condition]:
     """One for each part that is stalled; sources have conditions of their own."""
-    found = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
-    for stall in found:
-        told = f"{stall['part']} is stalled: {stall['message']}"
-        yield Condition("not-stalled", stall["part"], False, told, stall["hint"])
-    if found:
+    stalls = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
+    for stall in stalls:
+        evidence = f"{stall['part']} is stalled: {stall['message']}"
+        yield Condition("not-stalled", stall["part"], False, evidence, stall["hint"])
+    if stalls:
         return
     error, alive = job["error"], job["runner"]["alive"]
     silent = bool(error) and error["type"] == UNRESPONSIVE
@@ -169,8 +173,8 @@ def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iter
         place, time = channel["channel"], channel["watermark"]
         done = time["use_processing_time"]
         shown = "in processing time" if done else f"{_watermark(time)} and not in processing time"
-        told = f'channel "{place}" is {channel["status"]}, its watermark is {shown}'
-        yield Condition("channel-in-processing-time", place, done, told)
+        evidence = f'channel "{place}" is {channel["status"]}, its watermark is {shown}'
+        yield Condition("channel-in-processing-time", place, done, evidence)
 
 
 def _goes_on(job: Document) -> bool:
@@ -178,16 +182,18 @@ def _goes_on(job: Document) -> bool:
     return bool(job["phase"] == "JOIN" and not job["event_time"])
 
 
-def _after_opening(found: Condition, job: Document) -> Condition:
+def _after_opening(condition: Condition, job: Document) -> Condition:
     """Opening is final: what is missing of a table then keeps no row from coming out."""
-    if found.met is not False:
-        return found
-    if found.name == _SOURCE_REACHED and not _goes_on(job):
-        return found
-    if found.name == _SOURCE_REACHED:
-        told = f"{found.evidence}; records are joined with the rows that are there"
-        return replace(found, evidence=told)
-    return replace(found, met=True, evidence=f"{found.evidence}; the gate is open all the same")
+    if condition.met is not False:
+        return condition
+    if condition.name == _SOURCE_REACHED and not _goes_on(job):
+        return condition
+    if condition.name == _SOURCE_REACHED:
+        evidence = f"{condition.evidence}; records are joined with the rows that are there"
+        return replace(condition, evidence=evidence)
+    return replace(
+        condition, met=True, evidence=f"{condition.evidence}; the gate is open all the same"
+    )
 
 
 def _source(dimension: Document, job: Document, *, reported: bool) -> Condition:
@@ -195,12 +201,12 @@ def _source(dimension: Document, job: Document, *, reported: bool) -> Condition:
     part = f"{SOURCE}{table}"
     stall = next((s for s in job["stalls"] if s["part"] == part), None)
     if stall is not None:
-        told = f'the source of table "{table}" is stalled ({stall["type"]}): {stall["message"]}'
-        return Condition(name, table, False, told, stall["hint"])
+        evidence = f'the source of table "{table}" is stalled ({stall["type"]}): {stall["message"]}'
+        return Condition(name, table, False, evidence, stall["hint"])
     if dimension["low"] is None and not dimension["generation"]:
         return Condition(name, table, None, f'the source of table "{table}" is being checked')
-    told = f'the source of table "{table}" was reached, generation {dimension["generation"]}'
-    return Condition(name, table, True if reported else None, told)
+    evidence = f'the source of table "{table}" was reached, generation {dimension["generation"]}'
+    return Condition(name, table, True if reported else None, evidence)
 
 
 def _is_complete(dimension: Document) -> bool:
@@ -212,32 +218,34 @@ def _snapshot(dimension: Document) -> Condition:
     total = copy["rows_total"]
     about = "about " if copy["rows_total_is_estimate"] else ""
     of = "an unknown number of" if total is None else f"{about}{total:,}"
-    told = f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
+    evidence = (
+        f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
+    )
     if copy["chunks_total"]:
-        told += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
+        evidence += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
     if _is_complete(dimension):
         return Condition(name, table, True, f'the copy of table "{table}" is read')
     if copy["is_copied"]:
-        told = f'the copy of table "{table}" is read, {copy["rows_done"]:,} rows are committed'
-        return Condition(name, table, True, told)
-    return Condition(name, table, False, told)
+        evidence = f'the copy of table "{table}" is read, {copy["rows_done"]:,} rows are committed'
+        return Condition(name, table, True, evidence)
+    return Condition(name, table, False, evidence)
 
 
 def _committed(dimension: Document) -> Condition:
     name, table = "build-committed", dimension["name"]
     if _is_complete(dimension):
-        told = f'the copy of table "{table}" is committed ({dimension["evidence"]}), '
-        return Condition(name, table, True, f"{told}version {dimension['changelog_version']}")
+        evidence = f'the copy of table "{table}" is committed ({dimension["evidence"]}), '
+        return Condition(name, table, True, f"{evidence}version {dimension['changelog_version']}")
     lag = dimension["lag_records"]
     behind = "" if lag is None else f"; {lag:,} records of its changelog are not committed"
     if not dimension["snapshot"]["is_copied"]:
-        told = f'table "{table}" is not copied yet{behind}'
+        evidence = f'table "{table}" is not copied yet{behind}'
     elif dimension["emitted"] is None:
-        told = f'table "{table}" is read, its source has not reached HIGH'
-        told += f"{_places(dimension)}{behind}"
+        evidence = f'table "{table}" is read, its source has not reached HIGH'
+        evidence += f"{_places(dimension)}{behind}"
     else:
-        told = f'the watermark of table "{table}" is written, its commit is not made{behind}'
-    return Condition(name, table, False, told)
+        evidence = f'the watermark of table "{table}" is written, its commit is not made{behind}'
+    return Condition(name, table, False, evidence)
 
 
 def _places(dimension: Document) -> str:
@@ -252,8 +260,8 @@ def _gate(job: Document) -> Condition:
     name = "gate-open"
     if job["phase"] == "JOIN":
         held = job["held_at_open"]
-        told = "" if held is None else f" with at most {held:,} held records"
-        return Condition(name, None, True, f"the gate is open{told}")
+        suffix = "" if held is None else f" with at most {held:,} held records"
+        return Condition(name, None, True, f"the gate is open{suffix}")
     channels = [channel for table in job["dimensions"] for channel in table["channels"]]
     closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
     if not channels:
@@ -261,8 +269,8 @@ def _gate(job: Document) -> Condition:
     if not closed:
         return Condition(name, None, None, "every channel is in processing time")
     shown = ", ".join(closed[:_TOLD_CHANNELS]) + (", …" if len(closed) > _TOLD_CHANNELS else "")
-    told = f"the gate is closed: {len(closed)} of {len(channels)} channels wait: {shown}"
-    return Condition(name, None, False, told)
+    evidence = f"the gate is closed: {len(closed)} of {len(channels)} channels wait: {shown}"
+    return Condition(name, None, False, evidence)
 
 
 def _index(job: Document) -> Condition:
@@ -271,8 +279,8 @@ def _index(job: Document) -> Condition:
         return Condition(name, None, True, "the opening versions can be looked up")
     channels = [channel for table in job["dimensions"] for channel in table["channels"]]
     if channels and all(c["watermark"]["use_processing_time"] for c in channels):
-        told = "every table is complete; the index of the opening version is being built"
-        return Condition(name, None, False, told)
+        evidence = "every table is complete; the index of the opening version is being built"
+        return Condition(name, None, False, evidence)
     return Condition(name, None, None, "the tables are not complete yet")
 
 
@@ -299,23 +307,23 @@ def _records(job: Document, probe: Document) -> Condition:
     name, topic = "records-available", probe["topic"]
     waiting = unread(probe)
     if waiting is None:
-        told = f'nobody knows now where topic "{topic}" ends'
-        return Condition(name, topic, None, told)
+        evidence = f'nobody knows now where topic "{topic}" ends'
+        return Condition(name, topic, None, evidence)
     if waiting:
         what = "are not joined yet" if job["phase"] == "JOIN" else "are held"
-        told = f'{_at_most(probe, waiting)} records of topic "{topic}" {what}'
-        return Condition(name, topic, True, told)
+        evidence = f'{_at_most(probe, waiting)} records of topic "{topic}" {what}'
+        return Condition(name, topic, True, evidence)
     start, end = probe["start_offsets"], probe["end_offsets"]
     if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
-        told = f'topic "{topic}" has no record behind its start offsets'
+        evidence = f'topic "{topic}" has no record behind its start offsets'
         hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
-        return Condition(name, topic, False, told, hint)
+        return Condition(name, topic, False, evidence, hint)
     read = "read" if holds_rows(job["event_time"]) else "joined"
     every = (
         "every record before open transactions" if probe["open_transactions"] else "every record"
     )
-    told = f'{every} of topic "{topic}" is {read}; new ones are {read} as they come'
-    return Condition(name, topic, False, told)
+    evidence = f'{every} of topic "{topic}" is {read}; new ones are {read} as they come'
+    return Condition(name, topic, False, evidence)
 
 
 def _rows(job: Document, probe: Document) -> Condition:
@@ -326,15 +334,17 @@ def _rows(job: Document, probe: Document) -> Condition:
     if batch is None:
         return Condition(name, None, False, "no batch is committed yet")
     if rows:
-        told = f"batch {batch} is committed, {rows:,} rows so far, {letters:,} dead letters"
-        return Condition(name, None, True, told)
+        evidence = f"batch {batch} is committed, {rows:,} rows so far, {letters:,} dead letters"
+        return Condition(name, None, True, evidence)
     if letters:
-        told = f"all {letters:,} records so far are dead letters"
-        return Condition(name, None, False, told, "Look at their reasons with sluice dlq ls.")
+        evidence = f"all {letters:,} records so far are dead letters"
+        return Condition(name, None, False, evidence, "Look at their reasons with sluice dlq ls.")
     if holds_rows(job["event_time"]):
         return Condition(name, None, False, f"batches up to {batch} are committed, no row was due")
-    told = f"batches up to {batch} are committed and have no row: no record met a row or the filter"
-    return Condition(name, None, False, told, "Look at one with sluice explain-row.")
+    evidence = (
+        f"batches up to {batch} are committed and have no row: no record met a row or the filter"
+    )
+    return Condition(name, None, False, evidence, "Look at one with sluice explain-row.")
 
 
 def _flowing(job: Document) -> str:

@@ -149,7 +149,7 @@ def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> No
 
 def _wrong_state(job: Job, told: str, hint: str) -> JobStateError:
     found = (job.state.value, job.desired_state.value)
-    return JobStateError(f'job "{job.id}" {told}', hint=hint, found=found)
+    return JobStateError(f'job "{job.id}" {told}', hint=hint, states=found)
 
 
 @dataclass(frozen=True, slots=True)

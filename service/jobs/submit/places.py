@@ -33,13 +33,13 @@ class TablePlace:
 
     Attributes:
         role: what the job does with it.
-        given: the path as the script has it.
+        written: the path as the script has it.
         real: the path without links.
         owner: whose it is, for people.
     """
 
     role: str
-    given: str
+    written: str
     real: Path
     owner: str
 
@@ -119,7 +119,7 @@ def _check_root(place: TablePlace, settings: Settings) -> None:
 def _check_pair(place: TablePlace, other: TablePlace) -> None:
     if place is other:
         return
-    whose = f'{other.role} "{other.given}" of {other.owner}'
+    whose = f'{other.role} "{other.written}" of {other.owner}'
     if _holds(place.parts, other.parts):
         raise _refused(place, f"has in it {whose}")
     if _holds(other.parts, place.parts):
@@ -189,6 +189,6 @@ def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
 
 def _refused(place: TablePlace, why: str) -> SinkError:
     return SinkError(
-        f'path "{place.given}" of the {place.role} {why}',
+        f'path "{place.written}" of the {place.role} {why}',
         hint="Give it a directory of its own, in no table and with no table in it.",
     )

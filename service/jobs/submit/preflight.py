@@ -122,10 +122,10 @@ def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> N
 
 def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
     """See that late records fit the table that the script names for them."""
-    given = plan.probe.late_records_path
-    if given is None:
+    table_path = plan.probe.late_records_path
+    if table_path is None:
         return
-    path = output_path(DeltaSink(given), settings)
+    path = output_path(DeltaSink(table_path), settings)
     _check_delta(plan.probe.table, path)
     if _is_table(path):
         late = Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
@@ -167,20 +167,20 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     """What whoever submits `plan` should know of its outputs."""
-    told = (text for insert in plan.inserts for text in _advice(insert, settings))
-    return tuple(dict.fromkeys(told))
+    texts = (text for insert in plan.inserts for text in _advice(insert, settings))
+    return tuple(dict.fromkeys(texts))
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()
-    told = f"table {plan.sink_table}: Spark's own Delta writer is used ({choice.reason}), "
-    told += "which is slower than the columnar one."
+    advice = f"table {plan.sink_table}: Spark's own Delta writer is used ({choice.reason}), "
+    advice += "which is slower than the columnar one."
     if not choice.rules:
-        return (told,)
+        return (advice,)
     rules = ", ".join(choice.rules)
-    return (told, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
+    return (advice, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
 
 
 def _nearest(path: Path) -> Path:

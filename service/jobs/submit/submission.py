@@ -145,10 +145,10 @@ class Submissions:
     def _earlier(self, request: SubmissionRequest) -> Job | None:
         if request.idempotency_key is None:
             return None
-        found = self._store.find_by_key(request.idempotency_key)
-        if found is None:
+        stored = self._store.find_by_key(request.idempotency_key)
+        if stored is None:
             return None
-        job, digest = found
+        job, digest = stored
         if digest != request.digest:
             raise JobConflictError(
                 f'idempotency key "{request.idempotency_key}" was used for another request',

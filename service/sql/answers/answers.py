@@ -95,22 +95,24 @@ def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
     """
     session = ScriptSession(Script(text), keep_secrets=False)
     try:
-        asked = [_asked(session, statement, jobs) for statement in parse(session.script)]
+        prepared = [_prepared(session, statement, jobs) for statement in parse(session.script)]
     except RecursionError as exc:
         raise SqlError(
             "the script is nested too deeply", hint="Split the expression or flatten it."
         ) from exc
-    if not any(asked):
+    if not any(prepared):
         raise session.script.error(
             0,
             "the script asks nothing",
             hint="Add EXPLAIN, DESCRIBE, SHOW, SET or STOP JOB; an INSERT INTO is submitted as a "
             "job with POST /v1/jobs.",
         )
-    return tuple(answer() for answer in asked if answer is not None)
+    return tuple(answer() for answer in prepared if answer is not None)
 
 
-def _asked(session: ScriptSession, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
+def _prepared(
+    session: ScriptSession, statement: Statement, jobs: Jobs
+) -> Callable[[], Answer] | None:
     """The answer to a statement, to be called once all are read; None for a declaration."""
     script = session.script
     line, _ = script.line_and_column(statement.at)
@@ -121,8 +123,8 @@ def _asked(session: ScriptSession, statement: Statement, jobs: Jobs) -> Callable
             hint="Submit it with POST /v1/jobs or `sluice submit`, or put EXPLAIN in front.",
         )
     if isinstance(statement, StopJob):
-        found = jobs.find(statement.job_id)
-        return lambda: Answer("STOP JOB", line, JOB_COLUMNS, (jobs.stop(found.id).row,))
+        job = jobs.find(statement.job_id)
+        return lambda: Answer("STOP JOB", line, JOB_COLUMNS, (jobs.stop(job.id).row,))
     if isinstance(statement, Show) and statement.what == "JOBS":
         return lambda: Answer("SHOW JOBS", line, JOB_COLUMNS, tuple(j.row for j in jobs.all()))
     if isinstance(statement, Question):
@@ -149,7 +151,7 @@ def _answer(session: ScriptSession, question: Question, line: int) -> Answer:
     of_all = session.relations.items()
     names = {
         "TABLES": sorted(session.relations),
-        "VIEWS": sorted(name for name, found in of_all if isinstance(found, CreateView)),
+        "VIEWS": sorted(name for name, relation in of_all if isinstance(relation, CreateView)),
         "FUNCTIONS": list(NAMES),
     }
     title = f"SHOW {question.what}"
@@ -162,20 +164,20 @@ def _column(values: Sequence[str]) -> tuple[Row, ...]:
 
 
 def _described(session: ScriptSession, question: Describe) -> Iterator[Row]:
-    found = session.find(question.name)
-    if isinstance(found, CreateView):
-        for column in QueryPlanner(session).view(found):
+    declared = session.find(question.name)
+    if isinstance(declared, CreateView):
+        for column in QueryPlanner(session).view(declared):
             yield _row(column)
         return
-    relation = relation_of(session.script, found, found.name, found.name)
-    key = f"PRI({', '.join(found.primary_key)})"
-    for node, column in zip(found.columns, relation.columns, strict=True):
-        is_key = column.name in found.primary_key
+    relation = relation_of(session.script, declared, declared.name, declared.name)
+    key = f"PRI({', '.join(declared.primary_key)})"
+    for node, column in zip(declared.columns, relation.columns, strict=True):
+        is_key = column.name in declared.primary_key
         yield _row(
             column,
             key if is_key else "",
             column_extras(session.script, node),
-            watermark_text(session.script, found) if column.time is TimeAttribute.EVENT else "",
+            watermark_text(session.script, declared) if column.time is TimeAttribute.EVENT else "",
         )
 
 
@@ -191,7 +193,7 @@ def _row(column: ScopeColumn, key: str = "", extras: str = "", watermark: str = 
 
 
 def _create(session: ScriptSession, name: Name) -> str:
-    found = session.find(name)
-    if isinstance(found, CreateView):
-        return view_text(session.script, found)
-    return table_text(session.script, found)
+    declared = session.find(name)
+    if isinstance(declared, CreateView):
+        return view_text(session.script, declared)
+    return table_text(session.script, declared)

@@ -128,8 +128,8 @@ def _generator(field: DatagenField) -> str | None:
         "end": field.end,
         "length": field.length,
     }
-    given = [f"{key} {value}" for key, value in shown.items() if value is not None]
-    return f"{field.name} {field.generator.value} {' '.join(given)}" if given else None
+    limits = [f"{key} {value}" for key, value in shown.items() if value is not None]
+    return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:

@@ -109,10 +109,10 @@ def _tls(values: OptionValues) -> MysqlTls:
             hint="Set 'database.ssl.mode' = 'verify_identity', or 'verify_ca'.",
         )
     if (tls.cert is None) != (tls.key is None):
-        given = "database.ssl.cert" if tls.key is None else "database.ssl.key"
+        option = "database.ssl.cert" if tls.key is None else "database.ssl.key"
         raise values.error(
-            given,
-            f'option "{given}" is given without the other one of the pair',
+            option,
+            f'option "{option}" is given without the other one of the pair',
             hint="Give database.ssl.cert and database.ssl.key, or neither.",
         )
     if tls.cert is not None and tls.mode in (TlsMode.DISABLED, TlsMode.PREFERRED):
@@ -176,23 +176,23 @@ def _bootstrap(values: OptionValues) -> str:
 
 
 def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
-    found = {
+    properties = {
         key.removeprefix(_PROPERTY): node.value
         for key, node in values.nodes.items()
         if key.startswith(_PROPERTY) and key != _BOOTSTRAP
     }
-    protocol = found.get("security.protocol", "PLAINTEXT")
+    protocol = properties.get("security.protocol", "PLAINTEXT")
     sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
     if protocol.startswith("SASL"):
         for key in sasl:
             values.required(_PROPERTY + key)
-    elif extra := [key for key in sasl if key in found]:
+    elif extra := [key for key in sasl if key in properties]:
         raise values.error(
             _PROPERTY + extra[0],
             f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
             hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
         )
-    return tuple(sorted(found.items()))
+    return tuple(sorted(properties.items()))
 
 
 def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
@@ -235,11 +235,11 @@ def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed:
 def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
     written = values.text("key.fields")
     if (written is None) != (values.text("key.format") is None):
-        given, missing = ("key.fields", "key.format")
+        option, missing = ("key.fields", "key.format")
         if written is None:
-            given, missing = missing, given
+            option, missing = missing, option
         raise values.error(
-            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
+            option, f'option "{option}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
         )
     names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
     for field in fields:

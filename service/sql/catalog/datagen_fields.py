@@ -58,7 +58,7 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
     return DatagenSource(
         rows_per_second=int(values.required("rows-per-second")),
         number_of_rows=values.number("number-of-rows"),
-        fields=tuple(found for part in made if (found := _rule(values, part)) is not None),
+        fields=tuple(rule for part in made if (rule := _rule(values, part)) is not None),
     )
 
 
@@ -140,9 +140,9 @@ def _check_sequence(values: OptionValues, made: _Made) -> None:
 def _check_bounds(values: OptionValues, field: _Made, low_key: str, high_key: str) -> None:
     low, high = _bound(values, field, low_key), _bound(values, field, high_key)
     if (low is None) != (high is None) and field.type.name not in INTEGER_BITS:
-        given, missing = (low_key, high_key) if high is None else (high_key, low_key)
+        option, missing = (low_key, high_key) if high is None else (high_key, low_key)
         raise values.error(
-            given, f'option "{given}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
+            option, f'option "{option}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
         )
     if low is not None and high is not None and low > high:
         raise values.error(

@@ -38,16 +38,16 @@ class InlineSecrets:
 
     def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:
         """The credentials in a table's options; references replace them unless values are kept."""
-        found: list[InlineSecret] = []
+        secrets: list[InlineSecret] = []
         for key, node in values.nodes.items():
             option = values.options[generic_key(key)]
             if not option.credential or SECRET.fullmatch(node.value):
                 continue
             secret = self._secret(table, node)
-            found.append(secret)
+            secrets.append(secret)
             if not self._keep_values:
                 values.nodes[key] = replace(node, value=secret.reference)
-        return tuple(found)
+        return tuple(secrets)
 
     def _secret(self, table: str, node: OptionNode) -> InlineSecret:
         if node.value_at not in self._by_position:

@@ -107,7 +107,7 @@ def _options(
     merging = like.merging[Feature.OPTIONS]
     if merging is Merging.EXCLUDING:
         return node.options
-    given = {option.key for option in node.options}
+    own = {option.key for option in node.options}
     known = {option.key for option in base.options}
     if merging is Merging.INCLUDING:
         for option in node.options:
@@ -117,7 +117,7 @@ def _options(
                     f'option "{option.key}" is already in table "{base.name.text}"',
                     hint="Leave it out or write LIKE … (OVERWRITING OPTIONS).",
                 )
-    return (*(option for option in base.options if option.key not in given), *node.options)
+    return (*(option for option in base.options if option.key not in own), *node.options)
 
 
 def with_hint(script: Script, node: CreateTable, options: tuple[OptionNode, ...]) -> CreateTable:
@@ -126,15 +126,15 @@ def with_hint(script: Script, node: CreateTable, options: tuple[OptionNode, ...]
     Raises:
         SqlError: an option comes twice in the hint, or the hint changes the connector.
     """
-    given: dict[str, OptionNode] = {}
+    hinted: dict[str, OptionNode] = {}
     for option in options:
-        if option.key in given or option.key == "connector":
+        if option.key in hinted or option.key == "connector":
             what = "changes the connector" if option.key == "connector" else "has it twice"
             raise script.error(
                 option.at,
                 f'option "{option.key}": the hint {what}',
                 hint="Give each option once; another connector needs a table of its own.",
             )
-        given[option.key] = option
-    kept = (option for option in node.options if option.key not in given)
+        hinted[option.key] = option
+    kept = (option for option in node.options if option.key not in hinted)
     return replace(node, options=(*kept, *options))

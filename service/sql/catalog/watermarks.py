@@ -94,16 +94,16 @@ def declared_watermark(
     return _with_options(TableWatermark(node), values)
 
 
-def _with_options(found: TableWatermark, values: OptionValues) -> TableWatermark:
+def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWatermark:
     def milliseconds(key: str) -> int | None:
         return values.milliseconds(key) if key in values.nodes else None
 
     most_ms = milliseconds(MAX_FUTURE)
     return replace(
-        found,
+        watermark,
         on_event=EMIT_STRATEGY in values.nodes and values.text(EMIT_STRATEGY) == "on-event",
         idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
-        max_future_ms=found.max_future_ms if most_ms is None else most_ms,
+        max_future_ms=watermark.max_future_ms if most_ms is None else most_ms,
         late_records_path=values.text(LATE_RECORDS) if LATE_RECORDS in values.nodes else None,
         after_backlog=_is_after_backlog(values),
     )
@@ -147,7 +147,7 @@ def _time_column(script: Script, node: WatermarkNode, relation: ScopeRelation) -
     name = node.column.text
     column = relation.column(name)
     if column is None:
-        known = [found.name for found in relation.columns]
+        known = [each.name for each in relation.columns]
         otherwise = "Columns are " + ", ".join(known[:30]) + "."
         raise script.error(
             node.column.at,

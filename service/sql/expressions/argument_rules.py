@@ -67,11 +67,11 @@ def check_count(script: Script, node: FunctionCall, least: int, most: int) -> No
     count = len(node.arguments)
     if least <= count <= most:
         return
-    wanted = str(least) if least == most else f"{least} to {most}"
+    expected = str(least) if least == most else f"{least} to {most}"
     if most == 10_000:
-        wanted = f"at least {least}"
+        expected = f"at least {least}"
     raise script.error(
         node.at,
-        f"{node.name} takes {wanted} arguments, not {count}",
+        f"{node.name} takes {expected} arguments, not {count}",
         hint="Add or remove arguments.",
     )

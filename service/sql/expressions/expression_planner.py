@@ -271,16 +271,16 @@ class ExpressionPlanner(TypedValues):
         return replace(typed, nullable=_result_nullable(function, arguments))
 
     def _argument(self, node: FunctionCall, argument: Typed, takes: Takes) -> Typed:
-        accepted, wanted = ACCEPTED[takes]
+        accepted, expected = ACCEPTED[takes]
         if argument.is_bare_null:
             return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
         if argument.type.name not in accepted:
             hint = "Cast the argument."
             if takes in (Takes.TEXT, Takes.WHOLE):
-                hint = f"Write CAST(… AS {wanted})."
+                hint = f"Write CAST(… AS {expected})."
             raise self._script.error(
                 argument.at,
-                f"{node.name} takes {wanted}, not {type_text(argument.type)}",
+                f"{node.name} takes {expected}, not {type_text(argument.type)}",
                 hint=hint,
             )
         target = _CAST_TO.get(takes)

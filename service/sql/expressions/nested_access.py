@@ -59,7 +59,7 @@ def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal)
     if row.type.name is not TypeName.ROW:
         raise script.error(
             name.at,
-            f'"{name.text}" is asked of {_told(row)}, which has no fields',
+            f'"{name.text}" is asked of {_type_of(row)}, which has no fields',
             hint="Only a ROW has fields; write elements[1] of an ARRAY and labels['key'] of a MAP.",
         )
     by_name = {member.name: member for member in row.type.members}
@@ -71,8 +71,8 @@ def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal)
             hint=suggestion(name.text, by_name, f"Fields are {', '.join(list(by_name)[:30])}."),
         )
     key = Typed(Constant(name.text, STRING), nullable=False, at=name.at)
-    found = planner.call(".", (row, key), member.type, row.at)
-    return replace(found, nullable=row.nullable or member.nullable)
+    field = planner.call(".", (row, key), member.type, row.at)
+    return replace(field, nullable=row.nullable or member.nullable)
 
 
 def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
@@ -83,20 +83,20 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     """
     column, key = (planner.plan(argument) for argument in node.arguments)
     if column.type.name is TypeName.MAP:
-        wanted, fits = "STRING", key.type == STRING
+        expected, fits = "STRING", key.type == STRING
     elif column.type.name is TypeName.ARRAY:
-        wanted, fits = "an integer", key.type.name in INTEGERS
+        expected, fits = "an integer", key.type.name in INTEGERS
     else:
         raise script.error(
             node.at,
-            f"[…] is asked of {_told(column)}, which has no elements",
+            f"[…] is asked of {_type_of(column)}, which has no elements",
             hint="Write elements[1] of an ARRAY, labels['key'] of a MAP, payload.field of a ROW.",
         )
     if key.is_bare_null or not fits:
         have = "NULL" if key.is_bare_null else type_text(key.type)
         raise script.error(
             key.at,
-            f"the index of {column.type.name} is {have}, expected {wanted}",
+            f"the index of {column.type.name} is {have}, expected {expected}",
             hint="Write elements[1] of an ARRAY, labels['key'] of a MAP.",
         )
     _check_index(script, column, key)
@@ -143,8 +143,8 @@ def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) 
         )
     what = f"the value that ARRAY_CONTAINS looks for in {type_text(column.type)}"
     value = planner.implicit_cast(planner.plan(node.arguments[1]), element, what)
-    found = planner.call("ARRAY_CONTAINS", (column, value), BOOLEAN, node.at)
-    return replace(found, nullable=column.nullable)
+    contains = planner.call("ARRAY_CONTAINS", (column, value), BOOLEAN, node.at)
+    return replace(contains, nullable=column.nullable)
 
 
 def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
@@ -158,7 +158,7 @@ def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     if column.type.members[0].type != STRING:
         raise script.error(
             column.at,
-            f"ARRAY_JOIN takes an ARRAY of texts, not {_told(column)}",
+            f"ARRAY_JOIN takes an ARRAY of texts, not {_type_of(column)}",
             hint="Write CAST(… AS ARRAY<STRING>) if its elements are scalar.",
         )
     texts = [
@@ -176,7 +176,7 @@ def _whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: 
         text = node.name == "CARDINALITY" and column.type == STRING
         raise script.error(
             column.at,
-            f"{node.name} takes {names}, not {_told(column)}",
+            f"{node.name} takes {names}, not {_type_of(column)}",
             hint="Use CHAR_LENGTH for texts." if text else "Name such a column.",
         )
     return column
@@ -224,7 +224,7 @@ def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
         if key.is_bare_null or key.type != STRING:
             raise script.error(
                 key.at,
-                f"a key of MAP is {_told(key)}, expected STRING",
+                f"a key of MAP is {_type_of(key)}, expected STRING",
                 hint="Write CAST(… AS STRING); a record whose key is NULL is a dead letter.",
             )
     values = planner.common(values, node.at, "MAP")
@@ -244,7 +244,7 @@ def _made(
         if value.is_bare_null or value.type.name is TypeName.TIME:
             raise script.error(
                 value.at,
-                f"a part of {node.name} is {_told(value)}",
+                f"a part of {node.name} is {_type_of(value)}",
                 hint="Write CAST(NULL AS TYPE), and CAST(… AS STRING) for a TIME.",
             )
     if kind.depth > MAX_TYPE_DEPTH:
@@ -272,7 +272,7 @@ def _field(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return field_of(planner, script, planner.plan(row), name)
 
 
-def _told(value: Typed) -> str:
+def _type_of(value: Typed) -> str:
     return "NULL" if value.is_bare_null else type_text(value.type)[:200]
 
 

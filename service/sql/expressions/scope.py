@@ -126,13 +126,13 @@ class NameScope:
 
     def _column(self, qualifier: tuple[Name, ...], name: Name) -> tuple[ScopeRelation, ScopeColumn]:
         relations = (self.relation(qualifier[0]),) if qualifier else self.relations
-        found = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
-        if len(found) > 1:
-            owners = ", ".join(f"{relation.alias}.{name.text}" for relation, _ in found)
+        matches = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
+        if len(matches) > 1:
+            owners = ", ".join(f"{relation.alias}.{name.text}" for relation, _ in matches)
             raise self.script.error(
                 name.at, f'column "{name.text}" is ambiguous', hint=f"Write one of {owners}."
             )
-        if not found:
+        if not matches:
             known = [column.name for relation in relations for column in relation.columns]
             where = f' in "{qualifier[0].text}"' if qualifier else ""
             otherwise = "Columns are " + ", ".join(known[:30]) + "."
@@ -141,7 +141,7 @@ class NameScope:
                 f'unknown column "{name.text}"{where}',
                 hint=suggestion(name.text, known, otherwise),
             )
-        return found[0]
+        return matches[0]
 
     def relation(self, name: Name) -> ScopeRelation:
         """The relation with this alias.

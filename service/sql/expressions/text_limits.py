@@ -63,6 +63,6 @@ def _growth(expression: Expression) -> float:
 def _replaced(text: Expression, old: Expression, new: Expression) -> float:
     added = _GROWTH_OF_ANY_TEXT * _growth(new)
     if isinstance(new, Constant):
-        found = len(old.value or "") if isinstance(old, Constant) else 1
-        added = len(new.value or "") / max(1, found)
+        old_length = len(old.value or "") if isinstance(old, Constant) else 1
+        added = len(new.value or "") / max(1, old_length)
     return _growth(text) * max(1.0, added)

@@ -229,8 +229,8 @@ class TokenCursor:
         token = self.token
         if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
             hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
-        found = "the end of the script" if token.kind is SqlTokenKind.END else f'"{_shown(token)}"'
-        return self.script.error(token.start, f"expected {expected}, found {found}", hint=hint)
+        actual = "the end of the script" if token.kind is SqlTokenKind.END else f'"{_shown(token)}"'
+        return self.script.error(token.start, f"expected {expected}, found {actual}", hint=hint)
 
 
 def _shown(token: SqlToken) -> str:

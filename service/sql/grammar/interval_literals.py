@@ -69,9 +69,9 @@ def _value(
     """The interval's size and what it counts."""
     first, last = units
     if units == ("YEAR", "MONTH"):
-        found = re.fullmatch(r"(\d{1,6})-(\d{1,2})", text, re.ASCII)
-        months = None if found is None else 12 * int(found[1]) + int(found[2])
-        if found is not None and int(found[2]) > 11:
+        match = re.fullmatch(r"(\d{1,6})-(\d{1,2})", text, re.ASCII)
+        months = None if match is None else 12 * int(match[1]) + int(match[2])
+        if match is not None and int(match[2]) > 11:
             months = None
     elif first == last and first in _MONTHS:
         months = int(text) * _MONTHS[first] if re.fullmatch(_FIELD, text, re.ASCII) else None
@@ -95,11 +95,11 @@ def _milliseconds(cursor: TokenCursor, at: int, text: str, units: tuple[str, str
         (_BEFORE[unit] if place else "") + (_SECONDS if unit == "SECOND" else _FIELD)
         for place, unit in enumerate(fields)
     )
-    found = re.fullmatch(pattern, text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
         raise _malformed(cursor, at, units)
     total = 0
-    for place, (unit, digits) in enumerate(zip(fields, found.groups(), strict=True)):
+    for place, (unit, digits) in enumerate(zip(fields, match.groups(), strict=True)):
         whole, _, fraction = digits.partition(".")
         if place and int(whole) >= _BELOW[unit]:
             raise _malformed(cursor, at, units)

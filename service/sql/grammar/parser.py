@@ -87,14 +87,14 @@ class _StatementParser:
 
     def statements(self) -> tuple[Statement, ...]:
         cursor = self._cursor
-        found: list[Statement] = []
+        statements: list[Statement] = []
         while not cursor.at_end():
             if cursor.accept_symbol(";"):
                 continue
-            found.append(self._statement())
+            statements.append(self._statement())
             if not cursor.at_end() and not cursor.at_symbol(";"):
                 raise cursor.unexpected('";" or the end', hint='Separate statements by ";".')
-        return tuple(found)
+        return tuple(statements)
 
     def _statement(self) -> Statement:
         cursor = self._cursor

@@ -96,7 +96,7 @@ class TableParser:
         cursor = self._cursor
         table = cursor.name("a table name", hint=_LIKE_FORM)
         refuse_qualified(cursor, table)
-        given: dict[str, Merging] = {}
+        mergings: dict[str, Merging] = {}
         if cursor.accept_symbol("("):
             while not cursor.accept_symbol(")"):
                 merging, at = self._merging(), cursor.at
@@ -105,12 +105,12 @@ class TableParser:
                     raise cursor.script.error(
                         at, f"{feature} cannot be OVERWRITING", hint=_LIKE_FORM
                     )
-                if feature in given:
+                if feature in mergings:
                     raise cursor.script.error(at, f"{feature} is given twice", hint=_LIKE_FORM)
-                given[feature] = merging
-        of_all = given.get("ALL")
+                mergings[feature] = merging
+        of_all = mergings.get("ALL")
         defaults = _BY_DEFAULT if of_all is None else dict.fromkeys(Feature, of_all)
-        return Like(table, {f: given.get(f.name, defaults[f]) for f in Feature})
+        return Like(table, {f: mergings.get(f.name, defaults[f]) for f in Feature})
 
     def _merging(self) -> Merging:
         for merging in Merging:

@@ -48,19 +48,19 @@ def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
     at = cursor.at
     if depth > MAX_TYPE_DEPTH:
         raise _too_deep(cursor, at)
-    found = _plain(cursor, depth)
+    node = _plain(cursor, depth)
     while cursor.at_words("ARRAY"):
         cursor.advance()
-        found = _array(cursor, at, found, nullable=True)
-    if found.type.depth > MAX_TYPE_DEPTH:
+        node = _array(cursor, at, node, nullable=True)
+    if node.type.depth > MAX_TYPE_DEPTH:
         raise _too_deep(cursor, at)
-    if found.type.size > MAX_TYPE_SIZE:
+    if node.type.size > MAX_TYPE_SIZE:
         raise cursor.script.error(
             at,
             f"the type has more than {MAX_TYPE_SIZE:,} parts",
             hint="Declare the fields that the job reads only; others are ignored.",
         )
-    return found
+    return node
 
 
 def _too_deep(cursor: TokenCursor, at: int) -> SqlError:

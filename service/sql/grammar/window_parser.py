@@ -75,17 +75,17 @@ class _Arguments:
 
     def read(self) -> None:
         """Read all arguments up to the closing parenthesis."""
-        given: list[str] = []
+        names: list[str] = []
         named = False
         while True:
             at = self._cursor.at
             name = self._named()
             named = named or name is not None
             if name is None:
-                name = self._next(given, named=named)
-            if name in given:
+                name = self._next(names, named=named)
+            if name in names:
                 raise self._error(at, f"argument {name} is given twice")
-            given.append(name)
+            names.append(name)
             self._read_one(name)
             if not self._cursor.accept_symbol(","):
                 return
@@ -114,12 +114,12 @@ class _Arguments:
         cursor.advance()
         return name
 
-    def _next(self, given: list[str], *, named: bool) -> str:
+    def _next(self, names: list[str], *, named: bool) -> str:
         parameters = _PARAMETERS[self._kind]
-        if named or len(given) >= len(parameters):
+        if named or len(names) >= len(parameters):
             what = "an argument without a name" if named else "too many arguments"
             raise self._error(self._cursor.at, f"{self._kind} has {what}")
-        return parameters[len(given)]
+        return parameters[len(names)]
 
     def _read_one(self, name: str) -> None:
         if name == "DATA":
@@ -151,12 +151,12 @@ class _Arguments:
         cursor = self._cursor
         cursor.accept_words("PARTITION", "BY")
         is_list = cursor.accept_symbol("(")
-        found = [self._parse()]
+        keys = [self._parse()]
         while (is_list or not self._is_argument()) and cursor.accept_symbol(","):
-            found.append(self._parse())
+            keys.append(self._parse())
         if is_list:
             cursor.expect_symbol(")", hint=_FORMS[self._kind])
-        self._partition = tuple(found)
+        self._partition = tuple(keys)
 
     def _is_argument(self) -> bool:
         """Whether what follows the comma is the next argument, and no further column."""

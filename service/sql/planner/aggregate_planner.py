@@ -100,7 +100,9 @@ class GroupedPlanner(ExpressionPlanner):
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Those that were met so far, under their names."""
-        return tuple(replace(found, name=f"a{place}") for place, found in enumerate(self._known))
+        return tuple(
+            replace(aggregate, name=f"a{place}") for place, aggregate in enumerate(self._known)
+        )
 
     def plan(self, node: Node) -> Typed:
         """The typed form of `node`.
@@ -151,10 +153,10 @@ class GroupedPlanner(ExpressionPlanner):
         if not alike:
             return None
         try:
-            found = KeyPlanner(self._scope).plan(node).expression
+            expression = KeyPlanner(self._scope).plan(node).expression
         except SqlError:
             return None
-        return next((key for key in alike if key.value.expression == found), None)
+        return next((key for key in alike if key.value.expression == expression), None)
 
     def _made_aggregate(self, node: AggregateNode) -> tuple[Aggregate, Typed | None]:
         where = None
@@ -210,11 +212,11 @@ class GroupedPlanner(ExpressionPlanner):
         if function is AggregateKind.COUNT:
             refuse_nested(self._script, (argument,), node.name)
             return BIGINT
-        accepted, wanted = _TAKES[function]
+        accepted, expected = _TAKES[function]
         if argument.is_bare_null or argument.type.name not in accepted:
             have = "NULL" if argument.is_bare_null else type_text(argument.type)
             raise self._script.error(
-                argument.at, f"{node.name} takes {wanted}, not {have}", hint="Cast the argument."
+                argument.at, f"{node.name} takes {expected}, not {have}", hint="Cast the argument."
             )
         return _result_type(function, argument.type)
 
@@ -256,9 +258,9 @@ def group_keys(
     for name in ("window_start", "window_end"):
         if name not in bounds:
             raise script.error(group_by.at, f"GROUP BY has no {name}", hint=GROUP_FORM)
-    found = tuple(keys)
-    _check_partition(script, window, output_keys(found))
-    return found
+    grouping = tuple(keys)
+    _check_partition(script, window, output_keys(grouping))
+    return grouping
 
 
 def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:

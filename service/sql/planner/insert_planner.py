@@ -211,14 +211,14 @@ class JobPlanner:
         return planner.conjunction("AND", filters, filters[0].at).expression
 
     def _written(self, insert: Insert) -> Table:
-        found = self._session.find(insert.table)
-        if isinstance(found, CreateView):
+        target = self._session.find(insert.table)
+        if isinstance(target, CreateView):
             raise self._script.error(
                 insert.table.at,
                 f'"{insert.table.text}" is a view, which cannot be written',
                 hint="Write to a table of delta, kafka, print or blackhole.",
             )
-        return self._session.hinted(found, insert.options)
+        return self._session.hinted(target, insert.options)
 
     def _sink(self, insert: Insert, table: Table) -> Sink:
         connector = table.connector
@@ -275,14 +275,14 @@ class JobPlanner:
             what = f'the value of column "{field.name}" of "{sink.name}"'
             typed = planner.implicit_cast(value, field.type, what)
             if typed.nullable and not field.nullable:
-                self._warn_not_null(insert, sink, field.name, given=field.name in by_name)
+                self._warn_not_null(insert, sink, field.name, has_value=field.name in by_name)
             output.append(OutputColumn(field.name, typed.expression, field.nullable))
             written.append(typed)
         self._check_size(insert.select, written)
         return tuple(output)
 
-    def _warn_not_null(self, insert: Insert, sink: Table, column: str, *, given: bool) -> None:
-        if not given:
+    def _warn_not_null(self, insert: Insert, sink: Table, column: str, *, has_value: bool) -> None:
+        if not has_value:
             raise self._script.error(
                 insert.table.at,
                 f'column "{column}" of "{sink.name}" is NOT NULL and gets no value',

@@ -189,10 +189,10 @@ def is_key(scope: NameScope, node: Node) -> bool:
 def _owner(scope: NameScope, reference: Reference) -> ScopeRelation | None:
     """The one relation that a reference can mean, if there is one."""
     first, *more = reference.parts
-    found = [r for r in scope.relations if more and r.alias == first.text]
-    if not found:
-        found = [r for r in scope.relations if r.column(first.text) is not None]
-    return found[0] if len(found) == 1 else None
+    owners = [r for r in scope.relations if more and r.alias == first.text]
+    if not owners:
+        owners = [r for r in scope.relations if r.column(first.text) is not None]
+    return owners[0] if len(owners) == 1 else None
 
 
 def _references(node: Node) -> Iterator[Reference]:

@@ -68,12 +68,12 @@ def _plan(session: ScriptSession, name: str | None) -> PlannedScript:
     statement, ignored = _job_statement(session, parse(session.script))
     job = JobPlanner(session).plan(statement, name)
     secrets = {secret.name: secret for table in job.tables for secret in table.inline_secrets}
-    told = (
+    warnings = (
         f'The inline secret of table option "{secret.node.key}" is kept as {secret.reference}; '
         "write such a reference yourself."
         for secret in secrets.values()
     )
-    return PlannedScript(job.plan, tuple(secrets.values()), (*told, *job.warnings, *ignored))
+    return PlannedScript(job.plan, tuple(secrets.values()), (*warnings, *job.warnings, *ignored))
 
 
 def _job_statement(
@@ -81,17 +81,17 @@ def _job_statement(
 ) -> tuple[JobStatement, tuple[str, ...]]:
     """Carry out what comes before the one statement that is the job; what is ignored is told."""
     script = session.script
-    found: JobStatement | None = None
+    job_statement: JobStatement | None = None
     ignored: list[str] = []
     for statement in statements:
-        if found is not None:
+        if job_statement is not None:
             raise script.error(
                 statement.at,
                 "a statement after the INSERT INTO",
                 hint="Put it in front; several INSERTs go into EXECUTE STATEMENT SET BEGIN … END.",
             )
         if isinstance(statement, JobStatement):
-            found = statement
+            job_statement = statement
         elif isinstance(statement, StopJob):
             raise script.error(
                 statement.at,
@@ -108,9 +108,9 @@ def _job_statement(
             )
         else:
             session.apply(statement)
-    if found is None:
+    if job_statement is None:
         raise _no_job(script, statements)
-    return found, tuple(ignored)
+    return job_statement, tuple(ignored)
 
 
 def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:

@@ -77,31 +77,31 @@ def with_watermark(
     )
 
 
-def _kafka(found: KafkaTable, extent: Extent) -> KafkaSource:
+def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
     """The stream; a job that must end does so where its topic ends at submission, if not before."""
-    source = found.source
+    source = table.source
     if extent is not Extent.STREAMING and source.bounded_mode is BoundedMode.UNBOUNDED:
         source = replace(source, bounded_mode=BoundedMode.LATEST)
     if extent is Extent.PREVIEW:
-        start = source.startup_mode if found.has_startup_mode else StartupMode.EARLIEST
+        start = source.startup_mode if table.has_startup_mode else StartupMode.EARLIEST
         source = replace(source, startup_mode=start, bounded_records=PREVIEW_RECORDS)
     return source
 
 
 def _told_start(table: Table, source: KafkaSource) -> str:
     lost = source.bounded_mode is BoundedMode.LATEST
-    told = "starts at its end" + (", so that there is nothing to join" if lost else "")
-    return f'Table "{table.name}" has no scan.startup.mode: it {told}.'
+    effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
+    return f'Table "{table.name}" has no scan.startup.mode: it {effect}.'
 
 
-def _datagen(script: Script, base: Base, found: DatagenSource, extent: Extent) -> DatagenSource:
+def _datagen(script: Script, base: Base, source: DatagenSource, extent: Extent) -> DatagenSource:
     if extent is Extent.PREVIEW:
-        rows = min(PREVIEW_RECORDS, found.number_of_rows or PREVIEW_RECORDS)
-        return replace(found, number_of_rows=rows)
-    if extent is Extent.BATCH and row_limit(found) is None:
+        rows = min(PREVIEW_RECORDS, source.number_of_rows or PREVIEW_RECORDS)
+        return replace(source, number_of_rows=rows)
+    if extent is Extent.BATCH and row_limit(source) is None:
         raise script.error(
             base.at,
             f'table "{base.table.name}" never ends, but the job runs in batch mode',
             hint="Add 'number-of-rows' or a sequence, or remove SET 'execution.runtime-mode'.",
         )
-    return found
+    return source

@@ -129,7 +129,7 @@ class QueryPlanner:
         for node_of_where in moved:
             planner.condition(node_of_where, "the WHERE condition")
         conditions = [planner.condition(node, "the WHERE condition") for node in where]
-        self.filters += [found for found in conditions if not self.windows.takes(found)]
+        self.filters += [condition for condition in conditions if not self.windows.takes(condition)]
 
         def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
             return list(self._selected(planner, scope, select))
@@ -186,12 +186,12 @@ class QueryPlanner:
         raise self.script.error(column.value.at, f'view "{view.name.text}" has {what}', hint=hint)
 
     def _first(self, node: Relation) -> ScopeRelation:
-        found = self.relations.find(node.table)
-        if isinstance(found, CreateView):
+        declared = self.relations.find(node.table)
+        if isinstance(declared, CreateView):
             self._refuse_hint(node)
-            columns = tuple(self.view(found))
-            return ScopeRelation(node.alias.text, found.name.text, columns, node.alias.text)
-        table = self.relations.hinted(found, node.options)
+            columns = tuple(self.view(declared))
+            return ScopeRelation(node.alias.text, declared.name.text, columns, node.alias.text)
+        table = self.relations.hinted(declared, node.options)
         if self.of_job and not isinstance(table.connector, KafkaTable | DatagenSource):
             raise self.script.error(
                 node.table.at,
@@ -281,11 +281,11 @@ class QueryPlanner:
             yield replace(column, nullable=True, value=value)
 
     def _dimension_side(self, node: Relation) -> _DimensionSide:
-        found = self.relations.find(node.table)
-        if isinstance(found, CreateView):
+        declared = self.relations.find(node.table)
+        if isinstance(declared, CreateView):
             self._refuse_hint(node)
-            return self._view_side(found, node)
-        table = self.relations.hinted(found, node.options)
+            return self._view_side(declared, node)
+        table = self.relations.hinted(declared, node.options)
         source = self._new_source(node.alias)
         relation = relation_of(self.script, table, node.alias.text, source)
         return _DimensionSide(table, _without_time(relation))

@@ -58,9 +58,9 @@ class ScriptSession:
         Raises:
             SqlError: there is none.
         """
-        found = self.relations.get(name.text)
-        if found is not None:
-            return found
+        relation = self.relations.get(name.text)
+        if relation is not None:
+            return relation
         known = f"Declared tables are {', '.join(self.relations)}."
         if not self.relations:
             known = "Declare it by CREATE TABLE."
@@ -129,8 +129,8 @@ class ScriptSession:
     def _drop(self, node: Drop) -> None:
         if node.if_exists and node.name.text not in self.relations:
             return
-        found = self.find(node.name, node.what.lower())
-        what = "VIEW" if isinstance(found, CreateView) else "TABLE"
+        relation = self.find(node.name, node.what.lower())
+        what = "VIEW" if isinstance(relation, CreateView) else "TABLE"
         if what != node.what:
             raise self.script.error(
                 node.name.at,

@@ -122,10 +122,10 @@ def _check_topics(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) ->
 def _all_dimensions(
     script: Script, planned: Sequence[tuple[Insert, JoinPlan]]
 ) -> tuple[Dimension, ...]:
-    found: dict[str, Dimension] = {}
+    by_name: dict[str, Dimension] = {}
     for node, plan in planned:
         for dimension in plan.dimensions:
-            if found.setdefault(dimension.name, dimension) != dimension:
+            if by_name.setdefault(dimension.name, dimension) != dimension:
                 raise script.error(
                     node.select.at,
                     f'table "{dimension.name}" has other OPTIONS into "{plan.sink_table}" than in '
@@ -133,7 +133,7 @@ def _all_dimensions(
                     hint="Give it the same OPTIONS in all INSERTs of the set: the job keeps it "
                     "once.",
                 )
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def _check_not_joined(

@@ -176,11 +176,11 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
     return token
 
 
-def _with_hints(script: Script, found: list[SqlToken]) -> list[SqlToken]:
+def _with_hints(script: Script, tokens: list[SqlToken]) -> list[SqlToken]:
     """The tokens with those of the hints `/*+ … */`, which the tokenizer takes for comments."""
     result: list[SqlToken] = []
     at = 0
-    for token in [*found, SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text))]:
+    for token in [*tokens, SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text))]:
         while at < token.start:
             match = _BETWEEN_TOKENS.match(script.text, at)
             if match is None:

@@ -44,14 +44,14 @@ def masked_comments(text: str, known: Collection[str]) -> str:
         ranges += _inside(comment)
         first, inner = _inner(comment)
         for value in known:
-            found = re.finditer(re.escape(value), inner) if value else ()
-            ranges += ((first + f.start(), first + f.end()) for f in found)
+            matches = re.finditer(re.escape(value), inner) if value else ()
+            ranges += ((first + f.start(), first + f.end()) for f in matches)
     return _starred(text, ranges)
 
 
 def _comments(text: str) -> Iterator[re.Match[str]]:
     """The comments as the tokenizer sees them: a double quote begins no string there."""
-    return (found for found in _STRING_OR_COMMENT.finditer(text) if found["comment"])
+    return (match for match in _STRING_OR_COMMENT.finditer(text) if match["comment"])
 
 
 def without_fragments(message: str, script: str) -> str:
@@ -87,21 +87,21 @@ def _inner(comment: re.Match[str]) -> tuple[int, str]:
 def _hidden(text: str, lexeme: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """The ranges of `text` that may be credentials; references to secrets are none."""
     names_credential = is_value = False
-    for found in lexeme.finditer(text):
-        if found["comment"]:
-            yield from _inside(found)
-        elif found["blank"]:
+    for match in lexeme.finditer(text):
+        if match["comment"]:
+            yield from _inside(match)
+        elif match["blank"]:
             continue
-        elif found["end"]:
+        elif match["end"]:
             names_credential = is_value = False
-        elif names_credential and found["joint"]:
+        elif names_credential and match["joint"]:
             is_value = True
-        elif is_value or (names_credential and found["string"]):
+        elif is_value or (names_credential and match["string"]):
             is_value = True
-            yield from _content(found[0], found.start())
+            yield from _content(match[0], match.start())
         else:
-            names_credential = _CREDENTIAL.search(found[0]) is not None
-            yield from _embedded(found[0], found.start())
+            names_credential = _CREDENTIAL.search(match[0]) is not None
+            yield from _embedded(match[0], match.start())
 
 
 def _content(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
@@ -117,5 +117,5 @@ def _content(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
 def _embedded(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
     """The ranges inside a text that names a credential itself, as URLs do."""
     for pattern in (_PAIR, _LOGIN):
-        for found in pattern.finditer(lexeme):
-            yield at + found.start("hidden"), at + found.end("hidden")
+        for match in pattern.finditer(lexeme):
+            yield at + match.start("hidden"), at + match.end("hidden")

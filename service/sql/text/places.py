@@ -50,7 +50,7 @@ def _place(script: Script, table: str, message: str) -> int | None:
         for token in (*values, *names)
         if (place := _quoted(token, message)) is not None
     ]
-    return min(places, key=lambda found: found[0], default=(0, tokens[0]))[1].start
+    return min(places, key=lambda pair: pair[0], default=(0, tokens[0]))[1].start
 
 
 def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:

@@ -22,8 +22,8 @@ class Script:
     def error(self, at: int, message: str, *, hint: str) -> SqlError:
         """An error that points at the character at `at`."""
         line, column = self.line_and_column(at)
-        told = without_fragments(message, self.text)
-        return SqlError(told, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
+        masked = without_fragments(message, self.text)
+        return SqlError(masked, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
 
     def shown(self, start: int, end: int) -> str:
         """The text from `start` to `end`, with the values of credential options starred out."""

@@ -61,7 +61,7 @@ def only(text: str, kept: Collection[Piece]) -> str:
 
 
 def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
-    found: list[SqlToken] = []
+    group: list[SqlToken] = []
     depth = 0
     for token in tokenize(Script(text)):
         if token.kind is SqlTokenKind.WORD:
@@ -69,10 +69,10 @@ def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
             depth += (word in _OPENS) - (word == _CLOSES and depth > 0)
         closes = token.kind is SqlTokenKind.SYMBOL and token.text == ";" and depth == 0
         if not closes and token.kind is not SqlTokenKind.END:
-            found.append(token)
-        elif found:
-            yield found, token.start if closes else None
-            found = []
+            group.append(token)
+        elif group:
+            yield group, token.start if closes else None
+            group = []
 
 
 def _piece(tokens: Sequence[SqlToken], closed_at: int | None) -> Piece:
