@@ -93,7 +93,7 @@ class JobUpkeep:
         kept = oldest_kept(
             self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
         )
-        needed = pin.event["state_versions"]
+        needed = pin.event.state_versions
         replayed = needed if kept is None else kept["event"]["state_versions"]
         names = [each.log.path.name for each in event.tables.states]
         return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)

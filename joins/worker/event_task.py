@@ -312,8 +312,7 @@ class _Scan:
 
 def _start_ms(task: EventTask, pin: Pin) -> int:
     """What the operator that judges records knew before the batch."""
-    assert pin.event is not None, "the pin of an event batch says its watermarks"
-    return int(pin.event["watermark"]) if task.waits else task.clock(pin).start_ms
+    return pin.of_event.watermark if task.waits else task.clock(pin).start_ms
 
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
