@@ -141,9 +141,8 @@ class BatchPlanner:
         Raises:
             FencedError: a newer runner has taken over.
         """
-        self._hooks.dead_letters.batches.check_epoch(
-            self._parts.epoch
-        )  # it binds newer runners, too
+        # it binds newer runners, too
+        self._hooks.dead_letters.batches.check_epoch(self._parts.epoch)
         return self._hooks.pins.create(
             Pin(
                 batch=number,

@@ -463,5 +463,5 @@ class _Due:
     def before(self, times: Rows, start_ms: int) -> Rows:
         """The watermark behind the operator, `start_ms` at first, when they are released."""
         held = np.concatenate([[start_ms], self.steps[:-1]])
-        ranks: Rows = held[self.rank(times)]
-        return ranks
+        watermarks: Rows = held[self.rank(times)]
+        return watermarks

@@ -147,7 +147,7 @@ class BinlogSession:
         self._kept = kept
         self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
-        self._told_at_s = self._kept_at_s = 0.0
+        self._reported_at_s = self._kept_at_s = 0.0
         self._high: _High | None = None
         self._stream_start = StreamStart(
             config.server_id,
@@ -238,9 +238,9 @@ class BinlogSession:
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
 
     def _report(self, sender: ChangelogSender) -> None:
-        if not self._is_verified or time.monotonic() - self._told_at_s < _PROGRESS_S:
+        if not self._is_verified or time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
-        self._told_at_s = time.monotonic()
+        self._reported_at_s = time.monotonic()
         self._protocol.tell(
             "progress",
             {
