@@ -81,11 +81,11 @@ class EventTables:
             FencedError: a newer runner has taken over.
             SinkError: a commit failed.
         """
-        event = pin.event or {}
-        before = EventState.of(event).as_json()
+        event = pin.of_event
+        before = EventState.before(event).as_json()
         for name, log in (("waiting", self.waiting), ("windows", self.windows)):
             if log is not None:
-                log.undo(pin.batch, epoch, event["state_versions"][name], before)
+                log.undo(pin.batch, epoch, event.state_versions[name], before)
         self.late.retract(pin.batch, epoch)
 
 
@@ -175,7 +175,7 @@ class _OnWorkers:
         """As the pin names them."""
         tables = self.parts.tables
         log = tables.waiting if name == "waiting" else tables.windows
-        return () if log is None else log.files((self.pin.event or {})["state_versions"][name])
+        return () if log is None else log.files(self.pin.of_event.state_versions[name])
 
     def _over_records(self, stage: _Stage) -> BatchReport:
         if self.frame is None:

@@ -11,6 +11,7 @@ from joins.batch.event_channels import Steps
 from joins.batch.event_state import Advance, EventSpec, EventState, advance, batch_input
 from joins.batch.event_view import EventView
 from joins.batch.probe_side import ProbeHooks, ProbeSettings
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin
 from joins.stream.bounds import behind_backlog, cut, up_to_backlog
 from joins.stream.guards import first_offsets
@@ -50,7 +51,7 @@ class BatchPlan:
     start: Mapping[int, int]
     end: Mapping[int, int]
     versions: Mapping[str, int]
-    event: Mapping[str, Any]
+    event: EventPin
     now_ms: int
 
     def has_records(self) -> bool:
@@ -117,17 +118,16 @@ class BatchPlanner:
         versions = dict(self._hooks.versions() if first is None else first)
         bounds, backlog = life.end_offsets, life.backlog_offsets
         now_ms = max(time.time_ns() // 1_000_000, state.clock_ms)
-        event = {
-            **state.as_json(),
-            "clock_ms": now_ms,
-            "at_end": [p for p in sorted(start) if bounds and start[p] >= bounds[p]],
-            "backlog": {
+        event = EventPin(
+            **{**state.as_json(), "clock_ms": now_ms},
+            at_end=[p for p in sorted(start) if bounds and start[p] >= bounds[p]],
+            backlog={
                 "read": behind_backlog(end, backlog),
                 "read_before": behind_backlog(start, backlog),
             },
-            "dimensions": self._parts.heard(versions),
-            "state_versions": self._parts.tables.versions(),
-        }
+            dimensions=self._parts.heard(versions),
+            state_versions=self._parts.tables.versions(),
+        )
         return BatchPlan(start, end, versions, event, now_ms)
 
     def moved(self, plan: BatchPlan, state: EventState) -> Advance:
@@ -141,9 +141,8 @@ class BatchPlanner:
         Raises:
             FencedError: a newer runner has taken over.
         """
-        self._hooks.dead_letters.batches.check_epoch(
-            self._parts.epoch
-        )  # it binds newer runners, too
+        # it binds newer runners, too
+        self._hooks.dead_letters.batches.check_epoch(self._parts.epoch)
         return self._hooks.pins.create(
             Pin(
                 batch=number,

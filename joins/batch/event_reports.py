@@ -36,9 +36,9 @@ def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, steps: Steps
     Raises:
         StateFormatError: the channels in the pin are damaged.
     """
-    event = pin.event or {}
+    event = pin.of_event
     batch = batch_input(event, pin.end_offsets, steps, _heard(pin, scanned))
-    return advance(spec, EventState.of(event), batch)
+    return advance(spec, EventState.before(event), batch)
 
 
 def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:

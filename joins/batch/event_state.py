@@ -17,6 +17,7 @@ from joins.batch.event_channels import (
     Merged,
     Steps,
 )
+from joins.durable.event_pin import ABSENT, EventPin
 from joins.plan.plan import JoinPlan, WatermarkSpec, Windowing
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -113,8 +114,13 @@ class EventState:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventState":
-        """What `as_json` wrote; a pin has more."""
+        """What `as_json` wrote; a commit may have more."""
         return cls(**{name: value[name] for name in cls.__slots__})
+
+    @classmethod
+    def before(cls, event: EventPin) -> "EventState":
+        """As a pin says it was before its batch, with the batch's clock."""
+        return cls(**{name: getattr(event, name) for name in cls.__slots__})
 
     @property
     def release_ms(self) -> int:
@@ -176,7 +182,7 @@ def _window_watermark(spec: EventSpec, batch: BatchInput, merged: Merged) -> int
 
 
 def batch_input(
-    event: Mapping[str, Any],
+    event: EventPin,
     partitions: Iterable[int],
     steps: Steps | None,
     heard: Mapping[int, Heard] | None = None,
@@ -189,15 +195,15 @@ def batch_input(
         steps: with a watermark for each record.
         heard: of the partitions with records in the batch.
     """
-    backlog = event.get("backlog", {})  # (pins of older runners have none)
+    backlog = {} if event.backlog is ABSENT else event.backlog
     return BatchInput(
-        now_ms=event["clock_ms"],
+        now_ms=event.clock_ms,
         partitions=partitions,
         heard=heard or {},
-        ended=event["at_end"],
+        ended=event.at_end,
         dimensions={
             name: {int(p): Heard(*watermark) for p, watermark in watermarks.items()}
-            for name, watermarks in event["dimensions"].items()
+            for name, watermarks in event.dimensions.items()
         },
         steps=steps,
         backlog_read=backlog.get("read", ()),

@@ -77,14 +77,14 @@ class EventView:
 
     def waits_for(self) -> dict[str, Any] | None:
         """Which partition holds back what waits, and by how much; None if nothing waits."""
-        wanted_ms, what = self._next_due()
-        slowest = self._slowest() if wanted_ms is not None else None
-        if wanted_ms is None or slowest is None:
+        due_ms, what = self._next_due()
+        slowest = self._slowest() if due_ms is not None else None
+        if due_ms is None or slowest is None:
             return None
         watermark_ms = shown_ms(slowest.state.watermark.timestamp_ms)
         name, partition = slowest.input.name, slowest.partition
         whose = "the stream" if name == PROBE else f'dimension "{name}"'
-        behind_ms = None if watermark_ms is None else max(0, self._front(wanted_ms) - watermark_ms)
+        behind_ms = None if watermark_ms is None else max(0, self._front(due_ms) - watermark_ms)
         far = "has said nothing yet" if behind_ms is None else f"is {_duration(behind_ms)} behind"
         return {
             "channel": slowest.state.channel,
@@ -105,10 +105,10 @@ class EventView:
             return self.next_window_ms, "open windows wait"
         return None, ""
 
-    def _front(self, wanted_ms: int) -> int:
+    def _front(self, due_ms: int) -> int:
         """How far the slowest partition should be: where the stream is, or what waits."""
         stream_ms = self.channels.watermark_of(PROBE).timestamp_ms
-        return wanted_ms if stream_ms == MAX_TIMESTAMP else max(wanted_ms, stream_ms)
+        return due_ms if stream_ms == MAX_TIMESTAMP else max(due_ms, stream_ms)
 
     def _slowest(self) -> ChannelView | None:
         """The partition that holds back the slowest input."""

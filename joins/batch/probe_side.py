@@ -154,9 +154,8 @@ class ProbeSide:
         start = self._start_of(spark_batch, logged)
         first = self._settings.life.versions if spark_batch == 0 else None
         versions = dict(self._hooks.versions() if first is None else first)
-        self._hooks.dead_letters.batches.check_epoch(
-            self._task.epoch
-        )  # a pin binds newer runners, too
+        # a pin binds newer runners, too
+        self._hooks.dead_letters.batches.check_epoch(self._task.epoch)
         return self._hooks.pins.create(
             Pin(
                 batch=number,

@@ -67,7 +67,7 @@ class ChangePage:
 
 
 @dataclass(slots=True)
-class _Found:
+class _GrowingPage:
     """What a page has so far."""
 
     before: list[pa.Table]
@@ -105,7 +105,7 @@ def changes_between(
         VersionExpiredError: a file of one of them is gone.
     """
     before, after = versions
-    page = _Found([states.no_rows()], [states.no_rows()])
+    page = _GrowingPage([states.no_rows()], [states.no_rows()])
     walk = KeyWalk(states.scan, _touched(states, before, after), behind, limit.seconds)
     for keys in walk:
         size = page.add(states.rows(before, keys), states.rows(after, keys), states.dimension)

@@ -7,9 +7,8 @@ no pin, for the first batch may take it; and by the newest index, for the next b
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from joins.durable.checkpoint import read_json
+from joins.durable.pins import Pin, PinStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +24,17 @@ class StateLease:
     replayed: int
 
 
-def oldest_kept(pins: Path, newest: int) -> Mapping[str, Any] | None:
-    """The oldest among the `newest` pins as JSON values; None if there is none.
+def oldest_kept(pins: Path, newest: int) -> Pin | None:
+    """The oldest among the `newest` pins; None if there is none.
 
     Raises:
         CheckpointError: that pin is damaged, so nobody knows what it leases.
     """
     names = sorted(path.name for path in pins.glob("*.json")) if pins.is_dir() else []
     for name in names[-newest:]:
-        value = read_json(pins / name)
-        if value is not None:  # it may have been pruned just now
-            return value
+        pin = PinStore(pins).read(int(name.removesuffix(".json")))
+        if pin is not None:  # it may have been pruned just now
+            return pin
     return None
 
 
@@ -46,7 +45,7 @@ def oldest_pinned(pins: Path, newest: int) -> Mapping[str, int]:
         CheckpointError: as `oldest_kept`.
     """
     oldest = oldest_kept(pins, newest)
-    return {} if oldest is None else dict(oldest["versions"])
+    return {} if oldest is None else dict(oldest.versions)
 
 
 def oldest_leased(

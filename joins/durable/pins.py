@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.checkpoint import create_json_once, json_lines, read_json
+from joins.durable.event_pin import EventPin
 from joins.plan.errors import CheckpointError
 
 
@@ -39,7 +40,13 @@ class Pin:
     batch_timestamp_ms: int
     epoch: int
     source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
-    event: Mapping[str, Any] | None = None
+    event: EventPin | None = None
+
+    @property
+    def of_event(self) -> EventPin:
+        """What the pin of an event batch says; no others have it."""
+        assert self.event is not None, "the pin of an event batch says its watermarks"
+        return self.event
 
     def freshness_ms(self) -> dict[str, int | None]:
         """Dimension → age of the newest change that the batch sees; None where it is unknown."""
@@ -91,6 +98,7 @@ class PinStore:
         value = read_json(self._path(batch))
         if value is None:
             return None
+        event = value.get("event")
         return Pin(
             batch=value["batch"],
             topic=value["topic"],
@@ -100,7 +108,7 @@ class PinStore:
             batch_timestamp_ms=value["batch_timestamp_ms"],
             epoch=value["epoch"],
             source_ts_ms=value.get("source_ts_ms") or {},
-            event=value.get("event"),
+            event=None if event is None else EventPin.of(event),
         )
 
     def create(self, pin: Pin) -> Pin:
@@ -141,7 +149,7 @@ class PinStore:
 
 def pin_json(pin: Pin) -> dict[str, Any]:
     """`pin` as JSON values, also for commit metadata."""
-    event = {} if pin.event is None else {"event": dict(pin.event)}
+    event = {} if pin.event is None else {"event": pin.event.as_json()}
     return {
         "batch": pin.batch,
         "topic": pin.topic,

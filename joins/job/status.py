@@ -108,8 +108,8 @@ def _state(join: TemporalJoin, opening: OpeningView) -> str:
 def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     fault = join.parts.stalls.first()
     if fault is not None:
-        part, first = fault
-        return f"{part}: {first.message}. {first.hint}{_meanwhile(join, opening)}"
+        part, error = fault
+        return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
     if opening.phase is Phase.JOIN:
         return _why_joining(join)
     waiting = [d for d in join.parts.dimensions if not d.complete]

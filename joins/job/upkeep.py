@@ -80,7 +80,7 @@ class JobUpkeep:
             {d.dimension.name: d.keeper.ready_version for d in self._parts.dimensions},
         )
         oldest = oldest_kept(pins, kept)
-        batch = None if oldest is None else int(oldest["batch"])
+        batch = None if oldest is None else oldest.batch
         for part, work in self._maintenance.steps(leased, self._state_leases(), batch):
             if not self._stopping.is_set():
                 self._attempt(part, work)
@@ -93,8 +93,8 @@ class JobUpkeep:
         kept = oldest_kept(
             self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
         )
-        needed = pin.event["state_versions"]
-        replayed = needed if kept is None else kept["event"]["state_versions"]
+        needed = pin.event.state_versions
+        replayed = needed if kept is None else kept.of_event.state_versions
         names = [each.log.path.name for each in event.tables.states]
         return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
 

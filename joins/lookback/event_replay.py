@@ -89,7 +89,7 @@ class PastState:
         Raises:
             PinnedVersionExpiredError: the version, or files of it, are gone.
         """
-        version = int((pin.event or {})["state_versions"][name])
+        version = int(pin.of_event.state_versions[name])
         log = self._logs[name]
         try:
             files = log.files(version)

@@ -67,7 +67,7 @@ class Journey:
 
     def as_json(self) -> dict[str, Any]:
         """As shown; a watermark before the first one is null."""
-        before = EventState.of(self.arrived.event or {})
+        before = EventState.before(self.arrived.of_event)
         release = self.released
         return {
             "rowtime_ms": self.rowtime_ms,
@@ -102,7 +102,7 @@ class EventJourneys:
             arrival = parsed.as_arrivals(parsed.living())
             return self._scanned(arrival, None, arrived, late)
         times = event_times(parsed, self._kernel.watermark, arrived.batch_timestamp_ms)
-        before = EventState.of(arrived.event or {})
+        before = EventState.before(arrived.of_event)
         watermark = before.watermark if self._spec.waits else before.window_watermark
         timed = (pa.array(times.times), pa.repeat(pa.scalar(watermark), len(times.times)))
         arrival = parsed.as_arrivals(times.rows, *timed)
@@ -131,11 +131,11 @@ class EventJourneys:
     def _first(self, arrived: Pin, holds: Callable[[EventState], bool]) -> Passed | None:
         """The first batch from that of `arrived` on behind which `holds`, as it does later on."""
         later = self._history.first_behind(
-            arrived, lambda pin: holds(EventState.of(pin.event or {}))
+            arrived, lambda pin: holds(EventState.before(pin.of_event))
         )
         if later is not None:
             pin = self._history.last_before(later, arrived)
-            return Passed(pin, EventState.of(later.event or {}))
+            return Passed(pin, EventState.before(later.of_event))
         newest = self._history.pins.newest() or arrived
         after = self._state.after(newest.batch)
         if after is None or not holds(after) or not self._history.is_committed(newest.batch):

@@ -15,6 +15,7 @@ import pyarrow as pa
 from joins.adapters.delta.log import DeltaLog, added_files
 from joins.durable.app_ids import late_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint, read_json
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin, PinStore, offsets_value
 from joins.durable.probe_lives import Life, first_life, life_of, read_lives
 from joins.kernels.probe.probe import ProbeKernelSpec
@@ -303,6 +304,7 @@ class History:
 def _pin_of(value: Mapping[str, Any]) -> Pin:
     """The pin in a commit's metadata."""
     try:
+        event = value.get("event")
         return Pin(
             batch=int(value["batch"]),
             topic=str(value["topic"]),
@@ -312,7 +314,7 @@ def _pin_of(value: Mapping[str, Any]) -> Pin:
             batch_timestamp_ms=int(value["batch_timestamp_ms"]),
             epoch=int(value["epoch"]),
             source_ts_ms=dict(value.get("source_ts_ms") or {}),
-            event=value.get("event"),
+            event=None if event is None else EventPin.of(event),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(

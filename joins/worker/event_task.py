@@ -312,8 +312,7 @@ class _Scan:
 
 def _start_ms(task: EventTask, pin: Pin) -> int:
     """What the operator that judges records knew before the batch."""
-    assert pin.event is not None, "the pin of an event batch says its watermarks"
-    return int(pin.event["watermark"]) if task.waits else task.clock(pin).start_ms
+    return pin.of_event.watermark if task.waits else task.clock(pin).start_ms
 
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
@@ -464,5 +463,5 @@ class _Due:
     def before(self, times: Rows, start_ms: int) -> Rows:
         """The watermark behind the operator, `start_ms` at first, when they are released."""
         held = np.concatenate([[start_ms], self.steps[:-1]])
-        ranks: Rows = held[self.rank(times)]
-        return ranks
+        watermarks: Rows = held[self.rank(times)]
+        return watermarks

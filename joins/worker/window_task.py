@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joins.durable.event_pin import ABSENT, EventPin
 from joins.durable.pins import Pin
 from joins.kernels.probe.arrival_files import ScratchFiles, mapped
 from joins.kernels.probe.arrivals import (
@@ -66,12 +67,12 @@ class WindowClock:
     @classmethod
     def of(cls, pin: Pin, *, follows_clock: bool) -> "WindowClock":
         """As the pin says."""
-        event = pin.event or {}
+        event = pin.event or EventPin()
         if follows_clock:
-            clock_ms = int(event.get("clock_ms", pin.batch_timestamp_ms))
+            clock_ms = pin.batch_timestamp_ms if event.clock_ms is ABSENT else event.clock_ms
             return cls(clock_ms - 1, clock_ms)
-        before = event.get("window_watermark")
-        return cls(int(event["watermark"] if before is None else before))
+        before = event.window_watermark
+        return cls(event.watermark if before is ABSENT else before)
 
     def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """`rows` with all the columns of their records that windows look at."""

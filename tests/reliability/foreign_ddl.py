@@ -79,7 +79,7 @@ _OBJECTS = (
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
-class _Told(mysql_binlog.Protocol):
+class _Told(mysql_binlog.BinlogProtocol):
     """What the session tells, kept instead of written to standard output."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joins.durable.event_pin import ABSENT, EventPin
 from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex, build
 from joins.kernels.probe.files import SharedTable, StagedFile
@@ -114,7 +115,7 @@ class EventJob:
         if upto is not None:
             self.watermark_ms = max(self.watermark_ms, upto)
         if self.plan.window is not None and self.plan.window.time is None:
-            self.watermark_ms = pin.event["clock_ms"] - 1
+            self.watermark_ms = pin.event.clock_ms - 1
         moves = self._moves(before, on_the_way, now_ms)
         counts = TaskCounts()
         acted, answers = self._rest(detail, pin, moves, counts)
@@ -142,13 +143,13 @@ class EventJob:
         for partition, values in arrived.items():
             self.ends[partition] += len(values)
         self.number += 1
-        event = {
-            "watermark": self.watermark_ms,
-            "window_watermark": self.clock_ms,
-            "clock_ms": CLOCK_MS + 1_000 * self.number,
-        }
+        clock = CLOCK_MS + 1_000 * self.number
+        event = EventPin(
+            watermark=self.watermark_ms,
+            window_watermark=ABSENT if self.clock_ms is None else self.clock_ms,
+            clock_ms=clock,
+        )
         versions = {"users": 1} if self.plan.joins else {}
-        clock = event["clock_ms"]
         return Pin(self.number, "clicks", start, dict(self.ends), versions, clock, 2, {}, event)
 
     def _frames(self, arrived: Arrived) -> Iterator[pa.RecordBatch]:
@@ -185,7 +186,7 @@ class EventJob:
                 self._say(partition, watermark_ms)
                 found[partition].append((offset + 1, self.watermark_ms))
                 reached.append(self.watermark_ms)
-        return found, sorted({each for each in reached if each > pin.event["watermark"]})
+        return found, sorted({each for each in reached if each > pin.event.watermark})
 
     def _rest(
         self,

@@ -8,6 +8,7 @@ from joins.adapters.delta.state_log import StateChange, StateLog
 from joins.batch.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.batch.event_state import EventState
 from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import PinStore
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.event_times import LATE_RECORDS
@@ -50,9 +51,9 @@ class PastEventJob:
         versions = {name: log.version() for name, log in self.logs.items()}
         before = self._files()
         outcome = self.job.run(arrived)
-        event = {**self.state.as_json(), "clock_ms": self.job.pin.event["clock_ms"]}
+        event = {**self.state.as_json(), "clock_ms": self.job.pin.event.clock_ms}
         event |= {"at_end": [], "dimensions": {}, "state_versions": versions}
-        pin = replace(self.job.pin, event=event)
+        pin = replace(self.job.pin, event=EventPin.of(event))
         self.pins.create(pin)
         self.done.append((pin, list(self.job.frames), outcome))
         again = self.again(-1)

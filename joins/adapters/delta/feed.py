@@ -98,7 +98,7 @@ class FeedSession:
         self._is_marked = False
         self._records = 0
         self._source_ts_ms = 0
-        self._told_at_s = 0.0
+        self._reported_at_s = 0.0
 
     def run(self, producer: ChangelogSink) -> None:
         """Copy what is left to copy, then follow the table until the protocol says stop.
@@ -317,9 +317,9 @@ class FeedSession:
         return self._entry_path(version).stat().st_mtime_ns // 1_000_000
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
-        if paced and time.monotonic() - self._told_at_s < _PROGRESS_S:
+        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
-        self._told_at_s = time.monotonic()
+        self._reported_at_s = time.monotonic()
         state = self._state
         place = state.place(state.version)
         self._protocol.tell(

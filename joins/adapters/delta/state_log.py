@@ -197,10 +197,10 @@ class StateLog:
 
     def newest_after(self) -> Mapping[str, Any] | None:
         """What the newest batch has left that was not undone; None before the first."""
-        metadata = self._newest_told()
+        metadata = self._newest_metadata()
         return None if metadata is None else dict(metadata[AFTER])
 
-    def _newest_told(self) -> Mapping[str, Any] | None:
+    def _newest_metadata(self) -> Mapping[str, Any] | None:
         newest = self.version()
         for version in range(
             newest, max(self.log.versions.oldest_entry(), newest - _LOOK_BACK) - 1, -1
@@ -225,7 +225,7 @@ class StateLog:
             FencedError: a newer runner has taken over.
             SinkError: the version cannot be read any more, or the commit failed.
         """
-        metadata = self._newest_told() or {}
+        metadata = self._newest_metadata() or {}
         if metadata.get("sluice.batch") != batch:
             return  # it has not come so far, or is undone
         telling = {"sluice.undone": batch, "sluice.epoch": epoch, AFTER: dict(after)}

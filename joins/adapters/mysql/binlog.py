@@ -56,7 +56,7 @@ class _High:
     generation: int
 
 
-class Protocol(SourceProtocol):
+class BinlogProtocol(SourceProtocol):
     """The commands of a CDC process: its configuration, then HIGHs."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class _Pump:
 class BinlogSession:
     """One connection to the database and one to Kafka, from the kept boundary on."""
 
-    def __init__(self, config: CdcConfig, protocol: Protocol) -> None:
+    def __init__(self, config: CdcConfig, protocol: BinlogProtocol) -> None:
         self._config = config
         self._protocol = protocol
         self._epoch = config.low.position.epoch
@@ -147,7 +147,7 @@ class BinlogSession:
         self._kept = kept
         self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
-        self._told_at_s = self._kept_at_s = 0.0
+        self._reported_at_s = self._kept_at_s = 0.0
         self._high: _High | None = None
         self._stream_start = StreamStart(
             config.server_id,
@@ -238,9 +238,9 @@ class BinlogSession:
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
 
     def _report(self, sender: ChangelogSender) -> None:
-        if not self._is_verified or time.monotonic() - self._told_at_s < _PROGRESS_S:
+        if not self._is_verified or time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
-        self._told_at_s = time.monotonic()
+        self._reported_at_s = time.monotonic()
         self._protocol.tell(
             "progress",
             {
@@ -318,7 +318,7 @@ def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
     return kept if kept.position.epoch == config.low.position.epoch else None
 
 
-def run(config: CdcConfig, protocol: Protocol) -> int:
+def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
     """Sessions with back-off between them until the protocol says stop; the exit code."""
     wait_s, owed = _BACKOFF_S[0], None
     while not protocol.stopped.is_set():
@@ -347,7 +347,7 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     for library in ("kafka.net.selector", "pymysqlreplication"):
         logging.getLogger(library).setLevel(logging.ERROR)  # warn of what we handle or measure
-    protocol = Protocol()
+    protocol = BinlogProtocol()
     config = protocol.configuration()
     if config is None:
         return 0

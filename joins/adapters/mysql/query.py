@@ -84,9 +84,8 @@ def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> State
     number = getattr(query_event, "character_set_client", None)
     charset = "utf8mb4" if number is None else charsets.get(int(number), "")
     sql = decoded(text, charset)
-    mark = (
-        "" if query_event.is_whole else f"{UNDECODED} "
-    )  # its modes and character set may be others
+    # its modes and character set may be others
+    mark = "" if query_event.is_whole else f"{UNDECODED} "
     modes = Modes.of(getattr(query_event, "sql_mode", 0))
     return Statement(query_event.schema.decode("utf-8", "replace"), mark + sql.strip(), modes)
 

@@ -1,11 +1,14 @@
 """What a batch of the loop reads, and where it takes the time; runs are in tests/e2e."""
 
+from dataclasses import replace
+
 import pytest
 
 from joins.batch.event_channels import BatchInput, EventInput, Heard
 from joins.batch.event_plan import spread
 from joins.batch.event_state import EventSpec, EventState, advance, batch_input
 from joins.batch.event_view import EventView
+from joins.durable.event_pin import EventPin
 from joins.plan.expressions import Column
 from joins.plan.plan import Windowing, WindowKind
 from joins.plan.types import SqlType, TypeName
@@ -62,15 +65,15 @@ def test_in_processing_time_everything_that_waits_may_go():
 
 def test_behind_the_backlog_nothing_waits_and_windows_of_event_time_follow_the_clock():
     timed = spec(STREAM, window=window(Column("c", "ts", TIME)))
-    told = {"clock_ms": 5_000, "at_end": [], "dimensions": {}}
+    told = EventPin(clock_ms=5_000, at_end=[], dimensions={})
     backlog = {"read": [0], "read_before": []}
     first = advance(timed, EventState(), batch_input(told, (0,), None, {0: Heard(700, 1)})).after
     assert (first.release_ms, first.window_watermark, first.has_ended) == (700, 700, False)
-    again = batch_input({**told, "backlog": backlog}, (0,), None, {0: Heard(900, 2)})
+    again = batch_input(replace(told, backlog=backlog), (0,), None, {0: Heard(900, 2)})
     after = advance(timed, first, again).after
     assert (after.release_ms, after.watermark) == (MAX_TIMESTAMP, MIN_TIMESTAMP)
     assert (after.window_watermark, after.processing_time, after.has_ended) == (5_000, True, True)
-    later = {"clock_ms": 6_000, "at_end": [], "dimensions": {}, "backlog": backlog}
+    later = EventPin(clock_ms=6_000, at_end=[], dimensions={}, backlog=backlog)
     assert advance(timed, after, batch_input(later, (0,), None)).after.window_watermark == 6_000
 
 

@@ -82,9 +82,9 @@ def topic(tmp_path, kafka):
 def test_a_batch_reads_what_is_there_with_what_dimensions_have_said(topic):
     plan = topic.planner().next(3, {0: 10, 1: 30}, EventState(watermark=5, clock_ms=2**42))
     assert (plan.start, plan.end, plan.has_records()) == ({0: 10, 1: 30}, {0: 60, 1: 30}, True)
-    assert plan.event["dimensions"] == {"rates": {"0": [7, None]}}
-    assert (plan.event["watermark"], plan.event["at_end"]) == (5, [])
-    assert plan.now_ms == plan.event["clock_ms"] == 2**42, "the clock never goes back"
+    assert plan.event.dimensions == {"rates": {"0": [7, None]}}
+    assert (plan.event.watermark, plan.event.at_end) == (5, [])
+    assert plan.now_ms == plan.event.clock_ms == 2**42, "the clock never goes back"
 
 
 def test_a_limited_batch_has_a_share_of_each_partition(topic):
@@ -94,22 +94,22 @@ def test_a_limited_batch_has_a_share_of_each_partition(topic):
 def test_a_bounded_stream_is_read_to_its_end_and_says_so(topic):
     planner = topic.planner(end_offsets={0: 40, 1: 30})
     plan = planner.next(0, {0: 0, 1: 30}, EventState())
-    assert (plan.end, plan.event["at_end"]) == ({0: 40, 1: 30}, [1])
+    assert (plan.end, plan.event.at_end) == ({0: 40, 1: 30}, [1])
     done = planner.quiet(1, {0: 40, 1: 30}, EventState())
-    assert (done.has_records(), done.event["at_end"]) == (False, [0, 1])
+    assert (done.has_records(), done.event.at_end) == (False, [0, 1])
 
 
 def test_no_batch_reads_across_a_backlogs_end_and_the_pin_says_what_was_read(topic):
     planner = topic.planner(backlog_offsets={0: 40, 1: 0})
     first = planner.next(0, {0: 0, 1: 0}, EventState())
-    assert (first.end, first.event["backlog"]) == (
+    assert (first.end, first.event.backlog) == (
         {0: 40, 1: 30},
         {"read": [0, 1], "read_before": [1]},
     )
     rest = planner.next(1, first.end, EventState())
-    assert (rest.end, rest.event["backlog"]["read_before"]) == ({0: 60, 1: 30}, [0, 1])
+    assert (rest.end, rest.event.backlog["read_before"]) == ({0: 60, 1: 30}, [0, 1])
     alone = topic.planner().next(0, {0: 0, 1: 0}, EventState())
-    assert alone.event["backlog"] == {"read": [], "read_before": []}
+    assert alone.event.backlog == {"read": [], "read_before": []}
 
 
 def test_a_partition_that_comes_later_is_read_from_its_beginning(topic):

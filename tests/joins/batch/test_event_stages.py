@@ -6,6 +6,7 @@ from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import EventInput
 from joins.batch.event_stages import run_stages
 from joins.batch.event_state import EventSpec, EventState
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.plan.expressions import Column
@@ -57,7 +58,7 @@ class Recorded:
 @pytest.mark.parametrize(("waits", "window", "on_event", "expected"), STAGES.values(), ids=STAGES)
 def test_stages_run_in_one_order_and_only_those_that_a_job_has(waits, window, on_event, expected):
     spec = EventSpec((EventInput("probe"),), waits, window, on_event)
-    event = {**EventState().as_json(), "clock_ms": 5, "at_end": [], "dimensions": {}}
+    event = EventPin(**{**EventState().as_json(), "clock_ms": 5}, at_end=[], dimensions={})
     pin = Pin(1, "clicks", {0: 0}, {0: 1}, {}, 5, 1, {}, event)
     stages = Recorded()
     done = run_stages(spec, pin, stages)

@@ -15,6 +15,7 @@ from joins.batch.event_state import EventState
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.probe_side import FinishedBatch
 from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin, pin_json, read_offset_log
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
@@ -120,7 +121,7 @@ class Job:
 
     def event_pin(self, batch: int, control: ProbeControl, state: EventState) -> Pin:
         assert self.event is not None
-        event = {**state.as_json(), "state_versions": self.event.versions()}
+        event = EventPin(**state.as_json(), state_versions=self.event.versions())
         return control.pins.create(replace(_event_range(batch, self.topic), event=event))
 
     def letters(self) -> int:

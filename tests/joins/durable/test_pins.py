@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from joins.durable.event_pin import EventPin
 from joins.durable.pins import (
     LoggedBatch,
     Pin,
@@ -47,6 +48,27 @@ def test_a_pin_is_read_as_it_was_written(tmp_path):
     assert store.read(7) is None
     assert store.create(PIN) == PIN
     assert PinStore(tmp_path / "pins").read(7) == PIN
+
+
+EVENT = {
+    "of_this_runner": (
+        '{"watermark":5,"processing_time":false,"window_watermark":4,"clock_ms":9,'
+        '"has_ended":false,"channels":null,"waiting":1,"late":0,"fired":2,"at_end":[1],'
+        '"backlog":{"read":[0],"read_before":[]},"dimensions":{"rates":{"0":[7,null]}},'
+        '"state_versions":{"waiting":3}}'
+    ),
+    "of_an_older_runner": '{"watermark":5,"at_end":[],"dimensions":{}}',
+}
+
+
+@pytest.mark.parametrize("text", EVENT.values(), ids=EVENT)
+def test_what_the_pin_of_an_event_batch_says_is_stored_as_it_always_was(tmp_path, text):
+    pin = replace(PIN, event=EventPin.of(json.loads(text)))
+    store = PinStore(tmp_path)
+    assert store.create(pin) == pin
+    stored = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert json.dumps(stored["event"], separators=(",", ":")) == text
+    assert json.dumps(pin_json(store.read(7))["event"], separators=(",", ":")) == text
 
 
 def test_the_first_pin_of_a_batch_holds(tmp_path):

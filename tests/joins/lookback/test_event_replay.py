@@ -53,7 +53,7 @@ def test_a_state_whose_files_are_gone_is_named_with_the_settings_that_keep_more(
     past = PastEventJob(PLAN, tmp_path)
     for arrived in ARRIVED:
         past.run(arrived)
-    version = past.done[1][0].event["state_versions"]["waiting"]
+    version = past.done[1][0].event.state_versions["waiting"]
     (gone, *_) = past.logs["waiting"].files(version)
     (past.logs["waiting"].log.path / gone.path).unlink()
     with pytest.raises(

@@ -55,7 +55,7 @@ def test_the_batch_is_found_whose_watermark_has_passed_the_record(
     told = found.as_json()
     assert (told["rowtime_ms"], found.waits, told["late"]) == (time, False, None)
     assert (told["arrived_in_batch"], told["released_in_batch"]) == batches
-    before = found.released.pin.event["watermark"]
+    before = found.released.pin.event.watermark
     assert (before, told["released_by_watermark_ms"]) == moved
     (outcome,) = (o for pin, _, o in past.done if pin.batch == batches[1])
     assert [tuple(row.values()) for row in joined.rows.to_pylist()] == [
@@ -72,7 +72,7 @@ def test_a_record_beyond_the_watermark_waits_and_one_behind_it_is_late(past):
     assert (late.waits, joined) == (False, None)
     assert late.late == {"reason": "join", "watermark_ms": 41}
     first, _, _ = journey(past, 0, 0)
-    assert first.arrived.event["watermark"] == MIN_TIMESTAMP
+    assert first.arrived.event.watermark == MIN_TIMESTAMP
     assert first.as_json()["watermark_at_arrival_ms"] is None
 
 
