@@ -16,25 +16,12 @@ from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobSummary,
+    Progress,
     ReportView,
     RunnerState,
     SinkView,
 )
 
-_REPORTED = (
-    "epoch",
-    "opened_at_ms",
-    "held_at_open",
-    "dimensions",
-    "combined_watermark",
-    "probe",
-    "event_time",
-    "writer",
-    "writer_reason",
-    "versions_at_open",
-    "versions",
-    "stalls",
-)
 _WARNING_HINTS = {
     "submission": "Submit a corrected script if this is not what you want.",
     "report": "Look at the runner's log; another version of the program may have written it.",
@@ -73,7 +60,7 @@ def job_detail(
         ),
     }
     try:
-        reported = {name: content[name] for name in _REPORTED if name in content}
+        reported = {name: content[name] for name in Progress.model_fields if name in content}
         all_warnings = [*warnings, *(content.get("warnings") or ())]
         return JobDetail.model_validate({**own, **reported, "warnings": all_warnings})
     except (ValidationError, TypeError) as exc:

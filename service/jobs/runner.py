@@ -21,11 +21,11 @@ from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Requests
 from joins.durable.stalls import Fault
-from joins.job.status import status_json
 from joins.job.temporal_join import TemporalJoin
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
+from service.jobs.status import error_of, report_of
 from service.jobs.store.layout import JobLayout, append_event, write_runner_pid
 from service.jobs.store.plan_codec import load
 from service.logs import configure_logs
@@ -98,10 +98,10 @@ class StatusFile:
         """Write the status about twice a second, and at once when the state changes."""
         if self.is_finished:
             return
-        status = status_json(
+        report = report_of(
             join, job_id=self._job_id, pid=os.getpid(), started_at_ms=self._started_at_ms
         )
-        self._last = status
+        self._last = status = report.model_dump(mode="json", by_alias=True)
         now = time.monotonic()
         if status["state"] != self._state or now - self._written_at >= _STATUS_EVERY_S:
             self._write(status)
@@ -111,9 +111,7 @@ class StatusFile:
         """Write `state` while there is no running join to ask; what is committed is kept."""
         if self.is_finished:
             return
-        error = None
-        if fault is not None:
-            error = {"type": fault.type, "message": fault.message, "hint": fault.hint}
+        error = None if fault is None else error_of(fault).model_dump()
         before = shown(self._last, is_live=False)
         self._write(
             {

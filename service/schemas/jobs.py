@@ -240,6 +240,46 @@ class EventTimeView(Document):
     waits_for: WaitsForView | None = None
 
 
+class Progress(Document):
+    """How far a job is, as its runner tells it."""
+
+    stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
+    epoch: int | None = None
+    opened_at_ms: int | None = None
+    held_at_open: Annotated[
+        int | None, Field(description="Records that were held when the gate opened; at most.")
+    ] = None
+    dimensions: list[DimensionView] = []
+    combined_watermark: WatermarkView | None = None
+    probe: ProbeView | None = None
+    event_time: Annotated[
+        EventTimeView | None, Field(description="Null unless records wait for watermarks.")
+    ] = None
+    writer: Annotated[
+        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
+    ] = None
+    writer_reason: Annotated[
+        str | None, Field(description="What asks for Spark's own Delta writer.")
+    ] = None
+    versions_at_open: dict[str, int] = {}
+    versions: dict[str, int] = {}
+
+
+class RunnerReport(Progress):
+    """What a runner writes into its job's directory about twice a second."""
+
+    job_id: str
+    pid: int
+    state: str
+    phase: Literal["LOAD", "JOIN"]
+    reason: str
+    error: ErrorView | None
+    updated_at_ms: int
+    started_at_ms: int
+    warnings: list[WarningView]
+    acknowledgements: list[AcknowledgementView]
+
+
 class RunnerState(Document):
     """The job's runner process."""
 
@@ -292,7 +332,7 @@ class SinkView(Document):
     place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
 
 
-class JobDetail(JobSummary):
+class JobDetail(Progress, JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
     sql: Annotated[str, Field(description="The script; secrets are references.")]
@@ -302,31 +342,11 @@ class JobDetail(JobSummary):
     warnings: Annotated[
         list[WarningView], Field(description="Of the submission and of the runner.")
     ]
-    stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
     acknowledgements: Annotated[
         list[AcknowledgementView], Field(description="The newest twenty.")
     ] = []
     runner: RunnerState
     report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
-    epoch: int | None = None
-    opened_at_ms: int | None = None
-    held_at_open: Annotated[
-        int | None, Field(description="Records that were held when the gate opened; at most.")
-    ] = None
-    dimensions: list[DimensionView] = []
-    combined_watermark: WatermarkView | None = None
-    probe: ProbeView | None = None
-    event_time: Annotated[
-        EventTimeView | None, Field(description="Null unless records wait for watermarks.")
-    ] = None
-    writer: Annotated[
-        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
-    ] = None
-    writer_reason: Annotated[
-        str | None, Field(description="What asks for Spark's own Delta writer.")
-    ] = None
-    versions_at_open: dict[str, int] = {}
-    versions: dict[str, int] = {}
 
 
 class JobPage(Document):

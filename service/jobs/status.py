@@ -1,0 +1,267 @@
+"""What a runner reports of its job: what it does, how far it is, and why it waits."""
+
+import time
+from collections.abc import Mapping
+
+from joins.dimension.dimension import DimensionRuntime
+from joins.durable.stalls import SOURCE, Fault
+from joins.job.opening import OpeningView
+from joins.job.temporal_join import TemporalJoin
+from joins.source.coordinator import SourceCoordinator, SourceView
+from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.jobs import (
+    ChangelogChannelView,
+    DimensionView,
+    EmittedView,
+    ErrorView,
+    EventTimeView,
+    OpenTransactionView,
+    PositionView,
+    ProbeView,
+    RunnerReport,
+    SnapshotView,
+    WatermarkView,
+)
+from watermark.evidence import Evidence
+from watermark.model import PROCESSING_TIME, Watermark
+from watermark.phase import Phase
+from watermark.valve import ChannelState
+
+_MEANWHILE = "meanwhile records are joined with the rows that came before"
+
+
+def _watermark(watermark: Watermark) -> WatermarkView:
+    return WatermarkView(
+        timestamp_ms=watermark.timestamp_ms, use_processing_time=watermark.use_processing_time
+    )
+
+
+def _channel(channel: ChannelState) -> ChangelogChannelView:
+    return ChangelogChannelView(
+        channel=channel.channel,
+        status=channel.status.name,
+        watermark=_watermark(channel.watermark),
+        aligned=channel.aligned,
+    )
+
+
+def _position(place: Mapping[str, int] | None) -> PositionView | None:
+    """A position between two transactions; as a row's it would be before all of the next one."""
+    return None if place is None else PositionView(**{"row": -1, **place})
+
+
+def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> SnapshotView:
+    view = source.view()
+    done = dimension.state.snapshot_rows
+    estimate = max(view.rows_total, done) if view is not None else 0
+    complete = dimension.complete
+    return SnapshotView(
+        rows_done=done,
+        rows_total=done if complete else estimate,
+        rows_total_is_estimate=not complete,
+        chunks_done=view.chunks_done if view is not None else 0,
+        chunks_total=view.chunks_total if view is not None else 0,
+        is_copied=view is not None and view.is_copied,
+    )
+
+
+def _emitted(source: SourceCoordinator) -> EmittedView | None:
+    """The watermark that the source has written last, by partition; None before, or unknown."""
+    view, progress = source.view(), source.progress
+    written = progress.get("partitions")
+    if view is None or written is None or progress.get("generation") != view.generation:
+        return None
+    offsets = {str(each["partition"]): each["offset"] for each in written}
+    watermark = _watermark(PROCESSING_TIME)
+    return EmittedView(watermark=watermark, generation=view.generation, offsets=offsets)
+
+
+def _dimension(
+    dimension: DimensionRuntime, source: SourceCoordinator, opening: OpeningView
+) -> DimensionView:
+    view = source.view()
+    is_whole = dimension.complete and (view is None or _is_told(dimension, view))
+    name = dimension.dimension.name
+    return DimensionView(
+        name=name,
+        snapshot=_snapshot(dimension, source),
+        source=dimension.dimension.source.kind,
+        source_version=view.version if view is not None else None,
+        generation=view.generation if view is not None else 0,
+        low=_position(view.low) if view is not None else None,
+        high=_position(view.high) if view is not None else None,
+        position=_position(source.progress.get("position")),
+        changelog_version=dimension.version,
+        fold_version=dimension.fold_version,
+        index_version=dimension.keeper.ready_version,
+        lag_records=dimension.lag_records(),
+        streamed_records=dimension.counts.streamed_records,
+        binlog_delay_ms=dimension.counts.delay_ms,
+        evidence=Evidence.IN_BAND_WATERMARK if is_whole else None,
+        emitted=_emitted(source),
+        channels=[_channel(c) for c in opening.channels if c.channel.rpartition("/")[0] == name],
+    )
+
+
+def _state(join: TemporalJoin, opening: OpeningView) -> str:
+    if join.parts.stalls.first() is not None:
+        return "STALLED"
+    if opening.phase is Phase.JOIN or not join.parts.dimensions:  # nothing is copied first
+        return "JOINING"
+    views = [source.view() for source in join.parts.sources]
+    copied = all(view is not None and view.is_copied for view in views)
+    return "CATCHING_UP" if copied else "SNAPSHOT"
+
+
+def _reason(join: TemporalJoin, opening: OpeningView) -> str:
+    fault = join.parts.stalls.first()
+    if fault is not None:
+        part, error = fault
+        return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
+    if opening.phase is Phase.JOIN:
+        return _why_joining(join)
+    waiting = [d for d in join.parts.dimensions if not d.complete]
+    if not waiting:
+        return (
+            "every channel is in processing time; the index of the opening version is being built"
+        )
+    return "; ".join(_why_waiting(join, dimension) for dimension in waiting)
+
+
+def _meanwhile(join: TemporalJoin, opening: OpeningView) -> str:
+    """What the other half of the join does while tables stand still; nothing if it stands, too."""
+    parts = [part for part, _ in join.parts.stalls.all()]
+    goes_on = opening.phase is Phase.JOIN and all(part.startswith(SOURCE) for part in parts)
+    return f" {_MEANWHILE.capitalize()}." if goes_on and join.event is None else ""
+
+
+def _open_transactions(join: TemporalJoin) -> list[OpenTransactionView]:
+    now_ms, topic = time.time_ns() // 1_000_000, join.parts.probe_kafka.topic
+    held = join.progress.transactions.held
+    return [OpenTransactionView.model_validate(each.as_json(topic, now_ms)) for each in held]
+
+
+def _why_joining(join: TemporalJoin) -> str:
+    """What happens to records; with event time, also whom they wait for."""
+    copied = [text for d in join.parts.dimensions if (text := _copied_again(join, d))]
+    done = "; ".join(copied) or "every snapshot is complete and committed"
+    held = _open_transactions(join)
+    if held:
+        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
+        return f"{done}; {held[0].text}{more}"
+    if join.event is None:
+        return f"{done}; {_MEANWHILE if copied else 'records are joined as they come'}"
+    waits_for = None if join.event.view is None else join.event.view.waits_for()
+    first = f"{done}; " if join.parts.dimensions else ""
+    return first + ("records go as watermarks let them" if waits_for is None else waits_for["text"])
+
+
+def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None:
+    """That a table of an open job is being copied again."""
+    view = _source_of(join, dimension).view()
+    if view is None or _is_told(dimension, view):
+        return None
+    return f'table "{dimension.dimension.name}" is copied again (generation {view.generation})'
+
+
+def _is_told(dimension: DimensionRuntime, view: SourceView) -> bool:
+    """Whether the copy that the source is at has been completed by its watermarks."""
+    return dimension.complete and dimension.state.generation >= view.generation
+
+
+def _source_of(join: TemporalJoin, dimension: DimensionRuntime) -> SourceCoordinator:
+    pairs = zip(join.parts.sources, join.parts.dimensions, strict=True)
+    return next(source for source, one in pairs if one is dimension)
+
+
+def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
+    name = dimension.dimension.name
+    source = _source_of(join, dimension)
+    progress = _snapshot(dimension, source)
+    view = source.view()
+    if view is None:
+        return f'waiting for table "{name}": its source is being checked'
+    if not view.is_copied:
+        about = "about " if progress.rows_total_is_estimate else ""
+        return (
+            f'waiting for table "{name}": {progress.rows_done:,} of {about}'
+            f"{progress.rows_total or 0:,} snapshot rows are committed"
+        )
+    return (
+        f'waiting for table "{name}": the snapshot is read, {progress.rows_done:,} rows of it '
+        "are committed; the watermark follows once all changes up to HIGH are committed"
+    )
+
+
+def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
+    """The whole report of a running join."""
+    # reads better long: one document, field by field
+    opening, stalls = join.parts.opening.view(), join.parts.stalls
+    fault, choice = stalls.first(), join.parts.writer_choice()
+    view = None if join.event is None else join.event.view
+    pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
+    return RunnerReport(
+        job_id=job_id,
+        pid=pid,
+        epoch=join.parts.meta.epoch,
+        state=_state(join, opening),
+        phase=opening.phase.value,
+        reason=_reason(join, opening),
+        updated_at_ms=time.time_ns() // 1_000_000,
+        started_at_ms=started_at_ms,
+        opened_at_ms=opening.opened_at_ms,
+        held_at_open=opening.held_at_open,
+        dimensions=[_dimension(d, s, opening) for d, s in pairs],
+        combined_watermark=_watermark(opening.combined),
+        probe=_probe(join, is_loading=opening.phase is not Phase.JOIN),
+        event_time=None if view is None else EventTimeView.model_validate(view.as_json()),
+        writer=None if choice is None else choice.writer.value,
+        writer_reason=None if choice is None else choice.reason,
+        versions_at_open=dict(opening.versions_at_open),
+        versions={d.dimension.name: d.version for d in join.parts.dimensions},
+        error=None if fault is None else error_of(fault[1]),
+        stalls=[
+            StallView(part=part, **error_of(each).model_dump(), choices=list(each.choices))
+            for part, each in stalls.all()
+        ],
+        warnings=[WarningView.model_validate(each) for each in join.progress.warnings()],
+        acknowledgements=[
+            AcknowledgementView.model_validate(each)
+            for each in join.control.lives.acknowledgements()
+        ],
+    )
+
+
+def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
+    progress, counts = join.progress, join.progress.counts
+    known = progress.ends_at_ms is not None
+    unread = progress.held().held_records if known else None
+    bounds, newest = join.control.lives.current.end_offsets, progress.newest
+    return ProbeView(
+        topic=join.parts.probe_kafka.topic,
+        start_offsets=_by_partition(join.parts.meta.probe_start_offsets),
+        next_offsets=_by_partition(progress.next_offsets),
+        end_offsets=_by_partition(progress.end_offsets if known else {}),
+        ends_at_ms=progress.ends_at_ms,
+        bounded_offsets=None if bounds is None else _by_partition(bounds),
+        held_records=unread if is_loading else 0,
+        held_bytes=progress.held_bytes if known and is_loading else None,
+        lag_records=unread,
+        held_is_upper_bound=join.parts.generator is None,
+        open_transactions=_open_transactions(join),
+        batch=counts.batch,
+        joined_records=counts.joined,
+        matched=counts.matched if join.parts.dimensions else None,
+        unmatched=counts.unmatched if join.parts.dimensions else None,
+        dead_letters=counts.dead_letters,
+        freshness_ms={} if newest is None else newest.freshness_ms(),
+    )
+
+
+def error_of(fault: Fault) -> ErrorView:
+    """A fault as it is shown."""
+    return ErrorView(type=fault.type, message=fault.message, hint=fault.hint)
+
+
+def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
