@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.state_log import StateChange, StateFile, StateLog
-from joins.adapters.kafka.cluster import reader_options
+from joins.adapters.kafka.options import reader_options
 from joins.batch.event_items import StagePlan
 from joins.batch.event_reports import NOTHING, added
 from joins.batch.event_stages import MergedSteps, StagedEvents, run_stages

@@ -23,7 +23,8 @@ from joins.plan.errors import NothingToAcknowledgeError, RequestError
 from joins.plan.plan import KafkaOptions
 from joins.sinks.port import CommittedBatches
 from joins.stream.bounds import cut
-from joins.stream.guards import TopicGuard, TopicView, check_batch, explain_spark, resumption
+from joins.stream.guards import TopicGuard, TopicView, check_batch, explain_spark
+from joins.stream.resumption import resumption
 from watermark.errors import SluiceError
 
 _PART = "stream"

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.kafka.cluster import reader_options
+from joins.adapters.kafka.options import reader_options
 from joins.batch.inserts import Counts, Inserts, StagedBatch, counts_of_all
 from joins.batch.lookups import Lookups
 from joins.durable.pins import LoggedBatch, Pin, PinStore, pin_json, read_offset_log

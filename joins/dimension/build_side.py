@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta.log import DeltaLog, FileActions
-from joins.adapters.kafka.cluster import reader_options
+from joins.adapters.kafka.options import reader_options
 from joins.durable.pins import read_offset_log
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,

@@ -9,8 +9,9 @@ import structlog
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.probe_control import ProbeControl
-from joins.dimension.maintenance import JobLogs, Maintenance, UpkeepSettings
+from joins.dimension.maintenance import UpkeepSettings
 from joins.durable.leases import StateLease, oldest_kept, oldest_leased
+from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
 
 _log = structlog.get_logger(__name__)

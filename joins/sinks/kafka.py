@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from joins.adapters.kafka.cluster import spark_options
+from joins.adapters.kafka.options import spark_options
 from joins.adapters.kafka.record_producer import ProducerRecord, RecordProducer
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import Pin

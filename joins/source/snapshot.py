@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.cluster import spark_options
+from joins.adapters.kafka.options import spark_options
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 from kafka import KafkaProducer
 
-from joins.adapters.kafka.cluster import KafkaCluster, client_options
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.options import client_options
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.generate import generate, row_limit

@@ -8,7 +8,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
-from joins.adapters.kafka.cluster import client_options
+from joins.adapters.kafka.options import client_options
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions

@@ -1,5 +1,4 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
-# reads better long: each request stands beside what its answers and its errors mean.
 
 import logging
 import threading
@@ -14,10 +13,11 @@ from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, Of
 from kafka.protocol.consumer import IsolationLevel
 
 from joins.adapters.deadline import current_deadline
+from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.names import suggestion
-from joins.plan.plan import ISOLATION_LEVEL, Isolation, KafkaOptions
+from joins.plan.plan import Isolation, KafkaOptions
 from watermark.gate import Retention
 
 _TIMEOUT_MS = 10_000
@@ -25,64 +25,10 @@ _SHORT_TIMEOUT_MS = 5_000
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
-_CLIENT_NAMES = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-}
-_FETCH = {
-    "kafka.max.poll.records": "10000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.receive.buffer.bytes": str(1 << 20),
-    "kafka.fetch.max.wait.ms": "5",
-}
 _LEVELS = {
     Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
 }
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
-
-
-def client_options(kafka: KafkaOptions) -> dict[str, Any]:
-    """kafka-python's keyword arguments for `kafka`."""
-    options: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers.split(",")}
-    for name, value in kafka.properties:
-        if name in _CLIENT_NAMES:
-            options[_CLIENT_NAMES[name]] = value
-    return options
-
-
-def spark_options(kafka: KafkaOptions) -> dict[str, str]:
-    """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
-    properties = dict(kafka.properties)
-    properties.pop(ISOLATION_LEVEL, None)  # who writes has none
-    username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
-    options = {f"kafka.{name}": value for name, value in properties.items()}
-    options["kafka.bootstrap.servers"] = kafka.bootstrap_servers
-    if username is not None:
-        module = _LOGIN_MODULES[properties.get("sasl.mechanism", "PLAIN")]
-        name, secret = (v.replace("\\", "\\\\").replace('"', '\\"') for v in (username, password))
-        options["kafka.sasl.jaas.config"] = (
-            f'{module} required username="{name}" password="{secret}";'
-        )
-    return options
-
-
-def reader_options(kafka: KafkaOptions) -> dict[str, str]:
-    """Spark's options for a source: it fetches more at a time than a consumer does by itself.
-
-    What the user sets in `kafka` wins. A poll of 500 records and a fetch of 1 MiB, the defaults,
-    cost a third of the time that Spark needs for small records (measured). Behind each poll Spark
-    asks for the partition's offsets, and the broker answers only after the fetch that already waits
-    for more: by default 500 ms, for each partition, where nothing more comes.
-    """
-    level = {f"kafka.{ISOLATION_LEVEL}": kafka.isolation.value}
-    return {**_FETCH, **spark_options(kafka), **level}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
-from joins.adapters.kafka.cluster import client_options
+from joins.adapters.kafka.options import client_options
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
 
-from joins.adapters.kafka.cluster import client_options
+from joins.adapters.kafka.options import client_options
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 

@@ -18,8 +18,9 @@ from joins.dimension.build_side import (
     stage_changes,
 )
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
-from joins.dimension.maintenance import JobLogs, Maintenance, UpkeepSettings
+from joins.dimension.maintenance import UpkeepSettings
 from joins.durable.checkpoint import Checkpoint
+from joins.job.maintenance import JobLogs, Maintenance
 from joins.kernels.changelog.digest import ChangelogDigest
 from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn, encode_watermark
 from joins.kernels.index.index import DimensionIndex, IndexSpec

@@ -6,7 +6,8 @@ import pytest
 
 from joins.durable.probe_lives import Life
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
-from joins.stream.guards import Marks, TopicView, resumption
+from joins.stream.guards import Marks, TopicView
+from joins.stream.resumption import resumption
 
 END = {0: 10, 1: 0}
 CUT = {

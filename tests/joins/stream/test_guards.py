@@ -26,8 +26,8 @@ from joins.stream.guards import (
     check_batch,
     explain_spark,
     look_at,
-    resumption,
 )
+from joins.stream.resumption import resumption
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until

@@ -5,7 +5,8 @@ import time
 import pytest
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka.cluster import KafkaCluster, client_options, reader_options, spark_options
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.options import client_options, reader_options, spark_options
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
 
-from joins.adapters.kafka.cluster import KafkaCluster, reader_options, spark_options
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.options import reader_options, spark_options
 from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
 from tests.support.laws import examples
