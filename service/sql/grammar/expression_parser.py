@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 from service.sql.grammar.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
-from service.sql.grammar.refused_forms import refuse_pattern, refuse_unit
-from service.sql.grammar.syntax import (
+from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
     CastNode,
@@ -17,6 +15,8 @@ from service.sql.grammar.syntax import (
     Node,
     Reference,
 )
+from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
+from service.sql.grammar.refused_forms import refuse_pattern, refuse_unit
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, parse_type
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
 from service.sql.text.errors import SqlError
