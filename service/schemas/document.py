@@ -6,10 +6,14 @@ from pydantic import BaseModel, ConfigDict
 class Document(BaseModel):
     """An answer: it cannot be changed, and what it does not know is left out."""
 
+    # reads better deep: a longer answer has all fields of a shorter one, in one OpenAPI document.
+
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class Body(BaseModel):
     """What a request brings: what is not known is refused."""
+
+    # reads better deep: a longer request has all fields of a shorter one.
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -10,13 +10,13 @@ from service.sql.catalog.create_text import column_extras, table_text, view_text
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import ScopeColumn, TimeAttribute
+from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.parser import parse
 from service.sql.grammar.syntax import (
     CreateView,
     Describe,
     Explain,
     JobStatement,
-    Name,
     Question,
     Show,
     ShowSettings,

@@ -18,13 +18,12 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
+from service.sql.grammar.expression_nodes import FunctionCall, Name
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
     CreateTable,
-    FunctionCall,
     MetadataColumn,
-    Name,
     PhysicalColumn,
 )
 from service.sql.grammar.type_rules import STRING, type_text
@@ -85,23 +84,11 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     _check_names(script, node)
     connector_name, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
-    fields = tuple(
-        Field(column.name.text, column.type.type, column.nullable and column.name.text not in key)
-        for column in node.columns
-        if isinstance(column, PhysicalColumn)
-    )
+    fields = _fields(node, key)
     _check_key(script, node, [field.name for field in fields])
     _check_no_nested_key(script, node.name, fields, key)
     inline = secrets.take(node.name.text, values)
-    connector = build_connector(connector_name, values, fields)
-    if isinstance(connector, KafkaSink):
-        if not key:
-            raise script.error(
-                node.name.at,
-                f'table "{node.name.text}" of upsert-kafka has no primary key',
-                hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
-            )
-        connector = replace(connector, key_fields=key)
+    connector = _with_key(script, node, build_connector(connector_name, values, fields), key)
     metadata = tuple(
         _metadata(script, column, connector)
         for column in node.columns
@@ -125,6 +112,29 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector_name, values)
     return replace(table, watermark=watermark)
+
+
+def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
+    return tuple(
+        Field(column.name.text, column.type.type, column.nullable and column.name.text not in key)
+        for column in node.columns
+        if isinstance(column, PhysicalColumn)
+    )
+
+
+def _with_key(
+    script: Script, node: CreateTable, connector: Connector, key: tuple[str, ...]
+) -> Connector:
+    """`connector`; that of upsert-kafka has the primary key as the key of its records."""
+    if not isinstance(connector, KafkaSink):
+        return connector
+    if not key:
+        raise script.error(
+            node.name.at,
+            f'table "{node.name.text}" of upsert-kafka has no primary key',
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
+        )
+    return replace(connector, key_fields=key)
 
 
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:

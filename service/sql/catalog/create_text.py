@@ -2,6 +2,7 @@
 
 from joins.plan.types import nested_text, quoted
 from service.sql.catalog.catalog import Table
+from service.sql.grammar.expression_nodes import TypeNode
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
@@ -9,7 +10,6 @@ from service.sql.grammar.syntax import (
     MetadataColumn,
     OptionNode,
     PhysicalColumn,
-    TypeNode,
 )
 from service.sql.grammar.type_rules import STRING, type_text
 from service.sql.text.script import Script

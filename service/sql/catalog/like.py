@@ -6,6 +6,7 @@ and come first; what the new table declares of the same name is an error unless 
 
 from dataclasses import replace
 
+from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
@@ -14,7 +15,6 @@ from service.sql.grammar.syntax import (
     Like,
     Merging,
     MetadataColumn,
-    Name,
     OptionNode,
     WatermarkNode,
 )

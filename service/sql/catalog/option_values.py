@@ -7,7 +7,8 @@ refers to a secret by `${secret:name}` where `reference` says so; any other `${â
 import re
 from dataclasses import dataclass
 
-from service.sql.catalog.options import CONNECTORS, Option, OptionType
+from service.sql.catalog.option import Option, OptionType
+from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script

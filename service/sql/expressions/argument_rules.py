@@ -6,7 +6,7 @@ from joins.kernels.expressions.date_format import arrow_pattern
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.syntax import FunctionCall
+from service.sql.grammar.expression_nodes import FunctionCall
 from service.sql.grammar.type_rules import rounded_type
 from service.sql.text.script import Script
 

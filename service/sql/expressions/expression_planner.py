@@ -14,7 +14,7 @@ from service.sql.expressions.scope import NameScope, Typed
 from service.sql.expressions.text_limits import check_length, check_padding
 from service.sql.expressions.time_arithmetic import shifted
 from service.sql.expressions.typed_values import TypedValues
-from service.sql.grammar.syntax import (
+from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
     CastNode,
@@ -44,6 +44,9 @@ from service.sql.text.errors import SqlError, suggestion
 
 class ExpressionPlanner(TypedValues):
     """Types expressions over one scope."""
+
+    # reads better deep: who may stand where differs in GROUP BY, in its rows and in its results.
+    # reads better long: typed values are made by one set of steps, whoever plans them.
 
     def __init__(self, scope: NameScope) -> None:
         super().__init__(scope.script)

@@ -3,7 +3,7 @@
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.syntax import Literal, LiteralKind
+from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.grammar.type_rules import BOOLEAN, BYTES, DOUBLE, STRING
 from service.sql.text.script import Script
 

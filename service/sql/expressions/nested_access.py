@@ -8,7 +8,7 @@ from joins.plan.expressions import Constant
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.syntax import FunctionCall, Literal, Node
+from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
 from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, type_text
 from service.sql.text.errors import suggestion

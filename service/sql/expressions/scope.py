@@ -6,7 +6,7 @@ from enum import Enum, auto
 from joins.plan.expressions import Column as PlanColumn
 from joins.plan.expressions import Expression
 from joins.plan.types import SqlType
-from service.sql.grammar.syntax import Name, Reference
+from service.sql.grammar.expression_nodes import Name, Reference
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 

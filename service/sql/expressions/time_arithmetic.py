@@ -7,8 +7,8 @@ from typing import Protocol
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
+from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node
 from service.sql.grammar.interval_literals import MAX_INTERVAL_MS
-from service.sql.grammar.syntax import FunctionCall, Literal, LiteralKind, Node
 from service.sql.grammar.type_rules import BIGINT, INSTANTS, INT, type_text
 from service.sql.text.script import Script
 

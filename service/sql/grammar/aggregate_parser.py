@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.syntax import Node
+from service.sql.grammar.expression_nodes import Node
 
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "LISTAGG")
 _FORM = "Write COUNT(*), COUNT(DISTINCT x), SUM(x) FILTER (WHERE y > 0) or LISTAGG(x, ', ')."

@@ -1,6 +1,7 @@
 """A position in the tokens of a script, with the small steps that the grammar is made of."""
 
-from service.sql.grammar.syntax import Name, OptionNode
+from service.sql.grammar.expression_nodes import Name
+from service.sql.grammar.syntax import OptionNode
 from service.sql.text.dialect import HINT_END, HINT_START, SqlToken, SqlTokenKind
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
@@ -73,6 +74,8 @@ RESERVED = frozenset(
 
 class TokenCursor:
     """Reads tokens from left to right; every refusal names what was expected."""
+
+    # reads better long: the small steps of one grammar, all of which move one position.
 
     def __init__(self, script: Script, tokens: list[SqlToken]) -> None:
         self.script = script

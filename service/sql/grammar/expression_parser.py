@@ -1,15 +1,11 @@
 """Expressions: operator precedence over the token cursor, depth counted, nothing resolved."""
 
-from collections.abc import Callable
+from functools import partial
 
 from service.sql.grammar.aggregate_parser import AGGREGATES, read_aggregate, refuse_over
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
-from service.sql.grammar.refused_forms import refuse_pattern, refuse_unit
-from service.sql.grammar.syntax import (
+from service.sql.grammar.expression_nodes import (
     AggregateNode,
-    CaseNode,
-    CastNode,
     FunctionCall,
     Literal,
     LiteralKind,
@@ -17,9 +13,12 @@ from service.sql.grammar.syntax import (
     Node,
     Reference,
 )
-from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, parse_type
+from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
+from service.sql.grammar.operations import depth_over, operation, read_arguments, too_deep
+from service.sql.grammar.refused_forms import refuse_pattern
+from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms
+from service.sql.grammar.type_parser import MAX_TYPE_DEPTH
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
-from service.sql.text.errors import SqlError
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = 1, 2, 3, 4, 5, 6, 7
 _BINARY = {
@@ -46,6 +45,7 @@ class ExpressionParser:
 
     def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
+        self._special = SpecialForms(cursor, self.parse, partial(self.parse, _SUM))
         self._nesting = 0
 
     def parse(self, level: int = _OR) -> Node:
@@ -56,7 +56,7 @@ class ExpressionParser:
         """
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
-            raise self._too_deep(self._cursor.at)
+            raise too_deep(self._cursor, self._cursor.at)
         left = self._prefix()
         while (longer := self._infix(left, level)) is not None:
             left = longer
@@ -114,7 +114,7 @@ class ExpressionParser:
         cursor = self._cursor
         if cursor.accept_words("IN"):
             cursor.expect_symbol("(", hint="Write x IN (1, 2, 3).")
-            return self._operation("IN", (left, *self._arguments()), at)
+            return self._operation("IN", (left, *read_arguments(cursor, self.parse)), at)
         if cursor.accept_words("LIKE"):
             return self._like(left, at)
         if cursor.accept_words("BETWEEN"):
@@ -216,12 +216,12 @@ class ExpressionParser:
         time = time_literal(cursor)
         if time is not None:
             return time
-        if word in _SPECIAL and (
+        if word in SPECIAL_FORMS and (
             word == "CASE"
             or (cursor.ahead(1).text == "(" and cursor.ahead(1).kind is SqlTokenKind.SYMBOL)
         ):
             cursor.advance()
-            return _SPECIAL[word](self, token.start)
+            return SPECIAL_FORMS[word](self._special, token.start)
         if cursor.ahead(1).kind is SqlTokenKind.SYMBOL and cursor.ahead(1).text == "(":
             return self._call(word)
         if word in _BARE_FUNCTIONS:
@@ -237,7 +237,7 @@ class ExpressionParser:
             raise cursor.script.error(at, f"{what} is not supported", hint=hint)
         cursor.advance()
         cursor.advance()
-        return self._operation(word, self._arguments("]"), at)
+        return self._operation(word, read_arguments(cursor, self.parse, "]"), at)
 
     def _is_plain_name(self) -> bool:
         """Whether a word such as `row` is a column here: nothing that opens a value follows."""
@@ -266,143 +266,16 @@ class ExpressionParser:
         if word in AGGREGATES:
             parts = read_aggregate(cursor, self.parse)
             used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
-            depth = self._depth(used, at)
+            depth = depth_over(cursor, used, at)
             return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
             return self._operation(word, (), at)
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
-        arguments = self._arguments(word=word)
+        arguments = read_arguments(cursor, self.parse, word=word)
         refuse_over(cursor)
         return self._operation(word, arguments, at)
 
-    def _arguments(self, closing: str = ")", word: str = "") -> tuple[Node, ...]:
-        """The rest of `(a, b, …)` after its opening parenthesis; `word` is the function."""
-        arguments = [self.parse()]
-        refuse_unit(self._cursor, word)
-        while self._cursor.accept_symbol(","):
-            arguments.append(self.parse())
-        self._cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")
-        return tuple(arguments)
-
-    def _case(self, at: int) -> Node:
-        cursor = self._cursor
-        operand = None if cursor.at_words("WHEN") else self.parse()
-        branches: list[tuple[Node, Node]] = []
-        while cursor.accept_words("WHEN"):
-            condition = self.parse()
-            cursor.expect_words("THEN", hint="Write CASE WHEN condition THEN value … END.")
-            branches.append((condition, self.parse()))
-        if not branches:
-            raise cursor.unexpected("WHEN", hint="Write CASE WHEN condition THEN value … END.")
-        otherwise = self.parse() if cursor.accept_words("ELSE") else None
-        cursor.expect_words("END", hint="Close CASE with END.")
-        parts = [node for branch in branches for node in branch]
-        parts += [node for node in (operand, otherwise) if node is not None]
-        return CaseNode(operand, tuple(branches), otherwise, at, self._depth(parts, at))
-
-    def _cast(self, at: int, *, safe: bool) -> Node:
-        cursor = self._cursor
-        cursor.expect_symbol("(", hint="Write CAST(x AS TYPE).")
-        operand = self.parse()
-        cursor.expect_words("AS", hint="Write CAST(x AS TYPE).")
-        target = parse_type(cursor)
-        cursor.expect_symbol(")", hint="Write CAST(x AS TYPE).")
-        return CastNode(operand, target, safe, at, self._depth([operand], at))
-
-    def _plain_cast(self, at: int) -> Node:
-        return self._cast(at, safe=False)
-
-    def _try_cast(self, at: int) -> Node:
-        return self._cast(at, safe=True)
-
-    def _extract(self, at: int) -> Node:
-        cursor = self._cursor
-        cursor.advance()
-        unit = cursor.token.text.upper()
-        if cursor.token.kind is not SqlTokenKind.WORD or unit not in _UNITS:
-            raise cursor.unexpected("a unit", hint="Units are " + ", ".join(_UNITS) + ".")
-        cursor.advance()
-        cursor.expect_words("FROM", hint="Write EXTRACT(YEAR FROM x).")
-        operand = self.parse()
-        cursor.expect_symbol(")", hint="Write EXTRACT(YEAR FROM x).")
-        return self._operation(_UNITS[unit], (operand,), at)
-
-    def _trim(self, at: int) -> Node:
-        cursor = self._cursor
-        cursor.advance()
-        name = "TRIM"
-        for word, function in (("BOTH", "TRIM"), ("LEADING", "LTRIM"), ("TRAILING", "RTRIM")):
-            if cursor.accept_words(word):
-                name = function
-        characters = None if cursor.accept_words("FROM") else self.parse()
-        if characters is not None and not cursor.accept_words("FROM"):
-            cursor.expect_symbol(")", hint="Write TRIM(BOTH 'x' FROM text).")
-            return self._operation(name, (characters,), at)
-        operand = self.parse()
-        cursor.expect_symbol(")", hint="Write TRIM(BOTH 'x' FROM text).")
-        both = (operand,) if characters is None else (operand, characters)
-        return self._operation(name, both, at)
-
-    def _substring(self, at: int) -> Node:
-        cursor = self._cursor
-        cursor.advance()
-        text = self.parse()
-        if not cursor.accept_words("FROM"):
-            cursor.expect_symbol(",", hint="Write SUBSTRING(text FROM 1 FOR 3).")
-            return self._operation("SUBSTRING", (text, *self._arguments()), at)
-        parts = [text, self.parse()]
-        if cursor.accept_words("FOR"):
-            parts.append(self.parse())
-        cursor.expect_symbol(")", hint="Write SUBSTRING(text FROM 1 FOR 3).")
-        return self._operation("SUBSTRING", tuple(parts), at)
-
-    def _position(self, at: int) -> Node:
-        cursor = self._cursor
-        cursor.advance()
-        needle = self.parse(_SUM)
-        cursor.expect_words("IN", hint="Write POSITION('x' IN text).")
-        text = self.parse(_SUM)
-        cursor.expect_symbol(")", hint="Write POSITION('x' IN text).")
-        return self._operation("POSITION", (needle, text), at)
-
     def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> FunctionCall:
-        return FunctionCall(name, arguments, at, self._depth(arguments, at))
-
-    def _depth(self, parts: list[Node] | tuple[Node, ...], at: int) -> int:
-        depth = 1 + max((part.depth for part in parts), default=0)
-        if depth > MAX_DEPTH:
-            raise self._too_deep(at)
-        return depth
-
-    def _too_deep(self, at: int) -> SqlError:
-        return self._cursor.script.error(
-            at,
-            f"the expression is nested more than {MAX_DEPTH} levels deep",
-            hint="Split it or move a part into a computed column.",
-        )
-
-
-_SPECIAL: dict[str, Callable[[ExpressionParser, int], Node]] = {
-    "CASE": ExpressionParser._case,
-    "CAST": ExpressionParser._plain_cast,
-    "TRY_CAST": ExpressionParser._try_cast,
-    "EXTRACT": ExpressionParser._extract,
-    "TRIM": ExpressionParser._trim,
-    "SUBSTRING": ExpressionParser._substring,
-    "SUBSTR": ExpressionParser._substring,
-    "POSITION": ExpressionParser._position,
-}
-_UNITS = {
-    "YEAR": "YEAR",
-    "QUARTER": "QUARTER",
-    "MONTH": "MONTH",
-    "WEEK": "WEEK",
-    "DOW": "DAYOFWEEK",
-    "DOY": "DAYOFYEAR",
-    "DAY": "DAYOFMONTH",
-    "HOUR": "HOUR",
-    "MINUTE": "MINUTE",
-    "SECOND": "SECOND",
-}
+        return operation(self._cursor, name, arguments, at)

@@ -3,7 +3,7 @@
 import re
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.syntax import Literal, LiteralKind
+from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.text.dialect import SqlTokenKind
 from service.sql.text.errors import suggestion
 

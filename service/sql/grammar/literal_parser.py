@@ -4,8 +4,8 @@ import datetime as dt
 import re
 
 from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.grammar.interval_literals import at_interval, interval_literal
-from service.sql.grammar.syntax import Literal, LiteralKind
 from service.sql.text.dialect import SqlToken, SqlTokenKind
 
 _DATE = r"\d{4}-\d{2}-\d{2}"

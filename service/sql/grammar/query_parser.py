@@ -2,16 +2,12 @@
 
 from joins.plan.plan import JoinType
 from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_nodes import Literal, LiteralKind, Name, Node, Reference
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.refused_forms import refuse_bare_window
 from service.sql.grammar.syntax import (
     GroupBy,
-    Literal,
-    LiteralKind,
-    Name,
-    Node,
     OptionNode,
-    Reference,
     Relation,
     Select,
     SelectItem,
@@ -84,10 +80,7 @@ class QueryParser:
                 hint="Select the columns; a temporal join emits one row per match.",
             )
         cursor.accept_words("ALL")
-        items = [self._item()]
-        while cursor.accept_symbol(","):
-            limit_columns(cursor, len(items) + 1, cursor.at)
-            items.append(self._item())
+        items = self._items()
         cursor.expect_words("FROM", hint="Write SELECT … FROM probe JOIN dimension ….")
         window = None
         if cursor.at_words("TABLE"):
@@ -98,12 +91,10 @@ class QueryParser:
         where = self._expressions.parse() if cursor.accept_words("WHERE") else None
         group_by = self._group_by() if cursor.at_words("GROUP") else None
         limit_at = cursor.at
-        limit = None
-        if cursor.accept_words("LIMIT"):
-            limit = cursor.whole_number("a number of rows", 1, MAX_LIMIT)
+        limit = self._limit()
         self._end_of_select()
         return Select(
-            items=tuple(items),
+            items=items,
             probe=probe,
             joins=joins,
             where=where,
@@ -113,6 +104,19 @@ class QueryParser:
             window=window,
             group_by=group_by,
         )
+
+    def _items(self) -> tuple[SelectItem | Star, ...]:
+        cursor = self._cursor
+        items = [self._item()]
+        while cursor.accept_symbol(","):
+            limit_columns(cursor, len(items) + 1, cursor.at)
+            items.append(self._item())
+        return tuple(items)
+
+    def _limit(self) -> int | None:
+        if not self._cursor.accept_words("LIMIT"):
+            return None
+        return self._cursor.whole_number("a number of rows", 1, MAX_LIMIT)
 
     def _item(self) -> SelectItem | Star:
         cursor = self._cursor

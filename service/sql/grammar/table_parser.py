@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.query_parser import limit_columns, refuse_qualified
 from service.sql.grammar.syntax import (
@@ -13,10 +14,8 @@ from service.sql.grammar.syntax import (
     Like,
     Merging,
     MetadataColumn,
-    Name,
     OptionNode,
     PhysicalColumn,
-    TypeNode,
     WatermarkNode,
 )
 from service.sql.grammar.type_parser import parse_type

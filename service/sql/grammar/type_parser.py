@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.syntax import TypeNode
+from service.sql.grammar.expression_nodes import TypeNode
 from service.sql.grammar.type_rules import type_text
 from service.sql.text.dialect import SqlTokenKind
 from service.sql.text.errors import SqlError, suggestion

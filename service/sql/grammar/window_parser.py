@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from joins.plan.plan import WindowKind
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.syntax import Name, Node, OptionNode, WindowNode
+from service.sql.grammar.expression_nodes import Name, Node
+from service.sql.grammar.syntax import OptionNode, WindowNode
 from service.sql.text.errors import suggestion
 
 GROUP_FORM = (

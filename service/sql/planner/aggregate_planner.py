@@ -9,14 +9,14 @@ from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
-from service.sql.grammar.syntax import (
+from service.sql.grammar.expression_nodes import (
     AggregateNode,
     FunctionCall,
-    GroupBy,
     Literal,
     Node,
     Reference,
 )
+from service.sql.grammar.syntax import GroupBy
 from service.sql.grammar.type_rules import BIGINT, NUMERIC, STRING, TEMPORAL, type_text
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.join_planner import relations_of

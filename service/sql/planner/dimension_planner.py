@@ -16,7 +16,8 @@ from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table, check_dimension, relation_of
 from service.sql.catalog.connectors import DeltaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
-from service.sql.grammar.syntax import Name, TemporalJoinClause
+from service.sql.grammar.expression_nodes import Name
+from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.text.script import Script
 
 

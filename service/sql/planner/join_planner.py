@@ -15,15 +15,15 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.grammar.syntax import (
+from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
     CastNode,
     FunctionCall,
     Node,
     Reference,
-    TemporalJoinClause,
 )
+from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import (
     APPROXIMATE,
     INSTANTS,

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.inline_secrets import InlineSecret
 from service.sql.grammar.parser import parse
-from service.sql.grammar.syntax import (
-    Explain,
-    JobStatement,
-    Question,
-    Statement,
-    StopJob,
-)
+from service.sql.grammar.syntax import Explain, JobStatement, Question, Statement, StopJob
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import ScriptSession
 from service.sql.text.errors import SqlError

@@ -16,13 +16,10 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
+from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
 from service.sql.grammar.syntax import (
     CreateView,
-    FunctionCall,
-    Name,
-    Node,
     OptionNode,
-    Reference,
     Relation,
     Select,
     Star,

@@ -4,12 +4,12 @@ from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
 from service.sql.catalog.settings import check_setting_name, read_setting
+from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
     Declaration,
     Drop,
-    Name,
     OptionNode,
     Reset,
     SetOption,

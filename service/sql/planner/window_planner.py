@@ -17,7 +17,8 @@ from service.sql.expressions.scope import (
     Typed,
 )
 from service.sql.expressions.time_arithmetic import interval_of
-from service.sql.grammar.syntax import LiteralKind, Node, Reference, WindowNode
+from service.sql.grammar.expression_nodes import LiteralKind, Node, Reference
+from service.sql.grammar.syntax import WindowNode
 from service.sql.grammar.type_rules import PROCTIME, type_text
 from service.sql.text.script import Script
 

@@ -1,0 +1,43 @@
+"""What an option of a connector is: its key, how its value is read, and what it may be."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class OptionType(Enum):
+    """How an option's value is read."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    DURATION = auto()
+    MEMORY = auto()
+    FLAG = auto()
+    CHOICE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a connector.
+
+    Attributes:
+        key: as in WITH; one segment may be `#`, which stands for a column name.
+        default: what is used when it is missing, as text; None leaves it unset.
+        lowest: of a NUMBER, of the milliseconds of a DURATION or of the bytes of a MEMORY;
+            `highest` likewise, both inclusive.
+        pattern: what a TEXT must match; `form` says it in words, of a DURATION too.
+        credential: the value is a secret; an inline one is stored as a reference.
+        reference: the value may be a `${secret:name}` reference.
+    """
+
+    key: str
+    meaning: str
+    type: OptionType = OptionType.TEXT
+    default: str | None = None
+    required: bool = False
+    lowest: int = 0
+    highest: int = 2**63 - 1
+    choices: tuple[str, ...] = ()
+    pattern: str = r"[^\x00-\x1f\x7f]{1,1024}"
+    form: str = "1 to 1,024 printable characters"
+    credential: bool = False
+    reference: bool = False

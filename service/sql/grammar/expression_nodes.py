@@ -1,0 +1,117 @@
+"""Expressions and types that the grammar reads; `at` is an offset into the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from joins.plan.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier as written, without backticks."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A possibly qualified column."""
+
+    parts: tuple[Name, ...]
+    at: int
+    depth: int = 1
+
+
+class LiteralKind(Enum):
+    """The forms of a literal."""
+
+    NUMBER = auto()
+    STRING = auto()
+    BYTES = auto()
+    BOOLEAN = auto()
+    NULL = auto()
+    DATE = auto()
+    TIME = auto()
+    TIMESTAMP = auto()
+    INTERVAL = auto()
+    INTERVAL_MONTHS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal; the text is as in `joins.plan.expressions.Constant`.
+
+    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    """
+
+    kind: LiteralKind
+    text: str
+    at: int
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function or operator by its name in upper case; AND, OR and || take two or more."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNode:
+    """A type as written.
+
+    Attributes:
+        length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
+        fixed: CHAR and BINARY pad to their length.
+        parts: of a nested type, in the order of its members.
+    """
+
+    type: SqlType
+    at: int
+    length: int | None = None
+    fixed: bool = False
+    parts: tuple[TypeNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CastNode:
+    """CAST, or TRY_CAST when `safe`."""
+
+    operand: Node
+    type: TypeNode
+    safe: bool
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseNode:
+    """CASE: with an operand, each branch's first half is compared with it."""
+
+    operand: Node | None
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+    at: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateNode:
+    """`name([DISTINCT] arguments) [FILTER (WHERE condition)]`; COUNT(*) has no argument."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    distinct: bool
+    where: Node | None
+    at: int
+    depth: int
+
+
+Node = Reference | Literal | FunctionCall | CastNode | CaseNode | AggregateNode
