@@ -416,14 +416,14 @@ class Settings(BaseSettings):
         return cls.load(**(content["settings"] if content else {}))
 
     @classmethod
-    def load(cls, **given: Any) -> Self:  # noqa: ANN401 (the fields have many types)
+    def load(cls, **values: Any) -> Self:  # noqa: ANN401 (the fields have many types)
         """The settings of this process; options that are None count as not given.
 
         Raises:
             ConfigError: a value cannot be used; names the variable, the value and what is accepted.
         """
         try:
-            return cls(**{name: value for name, value in given.items() if value is not None})
+            return cls(**{name: value for name, value in values.items() if value is not None})
         except ValidationError as exc:
             raise _config_error(exc) from exc
         except SettingsError as exc:

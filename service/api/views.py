@@ -15,8 +15,8 @@ from service.jobs.supervise.watch import RunnerView
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
+    JobProgress,
     JobSummary,
-    Progress,
     ReportView,
     RunnerState,
     SinkView,
@@ -60,7 +60,7 @@ def job_detail(
         ),
     }
     try:
-        reported = {name: content[name] for name in Progress.model_fields if name in content}
+        reported = {name: content[name] for name in JobProgress.model_fields if name in content}
         all_warnings = [*warnings, *(content.get("warnings") or ())]
         return JobDetail.model_validate({**own, **reported, "warnings": all_warnings})
     except (ValidationError, TypeError) as exc:

@@ -102,19 +102,19 @@ class EventStream:
         if self.last_id is not None:
             headers["Last-Event-ID"] = str(self.last_id)
         with self._transport.stream(self._path, headers) as answer:
-            for found in parse(_lines(answer.iter_bytes())):
-                event = _event(found)
+            for server_event in parse(_lines(answer.iter_bytes())):
+                event = _event(server_event)
                 if isinstance(event, Transition):
                     self.last_id = event.sequence
                 if event is not None:
                     yield event
 
 
-def _event(found: ServerEvent) -> Event | None:
+def _event(server_event: ServerEvent) -> Event | None:
     """The event; None for a kind that only newer clients know."""
-    told = json.loads(found.data)
-    if found.name == "transition":
-        return parsed(Transition, told)
-    if found.name == "status":
-        return StatusChanged(status=parsed(JobSummary, told))
-    return parsed(Removed, told) if found.name == "removed" else None
+    document = json.loads(server_event.data)
+    if server_event.name == "transition":
+        return parsed(Transition, document)
+    if server_event.name == "status":
+        return StatusChanged(status=parsed(JobSummary, document))
+    return parsed(Removed, document) if server_event.name == "removed" else None

@@ -53,16 +53,16 @@ class RemoteJob:
         """
         deadline = time.monotonic() + timeout_s
         while True:
-            found = self.status()
-            if target in (found.state, found.phase):
-                return found
-            if found.state in _ENDED and found.desired_state != "RUNNING":
-                raise _ended(found, target)
-            if found.state in ("FAILED", "FINISHED"):
-                raise _ended(found, target)
+            status = self.status()
+            if target in (status.state, status.phase):
+                return status
+            if status.state in _ENDED and status.desired_state != "RUNNING":
+                raise _ended(status, target)
+            if status.state in ("FAILED", "FINISHED"):
+                raise _ended(status, target)
             if time.monotonic() > deadline:
                 raise ControlPlaneError(
-                    f'job "{self.id}" is {found.state}, not {target}: {found.reason}',
+                    f'job "{self.id}" is {status.state}, not {target}: {status.reason}',
                     hint="It goes on; wait again, or ask what it waits for.",
                 )
             time.sleep(_POLL_S)
@@ -118,8 +118,8 @@ class RemoteJob:
 
     def dimensions(self) -> tuple[DimensionVersions, ...]:
         """The tables that it joins with."""
-        found = self._transport.get(f"{self._path}/dimensions")
-        return tuple(parsed(DimensionVersions, item) for item in found["items"])
+        page = self._transport.get(f"{self._path}/dimensions")
+        return tuple(parsed(DimensionVersions, item) for item in page["items"])
 
     def dimension(self, table: str) -> RemoteDimension:
         """One table that it joins with."""
@@ -137,19 +137,19 @@ class RemoteJob:
     def dead_letters(self, *, pending: bool = False) -> Iterator[DeadLetterView]:
         """Records of the stream that have no rows, with `pending` those not yet replayed."""
         query = {"limit": 500, "pending": str(pending).lower()}
-        found = self._transport.items(f"{self._path}/dead-letters", **query)
-        return (parsed(DeadLetterView, letter) for letter in found)
+        letters = self._transport.items(f"{self._path}/dead-letters", **query)
+        return (parsed(DeadLetterView, letter) for letter in letters)
 
     def replay_dead_letters(
-        self, wanted: Mapping[str, Any] | None = None, *, timeout_s: float = 600.0
+        self, replay: Mapping[str, Any] | None = None, *, timeout_s: float = 600.0
     ) -> dict[str, Any]:
-        """Join dead letters again, all without `wanted` (the body of the request).
+        """Join dead letters again, all without `replay` (the body of the request).
 
         Raises:
             RefusedError: they cannot be replayed, or there is no runner.
             ControlPlaneError: the runner has not answered in time; the request stays.
         """
-        body = {"all": True} if wanted is None else wanted
+        body = {"all": True} if replay is None else replay
         key = uuid4().hex
         return self._transport.client.replay_dead_letters(
             self.id, body, idempotency_key=key, timeout_s=timeout_s
@@ -166,7 +166,9 @@ class RemoteJob:
         )
 
 
-def _ended(found: JobDetail, target: str) -> ControlPlaneError:
-    told = found.error.message if found.error is not None else found.reason
-    hint = found.error.hint if found.error is not None else "Look at the events of the job."
-    return ControlPlaneError(f'job "{found.id}" is {found.state}, not {target}: {told}', hint=hint)
+def _ended(status: JobDetail, target: str) -> ControlPlaneError:
+    cause = status.error.message if status.error is not None else status.reason
+    hint = status.error.hint if status.error is not None else "Look at the events of the job."
+    return ControlPlaneError(
+        f'job "{status.id}" is {status.state}, not {target}: {cause}', hint=hint
+    )

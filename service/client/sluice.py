@@ -71,8 +71,8 @@ class Sluice:
         """
         body = {"sql": sql} if name is None else {"sql": sql, "name": name}
         headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
-        found = self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
-        return RemoteJob(self._transport, str(found["id"]))
+        job = self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
+        return RemoteJob(self._transport, str(job["id"]))
 
     def job(self, reference: str) -> RemoteJob:
         """The job of this id, unique beginning of an id, or name.

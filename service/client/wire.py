@@ -144,9 +144,9 @@ class Client:
         ids = [job["id"] for job in jobs if job["name"] == reference]
         ids = ids or [job["id"] for job in jobs if job["id"].startswith(reference)]
         if len(ids) != 1:
-            found = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
+            fault = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
             raise JobNotFoundError(
-                f'job "{reference}" {found}',
+                f'job "{reference}" {fault}',
                 hint="Run sluice jobs ls to see the jobs and their ids.",
             )
         return str(ids[0])
@@ -178,14 +178,14 @@ class Client:
 
     def events(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
         """The transitions of a job behind the sequence number `after`, the oldest first."""
-        found: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         cursor = after
         while True:
             query = {"cursor": cursor, "limit": 500}
             page = self._json("GET", f"/v1/jobs/{job_id}/events", params=query)
-            found += page["items"]
+            events += page["items"]
             if len(page["items"]) < query["limit"]:
-                return found
+                return events
             cursor = page["next_cursor"]
 
     def watermarks(self, job_id: str) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Client:
             RefusedError: there is nothing to acknowledge, or no runner.
             WaitTimeoutError: the runner has not answered in time; the request stays.
         """
-        return self._asked(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
+        return self._carried_out(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
 
     def acknowledgements(self, job_id: str) -> list[dict[str, Any]]:
         """Everything that was acknowledged, the oldest first."""
@@ -227,15 +227,15 @@ class Client:
         return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def replay_dead_letters(
-        self, job_id: str, wanted: Mapping[str, Any], *, idempotency_key: str, timeout_s: float
+        self, job_id: str, replay: Mapping[str, Any], *, idempotency_key: str, timeout_s: float
     ) -> dict[str, Any]:
-        """Join dead letters again; waits for the runner. `wanted` is the body of the request.
+        """Join dead letters again; waits for the runner. `replay` is the body of the request.
 
         Raises:
             RefusedError: they cannot be replayed, or there is no runner.
             WaitTimeoutError: the runner has not answered in time; the request stays.
         """
-        return self._asked(job_id, "/dead-letters:replay", wanted, idempotency_key, timeout_s)
+        return self._carried_out(job_id, "/dead-letters:replay", replay, idempotency_key, timeout_s)
 
     def batch(self, job_id: str, number: int) -> dict[str, Any]:
         """A batch: its pin and what it has committed."""
@@ -249,8 +249,8 @@ class Client:
             JobConflictError: there is none yet.
         """
         path, query = f"/v1/jobs/{job_id}/batches", {"limit": _NEWEST}
-        found = self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)["items"]
-        committed = [int(each["batch"]) for each in found if each["committed"]]
+        batches = self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)["items"]
+        committed = [int(each["batch"]) for each in batches if each["committed"]]
         if not committed:
             raise JobConflictError(
                 f'job "{job_id}" has committed no batch yet',
@@ -263,7 +263,7 @@ class Client:
     ) -> dict[str, Any]:
         """Repeat a batch and compare; nothing is written. `sink` as of `preview`."""
         path = f"/v1/jobs/{job_id}/batches/{number}:replay"
-        query = {"diff": str(diff).lower(), **_given(sink)}
+        query = {"diff": str(diff).lower(), **_with_value(sink)}
         return self._json("POST", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def explain_row(
@@ -271,7 +271,7 @@ class Client:
     ) -> dict[str, Any]:
         """What became of a record at `topic/partition/offset`; `sink` as of `preview`."""
         path = f"/v1/jobs/{job_id}/rows/{coordinates}"
-        return self._json("GET", path, params=_given(sink), timeout=_INSPECTION_TIMEOUT)
+        return self._json("GET", path, params=_with_value(sink), timeout=_INSPECTION_TIMEOUT)
 
     def doctor(self, job_id: str | None = None) -> dict[str, Any]:
         """Examine a job, or the control plane's machine."""
@@ -280,8 +280,8 @@ class Client:
 
     def dimensions(self, job_id: str) -> list[dict[str, Any]]:
         """The tables that a job joins with, and their versions."""
-        found = self._json("GET", f"/v1/jobs/{job_id}/dimensions", timeout=_INSPECTION_TIMEOUT)
-        return list(found["items"])
+        page = self._json("GET", f"/v1/jobs/{job_id}/dimensions", timeout=_INSPECTION_TIMEOUT)
+        return list(page["items"])
 
     def dimension_rows(self, job_id: str, table: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """A page of rows of a table at a version; `query` is that of the address."""
@@ -300,7 +300,7 @@ class Client:
 
         Of a statement set, `sink` is the table or the number of the INSERT; None is the first.
         """
-        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit, **_given(sink)}
+        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit, **_with_value(sink)}
         return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def create_token(self, name: str, scope: str, days: int) -> dict[str, Any]:
@@ -347,38 +347,38 @@ class Client:
             ) from exc
 
     def _all_items(self, path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        items: list[dict[str, Any]] = []
         query: dict[str, Any] = {}
         while True:
             page = self._json("GET", path, params=query)
-            found += page["items"]
+            items += page["items"]
             if page["next_cursor"] is None:
-                return found
+                return items
             query = {"cursor": page["next_cursor"]}
 
-    def _asked(
+    def _carried_out(
         self, job_id: str, path: str, body: Mapping[str, Any], key: str, timeout_s: float
     ) -> dict[str, Any]:
         """Send a request to a runner and follow it to its end."""
         deadline = time.monotonic() + timeout_s
         headers = {"Idempotency-Key": key}
         answer = self._request("POST", f"/v1/jobs/{job_id}{path}", json=body, headers=headers)
-        found = dict(answer.json())
+        request = dict(answer.json())
         if answer.status_code != httpx.codes.ACCEPTED:
-            return found
-        request_id = found["id"]
-        while found["status"] == "waiting":
+            return request
+        request_id = request["id"]
+        while request["status"] == "waiting":
             if time.monotonic() > deadline:
                 raise WaitTimeoutError(
                     f'runner has not answered request "{request_id}" yet',
                     hint="It is kept and carried out; look again with sluice jobs get.",
                 )
             time.sleep(_POLL_S)
-            found = self._json("GET", f"/v1/jobs/{job_id}/requests/{request_id}")
-        if found["status"] == "refused":
-            error = found["error"]
+            request = self._json("GET", f"/v1/jobs/{job_id}/requests/{request_id}")
+        if request["status"] == "refused":
+            error = request["error"]
             raise RefusedError(error["message"], hint=error["hint"], problem=error)
-        return dict(found["result"])
+        return dict(request["result"])
 
     def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 (httpx's)
         return dict(self._request(method, path, **options).json())
@@ -413,10 +413,10 @@ class Client:
 
 def _check_address(url: str) -> None:
     try:
-        found = httpx.URL(url)
+        address = httpx.URL(url)
     except httpx.InvalidURL:
-        found = httpx.URL()
-    if found.scheme not in ("http", "https") or not found.host:
+        address = httpx.URL()
+    if address.scheme not in ("http", "https") or not address.host:
         raise UnreachableError(
             f'control plane cannot be reached: "{url}" is no address',
             hint="Write the whole address, such as http://127.0.0.1:8326.",
@@ -452,5 +452,5 @@ def _cause(exc: Exception) -> str:
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__
 
 
-def _given(sink: str | None) -> dict[str, str]:
+def _with_value(sink: str | None) -> dict[str, str]:
     return {} if sink is None else {"sink": sink}

@@ -240,7 +240,7 @@ class EventTimeView(Document):
     waits_for: WaitsForView | None = None
 
 
-class Progress(Document):
+class JobProgress(Document):
     """How far a job is, as its runner tells it."""
 
     stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
@@ -265,7 +265,7 @@ class Progress(Document):
     versions: dict[str, int] = {}
 
 
-class RunnerReport(Progress):
+class RunnerReport(JobProgress):
     """What a runner writes into its job's directory about twice a second."""
 
     job_id: str
@@ -332,7 +332,7 @@ class SinkView(Document):
     place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
 
 
-class JobDetail(Progress, JobSummary):
+class JobDetail(JobProgress, JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
     sql: Annotated[str, Field(description="The script; secrets are references.")]

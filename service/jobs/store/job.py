@@ -140,16 +140,16 @@ def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> No
     if desired is DesiredState.STOPPED:
         return
     if job.state is JobState.FINISHED:
-        told = "has finished: all up to the end of its stream is joined"
-        raise _wrong_state(job, told, "Submit the script anew to join what has come since.")
+        fault = "has finished: all up to the end of its stream is joined"
+        raise _wrong_state(job, fault, "Submit the script anew to join what has come since.")
     if job.desired_state is DesiredState.STOPPED and (resume or desired is DesiredState.PAUSED):
-        told = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
-        raise _wrong_state(job, told, "Start it; only a job that runs can be paused and resumed.")
+        fault = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
+        raise _wrong_state(job, fault, "Start it; only a job that runs can be paused and resumed.")
 
 
-def _wrong_state(job: Job, told: str, hint: str) -> JobStateError:
-    found = (job.state.value, job.desired_state.value)
-    return JobStateError(f'job "{job.id}" {told}', hint=hint, states=found)
+def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
+    states = (job.state.value, job.desired_state.value)
+    return JobStateError(f'job "{job.id}" {fault}', hint=hint, states=states)
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,8 +229,8 @@ def living_runner(
         process = _same_process(int(content["pid"]), float(content["started_at_s"]))
         if process is not None and _is_owned_alike(process, job_dir):
             return process
-    found = processes_on_jobs() if processes is None else processes
-    return found.get(str(job_dir))
+    processes_by_job = processes_on_jobs() if processes is None else processes
+    return processes_by_job.get(str(job_dir))
 
 
 def _note(job_dir: Path) -> dict[str, Any] | None:
@@ -253,15 +253,15 @@ def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
 
 def processes_on_jobs() -> dict[str, psutil.Process]:
     """Runners by their jobs' directories, those too whose control plane died before noting them."""
-    found = {}
+    processes = {}
     for process in psutil.process_iter(["cmdline", "status"]):
         command = process.info["cmdline"] or []
         leads = process.pid == _group_of(process.pid)
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
         is_runner = alive and leads and command[-2:-1] == ["--job-dir"]
         if is_runner and _is_owned_alike(process, Path(command[-1])):
-            found[command[-1]] = process
-    return found
+            processes[command[-1]] = process
+    return processes
 
 
 def _is_owned_alike(process: psutil.Process, job_dir: Path) -> bool:

@@ -92,8 +92,8 @@ def read_acknowledgements(job_dir: Path) -> list[dict[str, Any]]:
         text = JobLayout(job_dir).acknowledgements.read_bytes()
     except FileNotFoundError:
         return []
-    found = (_object(line) for line in json_lines(text))
-    return [value for value in found if value is not None and value.keys() >= _NEEDED]
+    values = (_object(line) for line in json_lines(text))
+    return [value for value in values if value is not None and value.keys() >= _NEEDED]
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

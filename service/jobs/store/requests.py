@@ -86,19 +86,19 @@ class RequestBox:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def send(self, asked: Asked) -> str:
+    def send(self, request: Asked) -> str:
         """Keep a request durably, or find the one that was sent under the same key; its id.
 
         Raises:
             JobConflictError: the key was used for another request.
             BusyError: too many requests wait for an answer.
         """
-        request_id = new_job_id() if asked.key is None else self._id_of_key(asked.key, asked)
+        request_id = new_job_id() if request.key is None else self._id_of_key(request.key, request)
         path = self._directory / f"{request_id}.json"
         if path.exists() or self.answer(request_id) is not None:
             return request_id
         self._make_room()
-        self._write(path, asked)
+        self._write(path, request)
         return request_id
 
     def sent(self, request_id: str) -> bool:
@@ -118,45 +118,45 @@ class RequestBox:
             if content["status"] == "done":
                 return RequestAnswer(dict(content["result"]), None)
             error = content["error"]
-            told = JobError(str(error["type"]), str(error["message"]), str(error["hint"]))
+            job_error = JobError(str(error["type"]), str(error["message"]), str(error["hint"]))
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as exc:
             raise CheckpointError(
                 f'answer "{path.name}" cannot be read', hint="Look at the runner's log."
             ) from exc
-        return RequestAnswer(None, told)
+        return RequestAnswer(None, job_error)
 
     def wait(self, request_id: str, *, timeout_s: float) -> RequestAnswer | None:
         """The answer as soon as it is there; None when `timeout_s` have passed."""
         deadline = time.monotonic() + timeout_s
         while True:
-            found = self.answer(request_id)
-            if found is not None or time.monotonic() >= deadline:
-                return found
+            answer = self.answer(request_id)
+            if answer is not None or time.monotonic() >= deadline:
+                return answer
             time.sleep(_POLL_S)
 
-    def _id_of_key(self, key: str, asked: Asked) -> str:
+    def _id_of_key(self, key: str, request: Asked) -> str:
         digest = hashlib.sha256(key.encode()).hexdigest()
         path = self._directory / "keys" / f"{digest}.json"
         self._make_directory()
-        create_json_once(path, {"request": new_job_id(), "digest": asked.digest})
+        create_json_once(path, {"request": new_job_id(), "digest": request.digest})
         content = read_json(path)
         assert content is not None
-        if content["digest"] != asked.digest:
+        if content["digest"] != request.digest:
             raise JobConflictError(
                 f'idempotency key "{key}" was used for another request',
                 hint="Use a new key for a new request.",
             )
         return str(content["request"])
 
-    def _write(self, path: Path, asked: Asked) -> None:
+    def _write(self, path: Path, request: Asked) -> None:
         content = {
             "format_version": 1,
-            "kind": asked.kind,
-            "body": asked.body,
+            "kind": request.kind,
+            "body": request.body,
             "at_ms": time.time_ns() // 1_000_000,
-            "by": asked.by,
+            "by": request.by,
         }
         self._make_directory()
         write_private(path, json.dumps(content, separators=(",", ":")).encode())

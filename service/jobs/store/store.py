@@ -127,11 +127,11 @@ class JobStore:
             return get_job(connection, job_id)
 
     def page(
-        self, wanted: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
+        self, chosen: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
     ) -> list[Job]:
-        """Jobs without plan and SQL that are `wanted`, the newest first, from after `before` on."""
+        """Jobs without plan and SQL that are `chosen`, the newest first, from after `before` on."""
         query = sa.select(*LISTED).order_by(JOBS.c.id.desc()).limit(limit)
-        query = query.where(*wanted.conditions())
+        query = query.where(*chosen.conditions())
         if before is not None:
             query = query.where(JOBS.c.id < before)
         with self._database.reading() as connection:

@@ -35,7 +35,7 @@ class TokenStore:
         self._reading = reading
         self._writing = writing
 
-    def create(self, wanted: NewToken) -> tuple[AccessToken, str]:
+    def create(self, new: NewToken) -> tuple[AccessToken, str]:
         """Make a token and keep it; its text is in the answer and nowhere else.
 
         Tokens whose end is long ago are forgotten on this occasion.
@@ -44,7 +44,7 @@ class TokenStore:
             TokenLimitError: there are too many already.
         """
         now_ms = _now_ms()
-        token, text = issue(wanted, now_ms)
+        token, text = issue(new, now_ms)
         with self._writing() as connection:
             _forget(connection, now_ms - _KEPT_AFTER_END_MS)
             active = sum(one.state(now_ms) is TokenState.ACTIVE for one in _all(connection))
@@ -75,13 +75,13 @@ class TokenStore:
         unrevoked = (_TOKENS.c.id == token_id, _TOKENS.c.revoked_at_ms.is_(None))
         with self._writing() as connection:
             connection.execute(sa.update(_TOKENS).where(*unrevoked).values(revoked_at_ms=_now_ms()))
-            found = [token for token in _all(connection) if token.id == token_id]
-        if not found:
+            tokens = [token for token in _all(connection) if token.id == token_id]
+        if not tokens:
             raise TokenNotFoundError(
                 f'token "{token_id}" does not exist',
                 hint="Run sluice tokens ls to see the tokens and their ids.",
             )
-        return found[0]
+        return tokens[0]
 
     def note_use(self, token_id: str, at_ms: int) -> None:
         """Keep that a token was used."""

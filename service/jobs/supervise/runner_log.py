@@ -70,19 +70,19 @@ class RunnerLog:
         self._written = 0
         try:
             descriptor = self._stream.fileno()
-            found = os.fstat(descriptor)
+            status = os.fstat(descriptor)
             if (
                 self._limit is not None
-                and found.st_size > self._limit
-                and self._is_ours(descriptor, found)
+                and status.st_size > self._limit
+                and self._is_ours(descriptor, status)
             ):
                 self._move(descriptor)
         except OSError:  # it is no file, or the disk is full: the log goes on
             return
 
-    def _is_ours(self, descriptor: int, found: os.stat_result) -> bool:
+    def _is_ours(self, descriptor: int, status: os.stat_result) -> bool:
         appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
-        return bool(appends) and os.path.samestat(found, self._log.stat())
+        return bool(appends) and os.path.samestat(status, self._log.stat())
 
     def _move(self, descriptor: int) -> None:
         aside = self._log.with_name(self._log.name + ".new")

@@ -18,7 +18,6 @@ from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobStat
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import read_status
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.following import Following
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
     LOG_HINT,
@@ -34,6 +33,7 @@ from service.jobs.supervise.runner_process import (
     RUNNER_COMMAND,
     RunnerProcess,
 )
+from service.jobs.supervise.runner_reports import RunnerReports
 from service.jobs.supervise.watch import RunnerView, Watch, answers, healthy, own
 
 POLL_S = 0.4
@@ -67,7 +67,7 @@ class Supervisor:
         self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
         self._removals = Removals(store, settings, remove)
         self._outcomes = Outcomes(store, settings)
-        self._following = Following(store, settings)
+        self._reports = RunnerReports(store, settings)
 
     def start(self) -> None:
         """Clear up after a control plane that was killed and begin to look after the jobs."""
@@ -179,9 +179,9 @@ class Supervisor:
         if watch.runner is None:
             self._without_runner(job, watch)
         elif watch.runner.running():
-            self._with_runner(self._following.follow(job, watch), watch)
+            self._with_runner(self._reports.follow(job, watch), watch)
         else:
-            self._ended(self._following.follow(job, watch), watch, watch.runner)
+            self._ended(self._reports.follow(job, watch), watch, watch.runner)
 
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
@@ -198,7 +198,7 @@ class Supervisor:
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
         """Take over the end of a runner that came while no control plane was there."""
         layout = self._layout(job)
-        job = self._following.follow(job, watch)
+        job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
         last = status is not None and status.pid == noted_pid(layout.job_dir)
         if status is not None and last and status.state is JobState.FAILED:

@@ -16,7 +16,7 @@ _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED
 _log = structlog.get_logger(__name__)
 
 
-class Following:
+class RunnerReports:
     """Brings the store up to what the runner of a job has reported."""
 
     def __init__(self, store: JobStore, settings: Settings) -> None:
