@@ -93,6 +93,8 @@ class _TimedRows:
         living = np.flatnonzero(counts > 0)
         part = self if len(living) == len(counts) else self._picked(living)
         latest, counts = latest[living], counts[living]
+        if self.spec.lists_rows and self.spec.size_ms != self.spec.slide_ms:
+            return part._window_by_window(latest, counts)
         steps = [latest // self.spec.slide_ms]
         if self.spec.size_ms != self.spec.slide_ms:
             steps.append(counts)
@@ -100,6 +102,17 @@ class _TimedRows:
         firsts = groups.firsts()
         windows = self._back_from(latest[firsts], counts[firsts])
         return part._table(groups, windows, late=False)
+
+    def _window_by_window(self, latest: Rows, counts: Rows) -> pa.Table:
+        """Rows are spread first: a list has all rows of its window in the order of arrival."""
+        windows = self._back_from(latest, counts)
+        part = self._picked(windows.of)
+        groups = Groups.of([windows.starts, *part.keys], len(windows.of))
+        firsts = groups.firsts()
+        each = np.arange(groups.count)
+        return part._table(
+            groups, _Windows(windows.starts[firsts], windows.ends[firsts], each), late=False
+        )
 
     def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
         """Rows within the lateness, a part for each of their windows, the latest window first."""

@@ -126,6 +126,11 @@ class WindowSpec:
         return not item.nullable and any(item.expression.name == a.name for a in self.aggregates)
 
     @property
+    def lists_rows(self) -> bool:
+        """An aggregate depends on the order of its rows."""
+        return any(item.function is AggregateKind.LISTAGG for item in self.aggregates)
+
+    @property
     def merges(self) -> bool:
         """Windows that touch become one."""
         return self.kind is WindowKind.SESSION

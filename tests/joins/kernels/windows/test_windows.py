@@ -102,6 +102,16 @@ def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buck
     assert not any(kernels.state.values())
 
 
+@pytest.mark.parametrize("buckets", [1, 2])
+def test_a_sliding_window_lists_its_rows_in_the_order_of_arrival(buckets):
+    """They are of two slices of the window, and come in turns."""
+    spec = window_spec(WindowKind.HOP, 2, slide_ms=1, buckets=buckets)
+    kernels, operator = play(spec, [("row", "a", at) for at in (0, 1, 0, 1, 0)], per_batch=False)
+    lists = [change[-2] for change in kernels.changes()]
+    assert lists == ["0,2,4", "0,1,2,3,4", "1,3"]
+    assert by_key(kernels.changes()) == by_key(operator.changed)
+
+
 SESSIONS = st.builds(
     lambda gap, lateness: window_spec(WindowKind.SESSION, gap, lateness_ms=lateness),
     st.integers(1, 6),
