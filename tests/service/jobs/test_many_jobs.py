@@ -14,7 +14,7 @@ from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, 
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.store import JobStore
-from service.jobs.supervise import liveness, supervisor
+from service.jobs.supervise import liveness, watch
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
 from tests.support.wait import wait_until
@@ -66,7 +66,7 @@ def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
 @pytest.mark.experiment
 def test_a_runner_that_hangs_at_each_start_is_given_up(tmp_path, monkeypatch):
     """It lives longer than a minute each time, but it is never healthy."""
-    monkeypatch.setattr(supervisor, "_HEALTHY_S", 0.5)
+    monkeypatch.setattr(watch, "_HEALTHY_S", 0.5)
     monkeypatch.setattr(liveness, "STARTING_S", 2.0)
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 1}
     with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:
@@ -150,7 +150,7 @@ def test_after_a_restart_two_hundred_jobs_are_listed_and_few_runners_start_at_on
 
 
 def test_a_start_that_hangs_keeps_no_other_job_waiting_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(supervisor, "_START_SLOT_S", 1.0)
+    monkeypatch.setattr(watch, "_START_SLOT_S", 1.0)
     with control_plane(tmp_path, start_limit=1) as plane, Client(plane.url) as client:
         hangs = client.submit(script(), "late")["id"]
         _when(client, hangs, _in("STARTING"))
