@@ -110,6 +110,7 @@ def assert_beyond_the_end_is_told(rig: Rig, job: RunningJob, topic: str) -> None
     assert replayed.returncode == 0, replayed
 
 
+@pytest.mark.experiment
 def test_an_empty_range_finishes_when_the_gate_opens_without_a_batch(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("empty")
     topic = create_topic(servers)

@@ -457,6 +457,7 @@ def orders_script(rig: Rig, schema: str, topic: str, late: str, out: str) -> str
     )
 
 
+@REST
 def test_a_record_waits_for_the_version_of_its_time_and_meets_the_newest_row_without_versions(
     rig: Rig,
 ) -> None:

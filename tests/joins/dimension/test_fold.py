@@ -225,6 +225,7 @@ def test_a_fold_of_a_table_from_before_is_found_in_its_metadata(folded, spark):
     assert (other.batches.last_batch(), folded_version(other)) == (None, version)
 
 
+@pytest.mark.experiment
 def test_spark_reads_every_version_that_maintenance_left(folded, spark):
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     for at in range(8):

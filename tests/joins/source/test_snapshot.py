@@ -556,6 +556,7 @@ def test_restored_older_copy_is_copied_again(own_place, tmp_path):
         assert (2000,) not in source.copy().rows
 
 
+@pytest.mark.experiment
 def test_writers_during_every_fault(place):
     """Changes go on while the copy is interrupted by a TRUNCATE and killed processes."""
     stop = threading.Event()

@@ -43,7 +43,13 @@ def described(properties: dict[str, str]) -> str:
     return f" TBLPROPERTIES ({pairs})" if pairs else ""
 
 
-@pytest.mark.parametrize("properties", FEATURES.values(), ids=FEATURES)
+@pytest.mark.parametrize(
+    "properties",
+    [
+        pytest.param(properties, id=name, marks=[] if name == "plain" else pytest.mark.experiment)
+        for name, properties in FEATURES.items()
+    ],
+)
 def test_a_table_that_spark_writes_is_followed(
     user: SparkSession, tmp_path: Path, properties: dict[str, str]
 ) -> None:

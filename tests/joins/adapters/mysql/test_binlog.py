@@ -148,6 +148,7 @@ def test_quiet_server_reaches_high_at_once(mariadb, kafka, tmp_path):
         assert read_boundary(config.offset_file).position == config.low.position
 
 
+@pytest.mark.experiment
 def test_killed_process_goes_on_and_loses_nothing(mariadb, kafka, tmp_path):
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
         for round_ in range(3):

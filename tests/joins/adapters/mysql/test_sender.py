@@ -32,6 +32,7 @@ def test_a_gap_is_a_record_that_failed_before_one_that_landed(outcomes, gap):
     assert has_gap(sent) is gap
 
 
+@pytest.mark.experiment
 def test_a_sender_that_gave_up_sends_nothing_later(
     tmp_path, mariadb, java, broker_jars, monkeypatch
 ):
