@@ -32,6 +32,7 @@ class Mutation:
     tests: str
 
 
+LAWS = "tests/support/laws.py"
 MUTATIONS = {
     "equality_is_not_late": Mutation(
         "reference/windows/operator.py",
@@ -178,9 +179,11 @@ MUTATIONS = {
 
 
 def copy(directory: Path) -> Path:
-    """The package and its tests, as they are."""
+    """The package, its tests and what they share with others, as they are."""
     for part in ("watermark", "tests/watermark"):
         shutil.copytree(ROOT / part, directory / part, ignore=SKIPPED)
+    (directory / LAWS).parent.mkdir()
+    shutil.copy(ROOT / LAWS, directory / LAWS)
     return directory
 
 
