@@ -127,8 +127,7 @@ class RemoteJob:
 
     def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
         """The newest rows of its output; `sink` is the table of one of several INSERTs."""
-        query = {"limit": limit, **({} if sink is None else {"sink": sink})}
-        return parsed(Preview, self._transport.get(f"{self._path}/preview", **query))
+        return parsed(Preview, self._transport.get(f"{self._path}/preview", limit=limit, sink=sink))
 
     def events(self, *, after: int | None = None) -> EventStream:
         """Its transitions behind number `after`, then what happens, as it happens."""

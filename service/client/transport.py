@@ -32,7 +32,7 @@ class Transport:
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """A JSON document; parameters that are None are left out."""
-        return dict(self.send("GET", path, params=_with_value(query)).json())
+        return dict(self.send("GET", path, params=_without_none(query)).json())
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         """The items of all pages; a page is asked for when the one before it is used up."""
@@ -92,5 +92,5 @@ def _pause(error: Exception) -> bool | float:
     return is_passing(error)
 
 
-def _with_value(query: Mapping[str, object]) -> dict[str, Any]:
+def _without_none(query: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}

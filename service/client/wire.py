@@ -205,7 +205,7 @@ class Client:
             RefusedError: there is nothing to acknowledge, or no runner.
             WaitTimeoutError: the runner has not answered in time; the request stays.
         """
-        return self._carried_out(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
+        return self._runner_answer(job_id, ":acknowledge", decision, idempotency_key, timeout_s)
 
     def acknowledgements(self, job_id: str) -> list[dict[str, Any]]:
         """Everything that was acknowledged, the oldest first."""
@@ -235,7 +235,9 @@ class Client:
             RefusedError: they cannot be replayed, or there is no runner.
             WaitTimeoutError: the runner has not answered in time; the request stays.
         """
-        return self._carried_out(job_id, "/dead-letters:replay", replay, idempotency_key, timeout_s)
+        return self._runner_answer(
+            job_id, "/dead-letters:replay", replay, idempotency_key, timeout_s
+        )
 
     def batch(self, job_id: str, number: int) -> dict[str, Any]:
         """A batch: its pin and what it has committed."""
@@ -263,7 +265,7 @@ class Client:
     ) -> dict[str, Any]:
         """Repeat a batch and compare; nothing is written. `sink` as of `preview`."""
         path = f"/v1/jobs/{job_id}/batches/{number}:replay"
-        query = {"diff": str(diff).lower(), **_with_value(sink)}
+        query = {"diff": str(diff).lower(), **_of_sink(sink)}
         return self._json("POST", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def explain_row(
@@ -271,7 +273,7 @@ class Client:
     ) -> dict[str, Any]:
         """What became of a record at `topic/partition/offset`; `sink` as of `preview`."""
         path = f"/v1/jobs/{job_id}/rows/{coordinates}"
-        return self._json("GET", path, params=_with_value(sink), timeout=_INSPECTION_TIMEOUT)
+        return self._json("GET", path, params=_of_sink(sink), timeout=_INSPECTION_TIMEOUT)
 
     def doctor(self, job_id: str | None = None) -> dict[str, Any]:
         """Examine a job, or the control plane's machine."""
@@ -300,7 +302,7 @@ class Client:
 
         Of a statement set, `sink` is the table or the number of the INSERT; None is the first.
         """
-        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit, **_with_value(sink)}
+        path, query = f"/v1/jobs/{job_id}/preview", {"limit": limit, **_of_sink(sink)}
         return self._json("GET", path, params=query, timeout=_INSPECTION_TIMEOUT)
 
     def create_token(self, name: str, scope: str, days: int) -> dict[str, Any]:
@@ -356,7 +358,7 @@ class Client:
                 return items
             query = {"cursor": page["next_cursor"]}
 
-    def _carried_out(
+    def _runner_answer(
         self, job_id: str, path: str, body: Mapping[str, Any], key: str, timeout_s: float
     ) -> dict[str, Any]:
         """Send a request to a runner and follow it to its end."""
@@ -452,5 +454,5 @@ def _cause(exc: Exception) -> str:
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__
 
 
-def _with_value(sink: str | None) -> dict[str, str]:
+def _of_sink(sink: str | None) -> dict[str, str]:
     return {} if sink is None else {"sink": sink}

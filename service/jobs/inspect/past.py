@@ -15,10 +15,7 @@ from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.security.resolution import (
-    sink_with_login,
-    with_login,
-)
+from service.security.resolution import sink_with_login, with_login
 from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.past import history_places as past_places
