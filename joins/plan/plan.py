@@ -111,6 +111,19 @@ class Isolation(StrEnum):
     UNCOMMITTED = "read_uncommitted"
 
 
+COMPRESSION_TYPE = "compression.type"
+
+
+class Compression(StrEnum):
+    """How the records of a sink are compressed (`compression.type`), in Kafka's own order."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
     """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
@@ -123,6 +136,11 @@ class KafkaOptions:
     def isolation(self) -> Isolation:
         """Which records are read; committed ones unless the properties say otherwise."""
         return Isolation(dict(self.properties).get(ISOLATION_LEVEL, Isolation.COMMITTED))
+
+    @property
+    def compression(self) -> Compression:
+        """How records that are written are compressed; not at all unless the properties say."""
+        return Compression(dict(self.properties).get(COMPRESSION_TYPE, Compression.NONE))
 
     def uncommitted(self) -> "KafkaOptions":
         """The same, with the records of all transactions, as far as the topic goes."""

@@ -3,8 +3,7 @@
 A replayed batch gives the same bytes, so two records with the same source coordinates are one.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import DataFrame
 
-from joins.adapters.kafka.options import spark_options
-from joins.adapters.kafka.record_producer import ProducerRecord, RecordProducer
+from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.codecs import compressed
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import Pin
 from joins.kernels.changelog.change_encode import debezium_values, upsert_values
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.json.render import with_text_times
-from joins.kernels.probe.files import StagedFile
 from joins.kernels.probe.probe import JoinedBatch
-from joins.plan.plan import KafkaFormat, KafkaSink, OutputColumn
+from joins.kernels.records.encode import BODIES, Places, encode_bodies
+from joins.plan.plan import Compression, KafkaFormat, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
-from joins.worker.row_files import RowEncoding, RowFiles, reading_session
+from joins.worker.row_files import RowEncoding, RowFiles
 from joins.worker.staging import BatchReport
 
-FEW_RECORDS = 2_000
 HEADER_NAMES = (
     "sluice-batch",
     "sluice-src-topic",
@@ -54,47 +50,6 @@ _SCHEMA = pa.schema(
         ("watermark", pa.binary()),
     ]
 )
-_SPARK_SCHEMA = from_arrow_schema(_SCHEMA)
-# Spark hands on one record after another: without these the producer sends them in requests of a
-# few, which cost both it and the broker more than the records do.
-_PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
-
-
-def _of_all(pin: Pin) -> dict[str, bytes]:
-    """The headers that are the same in all records of a batch."""
-    return {
-        "sluice-batch": str(pin.batch).encode(),
-        "sluice-src-topic": pin.topic.encode(),
-        "sluice-dim-version": pin.versions_text().encode(),
-    }
-
-
-def _records(rows: pa.Table | pa.RecordBatch, pin: Pin) -> Iterator[ProducerRecord]:
-    """Few rows, with their headers, for the driver."""
-    for row in rows.to_pylist():
-        texts = _of_all(pin)
-        texts |= {n: row[c] for n, c in _OF_ROWS.items() if row[c] is not None}
-        headers = [(name, texts[name]) for name in HEADER_NAMES if name in texts]
-        yield ProducerRecord(row["key"], row["value"], headers)
-
-
-def _with_headers(rows: DataFrame, files: Sequence[StagedFile], pin: Pin) -> DataFrame:
-    """The same, for many rows: headers are more bytes than most values, so they come last."""
-    nulls = [json.loads(file.stats)["nullCount"] for file in files]
-    count = sum(file.rows for file in files)
-    missing = {name: sum(one[column] for one in nulls) for name, column in _OF_ROWS.items()}
-    texts = {name: f.lit(text) for name, text in _of_all(pin).items()}
-    texts |= {n: f.col(c) for n, c in _OF_ROWS.items() if missing[n] < count}
-    headers = f.array(
-        *(
-            f.struct(f.lit(name).alias("key"), texts[name].alias("value"))
-            for name in HEADER_NAMES
-            if name in texts
-        )
-    )
-    if any(0 < nulls < count for nulls in missing.values()):
-        headers = f.filter(headers, lambda header: header["value"].isNotNull())
-    return rows.select("key", "value", headers.alias("headers"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,46 +91,75 @@ class RecordEncoding:
         return upsert_values(objects, kinds) if self.upsert else objects
 
 
-def _send(records: DataFrame, sink: KafkaSink) -> None:
-    """Write `key`, `value` and `headers`; all are acknowledged when this returns."""
-    (
-        records.write.format("kafka")
-        .options(**{**_PRODUCER, **spark_options(sink.kafka)})
-        .option("topic", sink.kafka.topic)
-        .option("includeHeaders", "true")
-        .save()
-    )
+@dataclass(frozen=True, slots=True)
+class BodyEncoding:
+    """Rows as the bodies of record batches; picklable.
+
+    Attributes:
+        records: the rows as records.
+        places: where they go.
+        compression: of the bodies.
+    """
+
+    records: RecordEncoding
+    places: Places
+    compression: Compression
+
+    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
+        """`BODIES` of the rows."""
+        rows = self.records(batch, pin)
+        of_all = {
+            "sluice-batch": str(pin.batch).encode(),
+            "sluice-src-topic": pin.topic.encode(),
+            "sluice-dim-version": pin.versions_text().encode(),
+        }
+        headers = {
+            name: of_all[name] if name in of_all else rows.column(_OF_ROWS[name])
+            for name in HEADER_NAMES
+        }
+        bodies = encode_bodies(rows.column("key"), rows.column("value"), headers, self.places)
+        return compressed(bodies, self.compression)
+
+
+class _Topic:
+    """The topic of a sink: how its rows are encoded, and who sends them."""
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self._sink = sink
+        self.producer = BatchProducer(sink.kafka)
+
+    def encoding(self, output: tuple[OutputColumn, ...], number: int) -> BodyEncoding:
+        """For the rows of batch `number`.
+
+        Raises:
+            SinkError: the cluster does not tell of the topic.
+        """
+        partitions = self.producer.partitions()
+        places = Places(partitions, number % partitions, self.producer.body_bytes())
+        records = RecordEncoding.of(self._sink, output)
+        return BodyEncoding(records, places, self._sink.kafka.compression)
 
 
 class KafkaSinkWriter:
     """Sends each batch and then notes it as done.
 
-    The records wait in files for `commit`. Many are sent by Spark's Kafka writer, from all cores.
-    Of few its job would be a third of the batch's time: the driver reads and sends them.
+    The tasks leave finished bodies of record batches in files for `commit`, which is left to send
+    them: the driver does so for all, in the order of the tasks.
     """
 
-    def __init__(
-        self,
-        sink: KafkaSink,
-        progress: Path,
-        staged: RowFiles,
-        *,
-        few_records: int = FEW_RECORDS,
-    ) -> None:
-        """Write to `sink`; a batch that gives `few_records` or less is sent by the driver."""
-        self._sink = sink
+    def __init__(self, sink: KafkaSink, progress: Path, staged: RowFiles) -> None:
+        self._topic = _Topic(sink)
         self._progress = progress
-        self._few_records = few_records
         self._staged = staged
-        self._producer = RecordProducer(sink.kafka)
-        self._session: SparkSession | None = None
 
     def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers once and keep the encoded records for `commit`."""
-        if self._session is None:
-            self._session = reading_session(frame.sparkSession)
-        encode = RecordEncoding.of(self._sink, task.kernel.output)
-        return self._staged.run(frame, task, pin, RowEncoding(_SCHEMA, encode))
+        """Join on the workers once and keep the encoded records for `commit`.
+
+        Raises:
+            SinkError: the cluster does not tell of the topic.
+        """
+        encoding = RowEncoding(BODIES, self._topic.encoding(task.kernel.output, pin.batch))
+        return self._staged.run(frame, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns.
@@ -183,20 +167,10 @@ class KafkaSinkWriter:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        if sum(file.rows for file in self._staged.staged(report)) <= self._few_records:
-            for path in self._staged.paths(report):
-                self._producer.send(_records(pq.read_table(path), pin))
-        else:
-            self._send(report, pin)
+        self._topic.producer.send(_bodies(self._staged.paths(report)))
         self._staged.clear(epoch)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
-
-    def _send(self, report: BatchReport, pin: Pin) -> None:
-        """From all cores of Spark."""
-        assert self._session is not None, "the batch was run by this writer"
-        rows = self._session.read.schema(_SPARK_SCHEMA).parquet(*self._staged.paths(report))
-        _send(_with_headers(rows, self._staged.staged(report), pin), self._sink)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Of the batch that was noted as sent; a crash before the note sends it again."""
@@ -206,12 +180,20 @@ class KafkaSinkWriter:
         return dict(noted["counts"]) if noted["batch"] == pin.batch else {}
 
 
+def _bodies(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """What the tasks have left, as much at a time as one of them has written at once."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group).to_batches()
+
+
 class KafkaLetterWriter:
     """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
 
     def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...]) -> None:
-        self._encode = RecordEncoding.of(sink, output)
-        self._producer = RecordProducer(sink.kafka)
+        self._topic = _Topic(sink)
+        self._output = output
 
     def committed(self, number: int) -> None:
         """The topic does not tell; the replay runs again."""
@@ -228,8 +210,8 @@ class KafkaLetterWriter:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
+        encode = self._topic.encoding(self._output, number)
         try:
-            for batch, pin in parts:
-                self._producer.send(_records(self._encode(batch, pin), pin))
+            self._topic.producer.send(encode(batch, pin) for batch, pin in parts)
         finally:
-            self._producer.close()
+            self._topic.producer.close()

@@ -10,6 +10,8 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
+from joins.kernels.records.encode import warm_up
+
 LOADED = (
     "pyspark.worker",
     "joins.sinks.console",
@@ -28,6 +30,7 @@ def main() -> None:
     """Load the modules, then fork workers as Spark's own daemon does."""
     for name in LOADED:
         import_module(name)
+    warm_up()
     gc.freeze()
     manager()
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
@@ -27,21 +27,6 @@ from joins.worker.staging import (
 )
 
 ROWS = "rows"
-_READING = {
-    # A file is read by one task: what lies in one partition of a topic stays in order.
-    "spark.sql.files.maxPartitionBytes": str(1 << 40),
-    "spark.sql.files.openCostInBytes": str(1 << 40),
-    # Their names are known: no job looks for them.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-}
-
-
-def reading_session(spark: SparkSession) -> SparkSession:
-    """A session beside `spark` that reads such files as they are to be read."""
-    session = spark.newSession()
-    for name, value in _READING.items():
-        session.conf.set(name, value)
-    return session
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, Of
 from kafka.protocol.consumer import IsolationLevel
 
 from joins.adapters.deadline import current_deadline
+from joins.adapters.kafka.client import KafkaClient
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
 from joins.plan.errors import SourceError, SourceUnavailableError
@@ -44,30 +44,6 @@ class TopicDescription:
     partitions: tuple[int, ...]
 
 
-class _Client(KafkaAdminClient):  # type: ignore[misc] # it has no types
-    """Leaves neither thread nor connection behind where it cannot reach the cluster."""
-
-    def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
-        self._ends = threading.Lock()  # two threads that end it would both drive its connections
-        try:
-            super().__init__(**configs)
-        except BaseException:
-            if hasattr(self, "_net"):
-                self._closed = False
-                self.close()
-            raise
-
-    def cut(self) -> None:
-        """End it from another thread; whoever waits for an answer gets an error."""
-        with self._ends:
-            self._net.stop()
-
-    def close(self) -> None:
-        """End it, once a `cut` that has begun is done."""
-        with self._ends:
-            super().close()
-
-
 class KafkaCluster:
     """One cluster, for one thread; every method raises `SourceUnavailableError` when none answers.
 
@@ -81,7 +57,7 @@ class KafkaCluster:
     def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
         self._kafka = kafka
         self._keep_open = keep_open
-        self._kept: _Client | None = None
+        self._kept: KafkaClient | None = None
         self._answers = False
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
@@ -109,13 +85,13 @@ class KafkaCluster:
         if not self._answers:
             self.describe(_NO_TOPIC)
 
-    def _client(self) -> "_Client":
+    def _client(self) -> KafkaClient:
         deadline, timeout_ms, first_ms = current_deadline(), _TIMEOUT_MS, _SHORT_TIMEOUT_MS
         if deadline is not None:
             left_ms = int(1000 * deadline.left_s(self._kafka.bootstrap_servers))
             timeout_ms, first_ms = _SHORT_TIMEOUT_MS, min(_SHORT_TIMEOUT_MS, left_ms + 1)
         try:
-            return _Client(
+            return KafkaClient(
                 **client_options(self._kafka),
                 request_timeout_ms=timeout_ms,
                 bootstrap_timeout_ms=first_ms,
@@ -124,7 +100,7 @@ class KafkaCluster:
             raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
 
     @contextmanager
-    def _admin(self) -> "Iterator[_Client]":
+    def _admin(self) -> Iterator[KafkaClient]:
         servers = self._kafka.bootstrap_servers
         deadline = current_deadline()
         if deadline is not None:

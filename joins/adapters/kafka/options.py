@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from joins.plan.plan import ISOLATION_LEVEL, KafkaOptions
+from joins.plan.plan import COMPRESSION_TYPE, ISOLATION_LEVEL, KafkaOptions
 
 _CLIENT_NAMES = {
     "security.protocol": "security_protocol",
@@ -36,6 +36,7 @@ def spark_options(kafka: KafkaOptions) -> dict[str, str]:
     """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
     properties = dict(kafka.properties)
     properties.pop(ISOLATION_LEVEL, None)  # who writes has none
+    properties.pop(COMPRESSION_TYPE, None)  # who reads has none, and the changelog is ours
     username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
     options = {f"kafka.{name}": value for name, value in properties.items()}
     options["kafka.bootstrap.servers"] = kafka.bootstrap_servers

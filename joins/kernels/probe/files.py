@@ -186,7 +186,8 @@ class ParquetStage:
                 self._schema,
                 compression="zstd" if self._kept else "none",
                 version="2.6",
-                use_dictionary=_repeating(batch),
+                use_dictionary=_repeating(batch) if self._kept else False,
+                write_statistics=self._kept,
             )
         self._writer.write_batch(batch)
         self._rows += batch.num_rows

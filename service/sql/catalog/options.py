@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from joins.plan.plan import ISOLATION_LEVEL, Isolation, KafkaFormat, LookupStrategy, TlsMode
+from joins.plan.plan import (
+    COMPRESSION_TYPE,
+    ISOLATION_LEVEL,
+    Compression,
+    Isolation,
+    KafkaFormat,
+    LookupStrategy,
+    TlsMode,
+)
 from service.sql.catalog.option import Option, OptionType
 
 LOOKUP_STRATEGY = "lookup.strategy"
@@ -170,6 +178,13 @@ _CLIENT = (
     Option("properties.sasl.username", "User of the login.", reference=True),
     Option("properties.sasl.password", "Its password.", credential=True, reference=True),
 )
+_COMPRESSION = Option(
+    f"properties.{COMPRESSION_TYPE}",
+    "How a sink compresses its records.",
+    OptionType.CHOICE,
+    default=Compression.NONE,
+    choices=tuple(Compression),
+)
 _GUARANTEE = Option(
     "sink.delivery-guarantee",
     "What a sink promises.",
@@ -253,6 +268,7 @@ _KAFKA = (
         highest=1 << 40,
     ),
     _GUARANTEE,
+    _COMPRESSION,
     *_CLIENT,
     *_WATERMARK,
     Option(
@@ -280,6 +296,7 @@ _UPSERT_KAFKA = (
         choices=("json",),
     ),
     _GUARANTEE,
+    _COMPRESSION,
     *_CLIENT,
 )
 _DELTA = (

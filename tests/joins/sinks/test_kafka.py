@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 import pyarrow as pa
 import pytest
 
+from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaFormat, KafkaOptions, KafkaSink
-from joins.sinks.kafka import FEW_RECORDS, HEADER_NAMES, KafkaSinkWriter
+from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.row_files import ROWS, RowFiles
 from tests.support.probe import PIN, probe_task
@@ -41,27 +42,20 @@ def sink_to(kafka, topic, key_fields=()):
     return KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key_fields)
 
 
-def writer_to(sink, directory, few_records=FEW_RECORDS):
-    staged = RowFiles(directory / "staged")
-    return KafkaSinkWriter(sink, directory / "sink.json", staged, few_records=few_records)
+def writer_to(sink, directory):
+    return KafkaSinkWriter(sink, directory / "sink.json", RowFiles(directory / "staged"))
 
 
 def nothing_is_kept(directory):
     return not list((directory / "staged").glob("*"))
 
 
-@pytest.fixture(params=[FEW_RECORDS, 0], ids=["sent_by_the_driver", "sent_by_spark"])
-def few_records(request):
-    """Batches of the tests are small: the other writer must be asked for."""
-    return request.param
-
-
 def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
-    tmp_path, kafka, topics, frame, few_records
+    tmp_path, kafka, topics, frame
 ):
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
-    writer = writer_to(sink, tmp_path, few_records)
+    writer = writer_to(sink, tmp_path)
     assert writer.committed_counts(PIN) is None
     report = writer.run(frame, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
@@ -89,20 +83,19 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert nothing_is_kept(tmp_path)
 
 
-def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, frame, few_records):
+def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, frame):
     missing = sink_to(kafka, unique_name("bad topic name"))
-    writer = writer_to(missing, tmp_path, few_records)
-    report = writer.run(frame, probe_task(tmp_path, missing), PIN)
-    with pytest.raises(Exception, match=r"(?i)topic"):
-        writer.commit(report, PIN, 2)
+    writer = writer_to(missing, tmp_path)
+    with pytest.raises(SinkError, match=r'topic "bad topic name'):
+        writer.run(frame, probe_task(tmp_path, missing), PIN)
     assert writer.committed_counts(PIN) is None
 
 
-def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, kafka, topics, frame, few_records):
+def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, kafka, topics, frame):
     sink = sink_to(kafka, topics[1])
     task = probe_task(tmp_path, sink)
-    writer_to(sink, tmp_path, few_records).run(frame, task, PIN)
-    writer = writer_to(sink, tmp_path, few_records)
+    writer_to(sink, tmp_path).run(frame, task, PIN)
+    writer = writer_to(sink, tmp_path)
     following = replace(PIN, batch=PIN.batch + 1)
     writer.commit(writer.run(frame.limit(1), task, following), following, 2)
     sent = consume(kafka.bootstrap_servers, topics[1])
@@ -146,12 +139,12 @@ CHANGES = (
 )
 
 
-def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame, few_records):
+def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame):
     seen = 0
     for options, expected in CHANGES:
         sink = replace(sink_to(kafka, topics[1], ("user_id",)), **options)
         task = of_windows(probe_task(tmp_path / str(seen), sink))
-        writer = writer_to(sink, tmp_path, few_records)
+        writer = writer_to(sink, tmp_path)
         writer.commit(writer.run(frame, task, PIN), PIN, 2)
         sent = consume(kafka.bootstrap_servers, topics[1])[seen:]
         found = [(json.loads(r.key), r.value and json.loads(r.value), r.headers) for r in sent]
@@ -161,13 +154,13 @@ def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame
         seen += len(sent)
 
 
-def test_a_key_goes_to_the_same_partition_by_either_writer(tmp_path, kafka, frame):
+def test_a_key_goes_where_other_producers_send_it(tmp_path, kafka, frame):
     topic = create_topic(kafka.bootstrap_servers, partitions=8)
     sink = sink_to(kafka, topic, ("user_id",))
-    task = probe_task(tmp_path, sink)
-    for few_records in (0, FEW_RECORDS):
-        writer = writer_to(sink, tmp_path, few_records)
-        writer.commit(writer.run(frame, task, PIN), PIN, 2)
+    writer = writer_to(sink, tmp_path)
+    writer.commit(writer.run(frame, probe_task(tmp_path, sink), PIN), PIN, 2)
+    keys = [b'{"user_id":%d}' % user for user in (1, 2, 3)]
+    produce(kafka.bootstrap_servers, topic, [b"{}"] * 3, keys=keys)
     places = Counter((r.key, r.partition) for r in consume(kafka.bootstrap_servers, topic))
     assert set(places.values()) == {2}
     assert len(places) == 3

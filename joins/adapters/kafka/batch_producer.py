@@ -1,0 +1,238 @@
+"""Finished record batches to a topic: no object a record, and nothing twice for a lost answer."""
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+
+from joins.adapters.kafka.client import KafkaClient
+from joins.adapters.kafka.options import client_options
+from joins.kernels.records.layout import HEADER_BYTES, BatchOrigin, record_batch
+from joins.plan.errors import SinkError
+from joins.plan.plan import KafkaOptions
+
+BODY_BYTES = 256 << 10
+_REQUEST_BYTES = 8 << 20  # a broker takes 100 MiB (socket.request.max.bytes)
+_REQUEST_MS = 30_000
+_BOOTSTRAP_MS = 10_000
+_SILENCE_S = 120.0
+_PAUSE_S = 0.1
+_SEQUENCES = 1 << 31
+_ALL_REPLICAS = -1
+_PRODUCE_VERSION = 9  # from 13 on a topic goes by its id
+_LIMIT = "max.message.bytes"
+
+
+@dataclass(slots=True)
+class _Producer:
+    """Who the broker takes us for, and how many records it has of us in each partition."""
+
+    producer_id: int
+    epoch: int
+    sequences: dict[int, int] = field(default_factory=dict)
+
+    def origin(self, partition: int) -> BatchOrigin:
+        """Of the next batch of the partition."""
+        return BatchOrigin(self.producer_id, self.epoch, self.sequences.get(partition, 0))
+
+    def acknowledge(self, partition: int, records: int) -> None:
+        """The next batch of the partition is there."""
+        after = self.sequences.get(partition, 0) + records
+        self.sequences[partition] = after % _SEQUENCES
+
+
+_Queues = dict[int, deque[tuple[int, bytes]]]
+
+
+class BatchProducer:
+    """Sends the bodies of record batches: an idempotent producer, one request a broker at a time.
+
+    Connects when it is first used and again after an error. Not for use by several threads.
+
+    Args:
+        kafka: the cluster, the topic, which must be there, and how its bodies are compressed.
+    """
+
+    def __init__(self, kafka: KafkaOptions) -> None:
+        self._kafka = kafka
+        self._client: KafkaClient | None = None
+        self._producer: _Producer | None = None
+        self._body_bytes: int | None = None
+
+    def partitions(self) -> int:
+        """Of the topic, as known in the last minutes.
+
+        Raises:
+            SinkError: the topic is not there, or the cluster does not answer.
+        """
+        with self._connected() as client:
+            return len(client.run(client.leaders, self._kafka.topic))
+
+    def body_bytes(self) -> int:
+        """What a body may have at the most, so that the topic takes its batch.
+
+        Raises:
+            SinkError: the cluster does not answer.
+        """
+        if self._body_bytes is None:
+            with self._connected() as client:
+                most = _largest_batch(client, self._kafka.topic)
+            # What cannot be compressed becomes a little larger by it.
+            self._body_bytes = max(1, min(BODY_BYTES, most - most // 64 - HEADER_BYTES))
+        return self._body_bytes
+
+    def send(self, parts: Iterable[pa.RecordBatch]) -> None:
+        """Write `BODIES`, those of a partition in their order; all are acknowledged at the end.
+
+        Raises:
+            SinkError: the cluster did not take them; some may be there.
+        """
+        with self._connected() as client:
+            for part in parts:
+                queues: _Queues = {}
+                columns = (column.to_pylist() for column in part.columns)
+                for partition, records, body in zip(*columns, strict=True):
+                    queues.setdefault(partition, deque()).append((records, body))
+                client.run(self._send, client, queues)
+
+    def close(self) -> None:
+        """End the connections; what is not acknowledged is given up."""
+        self._producer = None
+        self._body_bytes = None
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[KafkaClient]:
+        try:
+            if self._client is None:
+                options = client_options(self._kafka)
+                self._client = KafkaClient(**options, bootstrap_timeout_ms=_BOOTSTRAP_MS)
+            yield self._client
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:  # a name that cannot be
+            self.close()
+            raise SinkError(
+                f'rows cannot be sent to topic "{self._kafka.topic}" of Kafka at '
+                f'"{self._kafka.bootstrap_servers}": {type(exc).__name__} {exc}',
+                hint="Repair what the message names; the batch is sent again.",
+            ) from exc
+
+    async def _send(self, client: KafkaClient, queues: _Queues) -> None:
+        """Until all is acknowledged, or nothing has been for a long time."""
+        heard_at, failed = time.monotonic(), None
+        while queues:
+            if failed is not None:
+                if time.monotonic() - heard_at > _SILENCE_S:
+                    raise failed
+                await client.pause(_PAUSE_S)
+            try:
+                leaders = await client.leaders(self._kafka.topic, anew=failed is not None)
+                producer = self._producer = self._producer or await _new_producer(client)
+                taken, failed = await self._round(client, producer, _heads(queues, leaders))
+            except kafka_errors.KafkaError as exc:
+                failed = _passing(exc)
+                continue
+            for partition in taken:
+                heard_at = time.monotonic()
+                producer.acknowledge(partition, queues[partition].popleft()[0])
+                if not queues[partition]:
+                    del queues[partition]
+
+    async def _round(
+        self, client: KafkaClient, producer: _Producer, heads: Mapping[int, Mapping[int, Any]]
+    ) -> tuple[list[int], kafka_errors.KafkaError | None]:
+        """One request to each broker: the partitions whose head it has, and why others were not."""
+        answers: list[Awaitable[Any]] = []
+        for node, batches in heads.items():
+            answers.append(client.ask(self._request(producer, batches), node))
+        taken: list[int] = []
+        failed = None if heads else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
+        for answer in answers:
+            try:
+                for one in (await answer).responses[0].partition_responses:
+                    if one.error_code in _TAKEN:
+                        taken.append(one.index)
+                    else:
+                        error = kafka_errors.for_code(one.error_code)
+                        failed = _passing(error(f"partition {one.index}: {one.error_message}"))
+            except kafka_errors.KafkaError as exc:
+                failed = _passing(exc)
+        return taken, failed
+
+    def _request(
+        self, producer: _Producer, batches: Mapping[int, tuple[int, bytes]]
+    ) -> ProduceRequest:
+        now_ms = time.time_ns() // 1_000_000
+        topic_type = ProduceRequest.TopicProduceData
+        data = [
+            topic_type.PartitionProduceData(
+                index=partition,
+                records=record_batch(
+                    body, records, self._kafka.compression, now_ms, producer.origin(partition)
+                ),
+            )
+            for partition, (records, body) in batches.items()
+        ]
+        return ProduceRequest(
+            transactional_id=None,
+            acks=_ALL_REPLICAS,
+            timeout_ms=_REQUEST_MS,
+            topic_data=[topic_type(name=self._kafka.topic, partition_data=data)],
+            max_version=_PRODUCE_VERSION,
+        )
+
+
+_TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
+
+
+def _passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
+    """`error` if the same request may succeed later.
+
+    Raises:
+        KafkaError: it is of another kind.
+    """
+    if error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError):
+        return error
+    raise error
+
+
+def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
+    """Broker → the next body of its partitions, as much as a request takes."""
+    heads: dict[int, dict[int, tuple[int, bytes]]] = {}
+    sizes: dict[int, int] = {}
+    for partition, queue in queues.items():
+        node = leaders.get(partition)
+        if node is None:
+            raise kafka_errors.InvalidTopicError(f"partition {partition} is gone")
+        size = len(queue[0][1])
+        if node >= 0 and (node not in heads or sizes[node] + size <= _REQUEST_BYTES):
+            heads.setdefault(node, {})[partition] = queue[0]
+            sizes[node] = sizes.get(node, 0) + size
+    return heads
+
+
+async def _new_producer(client: KafkaClient) -> _Producer:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_REQUEST_MS)
+    answer = await client.ask(request)
+    if answer.error_code:
+        raise kafka_errors.for_code(answer.error_code)("no producer id")
+    return _Producer(answer.producer_id, answer.producer_epoch)
+
+
+def _largest_batch(client: KafkaClient, topic: str) -> int:
+    """What the topic takes; where the cluster does not tell, as much as we would send."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_LIMIT: ""})
+    try:
+        configs = client.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+    except kafka_errors.KafkaError:
+        return 2 * BODY_BYTES
+    limit = configs.get("topic", {}).get(topic, {}).get(_LIMIT, {})
+    return int(limit.get("value") or 2 * BODY_BYTES)

@@ -1,0 +1,80 @@
+"""kafka-python's client of a cluster, and raw requests over its connections.
+
+Requests go through its connection manager, which it keeps private: its version is pinned exactly.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+
+_Answer = TypeVar("_Answer")
+
+
+class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
+    """Leaves neither thread nor connection behind where it cannot reach the cluster."""
+
+    def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        self._ends = threading.Lock()  # two threads that end it would both drive its connections
+        try:
+            super().__init__(**configs)
+        except BaseException:
+            if hasattr(self, "_net"):
+                self._closed = False
+                self.close()
+            raise
+
+    def cut(self) -> None:
+        """End it from another thread; whoever waits for an answer gets an error."""
+        with self._ends:
+            self._net.stop()
+
+    def close(self) -> None:
+        """End it, once a `cut` that has begun is done."""
+        with self._ends:
+            super().close()
+
+    def run(self, work: Callable[..., Awaitable[_Answer]], *arguments: object) -> _Answer:
+        """What `work` gives, run by the thread that has the connections."""
+        answer: _Answer = self._manager.run(work, *arguments)
+        return answer
+
+    def ask(self, request: Any, node: int | None = None) -> Awaitable[Any]:  # noqa: ANN401
+        """Send a request to a broker, to any one without `node`; only inside `run`.
+
+        The answer is awaited for, or the `KafkaError` that there is instead.
+        """
+        answer: Awaitable[Any] = self._manager.send(request, node)
+        return answer
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass; only inside `run`."""
+        await self._net.sleep(seconds)
+
+    async def leaders(self, topic: str, *, anew: bool = False) -> dict[int, int]:
+        """Partition → the broker that leads it, -1 where none does; only inside `run`.
+
+        Args:
+            topic: it is not created where it is missing.
+            anew: ask the cluster, though an answer of the last minutes is known.
+
+        Raises:
+            InvalidTopicError: there is none of that name.
+            TopicAuthorizationFailedError: this user may not see it.
+        """
+        cluster = self._manager.cluster
+        cluster.config["allow_auto_create_topics"] = False
+        await cluster.add_topic(topic)
+        if anew or cluster.partitions_for_topic(topic) is None:
+            await cluster.refresh_metadata()
+        if topic in cluster.unauthorized_topics:
+            raise kafka_errors.TopicAuthorizationFailedError(topic)
+        partitions = cluster.partitions_for_topic(topic)
+        if not partitions:
+            raise kafka_errors.InvalidTopicError(f'topic "{topic}" does not exist')
+        return {
+            number: cluster.leader_for_partition(TopicPartition(topic, number))
+            for number in sorted(partitions)
+        }

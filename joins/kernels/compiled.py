@@ -1,0 +1,77 @@
+"""Functions over NumPy arrays as native code: compiled once a node, kept for the next process.
+
+Whoever can write compiled code that we load can run what they like, so it is kept where only this
+user writes.
+"""
+
+import fcntl
+import hashlib
+import inspect
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_LOCK = "lock"
+
+
+def _private(directory: Path) -> bool:
+    """Whether `directory` is there, or can be made, and nobody else can write into it."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = directory.lstat()
+    except OSError:
+        return False
+    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return mine and not status.st_mode & 0o022 and os.access(directory, os.W_OK)
+
+
+def kept_in() -> Path:
+    """The directory of compiled code, of this user alone.
+
+    `NUMBA_CACHE_DIR` if it is set; else below `XDG_CACHE_HOME`, the home or the directory of
+    temporary files, whichever can be written; else one of this process, and all is compiled anew.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    cache = os.environ.get("XDG_CACHE_HOME")
+    home = os.environ.get("HOME")
+    places = [
+        Path(named) if named else None,
+        Path(cache, "sluice", "compiled") if cache else None,
+        Path(home, ".cache", "sluice", "compiled") if home else None,
+        Path(tempfile.gettempdir(), f"sluice-{os.getuid()}"),
+    ]
+    kept = (place for place in places if place is not None and _private(place))
+    return next(kept, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
+
+
+_KEPT_IN = kept_in()
+_config: Any = numba.config
+
+
+def compiled(function: _Function) -> _Function:
+    """`function` as native code, made at its first call or read from the directory.
+
+    It calls compiled functions of its own module only, and takes tuples that are defined there:
+    code is kept under the digest of that file, so that no version loads what another one has left.
+    """
+    source = Path(inspect.getfile(function)).read_bytes()
+    _config.CACHE_DIR = str(_KEPT_IN / hashlib.sha256(source).hexdigest()[:16])
+    return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """While a process calls functions for the first time here, the node's others wait for it."""
+    descriptor = os.open(_KEPT_IN / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

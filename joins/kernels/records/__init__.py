@@ -1,0 +1,1 @@
+"""Records of Kafka: Arrow rows as finished record batches."""
