@@ -12,9 +12,9 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
-from joins.adapters.kafka.client import KafkaClient
+from joins.adapters.kafka.client import KafkaClient, failure, passing
 from joins.adapters.kafka.options import client_options
-from joins.kernels.records.layout import HEADER_BYTES, BatchOrigin, record_batch
+from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions
 
@@ -85,7 +85,7 @@ class BatchProducer:
             with self._connected() as client:
                 most = _largest_batch(client, self._kafka.topic)
             # What cannot be compressed becomes a little larger by it.
-            self._body_bytes = max(1, min(BODY_BYTES, most - most // 64 - HEADER_BYTES))
+            self._body_bytes = max(1, min(BODY_BYTES, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
 
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:
@@ -138,7 +138,7 @@ class BatchProducer:
                 producer = self._producer = self._producer or await _new_producer(client)
                 taken, failed = await self._round(client, producer, _heads(queues, leaders))
             except kafka_errors.KafkaError as exc:
-                failed = _passing(exc)
+                failed = passing(exc)
                 continue
             for partition in taken:
                 heard_at = time.monotonic()
@@ -161,10 +161,10 @@ class BatchProducer:
                     if one.error_code in _TAKEN:
                         taken.append(one.index)
                     else:
-                        error = kafka_errors.for_code(one.error_code)
-                        failed = _passing(error(f"partition {one.index}: {one.error_message}"))
+                        what = f"partition {one.index}: {one.error_message}"
+                        failed = failure(one.error_code, what)
             except kafka_errors.KafkaError as exc:
-                failed = _passing(exc)
+                failed = passing(exc)
         return taken, failed
 
     def _request(
@@ -193,17 +193,6 @@ class BatchProducer:
 _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
 
 
-def _passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
-    """`error` if the same request may succeed later.
-
-    Raises:
-        KafkaError: it is of another kind.
-    """
-    if error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError):
-        return error
-    raise error
-
-
 def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
     """Broker → the next body of its partitions, as much as a request takes."""
     heads: dict[int, dict[int, tuple[int, bytes]]] = {}
@@ -222,8 +211,8 @@ def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, t
 async def _new_producer(client: KafkaClient) -> _Producer:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_REQUEST_MS)
     answer = await client.ask(request)
-    if answer.error_code:
-        raise kafka_errors.for_code(answer.error_code)("no producer id")
+    if (error := failure(answer.error_code, "no producer id")) is not None:
+        raise error
     return _Producer(answer.producer_id, answer.producer_epoch)
 
 

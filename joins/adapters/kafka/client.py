@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 
 _Answer = TypeVar("_Answer")
+_ANSWER_BYTES = (1 << 31) - 1  # a Fetch response is as large as was asked for, or as its batch
 
 
 class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
@@ -20,6 +21,7 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         self._ends = threading.Lock()  # two threads that end it would both drive its connections
         try:
             super().__init__(**configs)
+            self._manager.config["receive_message_max_bytes"] = _ANSWER_BYTES
         except BaseException:
             if hasattr(self, "_net"):
                 self._closed = False
@@ -78,3 +80,23 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
             number: cluster.leader_for_partition(TopicPartition(topic, number))
             for number in sorted(partitions)
         }
+
+
+def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
+    """`error` if the same request may succeed later.
+
+    Raises:
+        KafkaError: it is of another kind.
+    """
+    if error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError):
+        return error
+    raise error
+
+
+def failure(code: int, what: str) -> kafka_errors.KafkaError | None:
+    """The error of an answer about `what`, None for code 0.
+
+    Raises:
+        KafkaError: the same request would not succeed later either.
+    """
+    return passing(kafka_errors.for_code(code)(what)) if code else None

@@ -1,4 +1,4 @@
-"""The codecs of record batches: bodies compressed as every client of Kafka reads them."""
+"""The codecs of record batches: bodies as every client of Kafka compresses and reads them."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ import pyarrow as pa
 from kafka import codec as kafka_codec
 
 from joins.kernels.records.encode import BODIES
+from joins.kernels.records.layout import RecordFormatError
 from joins.plan.plan import Compression
 
 
@@ -14,11 +15,18 @@ def _gzip(body: bytes) -> bytes:
     return gzip.compress(body, compresslevel=6, mtime=0)  # the time would make repeats differ
 
 
-_COMPRESS: Mapping[Compression, Callable[[bytes], bytes]] = {
+_Codec = Callable[[bytes], bytes]
+_COMPRESS: Mapping[Compression, _Codec] = {
     Compression.GZIP: _gzip,
     Compression.SNAPPY: kafka_codec.snappy_encode,
     Compression.LZ4: kafka_codec.lz4_encode,
     Compression.ZSTD: kafka_codec.zstd_encode,
+}
+_DECOMPRESS: Mapping[Compression, _Codec] = {
+    Compression.GZIP: gzip.decompress,
+    Compression.SNAPPY: kafka_codec.snappy_decode,
+    Compression.LZ4: kafka_codec.lz4_decode,
+    Compression.ZSTD: kafka_codec.zstd_decode,
 }
 
 
@@ -29,3 +37,18 @@ def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBat
     compress = _COMPRESS[compression]
     each = [compress(body.as_py()) for body in bodies.column("body")]
     return bodies.set_column(2, BODIES.field("body"), pa.array(each, pa.large_binary()))
+
+
+def decompressed(codec: int, body: bytes) -> bytes:
+    """A body, given the number of its codec in the attributes of its batch.
+
+    Raises:
+        RecordFormatError: Kafka has no such codec, or the body is not compressed by it.
+    """
+    known = dict(enumerate(Compression))
+    if codec not in known:
+        raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")
+    try:
+        return _DECOMPRESS[known[codec]](body)
+    except Exception as exc:  # each library has errors of its own
+        raise RecordFormatError(f"a batch is no {known[codec]}: {exc}") from exc

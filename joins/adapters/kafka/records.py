@@ -1,4 +1,4 @@
-"""Records of a Kafka topic between two offsets, read without Spark, for looking back."""
+"""Records of a Kafka topic between two offsets: Fetch responses as Arrow, no object a record."""
 
 import logging
 import time
@@ -6,19 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
-from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
+from kafka.protocol.consumer import FetchRequest, IsolationLevel
 
+from joins.adapters.kafka.client import KafkaClient, failure, passing
+from joins.adapters.kafka.codecs import decompressed
 from joins.adapters.kafka.options import client_options
+from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
+from joins.kernels.records.layout import RecordFormatError
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
-from joins.plan.plan import KafkaOptions
+from joins.plan.plan import Isolation, KafkaOptions
 
 Ranges = Mapping[int, tuple[int, int]]
 
+_BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
-_POLL_RECORDS = 20_000
-_POLL_MS = 500
-_FETCH_BYTES = 64 << 20
+_PAUSE_S = 0.1
+_WAIT_MS = 500
+_PARTITION_BYTES = 8 << 20  # of one that has larger batches comes one batch
+_RESPONSE_BYTES = 64 << 20
+_FETCH_VERSION = 12  # from 13 on a topic goes by its id
+_LEVELS = {
+    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
+}
 _SCHEMA = pa.schema(
     [
         ("value", pa.binary()),
@@ -37,7 +48,7 @@ class KafkaRecords:
 
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
-        self._consumer: KafkaConsumer | None = None
+        self._client: KafkaClient | None = None
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
     def __enter__(self) -> Self:
@@ -48,9 +59,9 @@ class KafkaRecords:
 
     def close(self) -> None:
         """End the connection; the next read makes a new one."""
-        if self._consumer is not None:
-            consumer, self._consumer = self._consumer, None
-            consumer.close()
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.close()
 
     def batches(self, topic: str, ranges: Ranges) -> Iterator[pa.RecordBatch]:
         """The records whose offset is in `ranges` (partition → first, end), as the probe gets them.
@@ -61,14 +72,14 @@ class KafkaRecords:
         Raises:
             RecordsExpiredError: retention has removed a record of the ranges.
             SourceUnavailableError: the cluster does not answer.
-            SourceError: it refused, or the records are compressed in a way that we cannot read.
+            SourceError: it refused, or the records are in a way that we cannot read.
         """
-        for records in self._records(topic, ranges):
-            stamps = pa.array([record.timestamp for record in records], pa.timestamp("ms", "UTC"))
+        for partition, records in self._records(topic, ranges):
+            stamps = pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC"))
             columns = [
-                pa.array([record.value for record in records], pa.binary()),
-                pa.array([record.partition for record in records], pa.int32()),
-                pa.array([record.offset for record in records], pa.int64()),
+                records.texts(VALUE),
+                pa.repeat(pa.scalar(partition, pa.int32()), len(records)),
+                pa.array(records.column(OFFSET)),
                 stamps.cast(pa.timestamp("us", "UTC")),
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
@@ -81,52 +92,112 @@ class KafkaRecords:
         Raises:
             As `batches`.
         """
-        for records in self._records(topic, ranges):
-            for record in records:
-                if header in record.headers:
-                    headers = dict(record.headers)
-                    yield tuple(headers.get(name) for name in names), record.key, record.value
+        for _, records in self._records(topic, ranges):
+            texts = zip(*(records.texts(at).to_pylist() for at in (KEY, VALUE)), strict=True)
+            for row, (key, value) in enumerate(texts):
+                headers = records.headers(row)
+                if header in headers:
+                    values = dict(headers)
+                    yield tuple(values.get(name) for name in names), key, value
 
-    def _records(self, topic: str, ranges: Ranges) -> Iterator[list[Any]]:
-        bounds = {TopicPartition(topic, p): r for p, r in ranges.items() if r[0] < r[1]}
-        if not bounds:
-            return
+    def _records(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
+        """What comes of each partition, piece by piece."""
         try:
-            yield from _polled(self._positioned(bounds), bounds)
+            yield from self._pieces(topic, {p: r for p, r in ranges.items() if r[0] < r[1]})
         except kafka_errors.OffsetOutOfRangeError as exc:
             raise RecordsExpiredError(
                 f'topic "{topic}" does not keep all of the offsets {dict(ranges)} any more',
                 hint="Its retention removed them; only younger batches can be read again.",
             ) from exc
-        except (kafka_errors.KafkaError, OSError, ValueError, AssertionError) as exc:
+        except RecordFormatError as exc:
+            raise SourceError(
+                f'records of topic "{topic}" cannot be read: {exc}',
+                hint="Look at the topic with kafka-dump-log.sh; format v2 is that of Kafka 0.11.",
+            ) from exc
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:
             self.close()
             raise self._translated(topic, exc) from exc
 
-    def _positioned(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> KafkaConsumer:
-        if self._consumer is None:
-            self._consumer = KafkaConsumer(
-                **client_options(self._kafka),
-                enable_auto_commit=False,
-                isolation_level=self._kafka.isolation.value,
-                auto_offset_reset="none",
-                max_poll_records=_POLL_RECORDS,
-                fetch_max_wait_ms=100,
-                bootstrap_timeout_ms=5_000,
-                max_partition_fetch_bytes=_FETCH_BYTES,
+    def _pieces(
+        self, topic: str, unfinished: dict[int, tuple[int, int]]
+    ) -> Iterator[tuple[int, DecodedRecords]]:
+        heard_at, failed = time.monotonic(), None
+        while unfinished:
+            client = self._connected()
+            answers, failed = client.run(self._fetched, topic, unfinished, failed is not None)
+            for partition, answer in answers:
+                first, end = unfinished[partition]
+                records = self._decoded(answer, (first, end))
+                if len(records):
+                    yield partition, records
+                if records.next_offset is not None:
+                    unfinished[partition] = (records.next_offset, end)
+                    heard_at = time.monotonic()
+            unfinished = {p: r for p, r in unfinished.items() if r[0] < r[1]}
+            if time.monotonic() - heard_at > _SILENCE_S:
+                silence = f"no record within {_SILENCE_S:.0f} s"
+                raise failed or kafka_errors.KafkaTimeoutError(silence)
+
+    def _connected(self) -> KafkaClient:
+        if self._client is None:
+            options = client_options(self._kafka)
+            self._client = KafkaClient(**options, bootstrap_timeout_ms=_BOOTSTRAP_MS)
+        return self._client
+
+    async def _fetched(
+        self, topic: str, ranges: Ranges, anew: bool
+    ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
+        """One answer of each broker: what it has of its partitions, and why others have failed."""
+        client = self._connected()
+        if anew:
+            await client.pause(_PAUSE_S)
+        leaders = await client.leaders(topic, anew=anew)
+        failed = None
+        requests = []
+        for node in sorted({leaders.get(partition, -1) for partition in ranges}):
+            firsts = {p: r[0] for p, r in ranges.items() if leaders.get(p, -1) == node}
+            if node < 0:
+                failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
+            else:
+                requests.append(client.ask(self._request(topic, firsts), node))
+        answers = []
+        for request in requests:
+            try:
+                response = await request
+                failed = failure(response.error_code, topic) or failed
+                for one in response.responses[0].partitions if response.responses else ():
+                    error = failure(one.error_code, f"partition {one.partition_index}")
+                    if error is None:
+                        answers.append((one.partition_index, one))
+                    failed = error or failed
+            except kafka_errors.KafkaError as exc:
+                failed = passing(exc)
+        return answers, failed
+
+    def _request(self, topic: str, firsts: Mapping[int, int]) -> FetchRequest:
+        topic_type = FetchRequest.FetchTopic
+        partitions = [
+            topic_type.FetchPartition(
+                partition=partition, fetch_offset=first, partition_max_bytes=_PARTITION_BYTES
             )
-        self._consumer.assign(list(bounds))
-        self._consumer.resume(*bounds)  # the same assignment keeps what an earlier read has paused
-        for partition, (first, _) in bounds.items():
-            self._consumer.seek(partition, first)
-        return self._consumer
+            for partition, first in firsts.items()
+        ]
+        return FetchRequest(
+            max_wait_ms=_WAIT_MS,
+            min_bytes=1,
+            max_bytes=_RESPONSE_BYTES,
+            isolation_level=_LEVELS[self._kafka.isolation],
+            topics=[topic_type(topic=topic, partitions=partitions)],
+            max_version=_FETCH_VERSION,
+        )
+
+    def _decoded(self, answer: Any, bounds: tuple[int, int]) -> DecodedRecords:  # noqa: ANN401
+        ended = answer.aborted_transactions or ()
+        aborted = [(each.producer_id, each.first_offset) for each in ended]
+        return decode(answer.records or b"", bounds, aborted, decompressed)
 
     def _translated(self, topic: str, exc: Exception) -> SourceError:
         servers = self._kafka.bootstrap_servers
-        if isinstance(exc, kafka_errors.UnsupportedCodecError):
-            return SourceError(
-                f'records of topic "{topic}" are compressed and cannot be read: {exc}',
-                hint="Install the named compression library beside Sluice.",
-            )
         if isinstance(exc, OSError | ValueError) or getattr(exc, "retriable", False):
             return SourceUnavailableError(
                 f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
@@ -136,29 +207,3 @@ class KafkaRecords:
             f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',
             hint="Check this user's rights and the properties of the connection.",
         )
-
-
-def _polled(
-    consumer: KafkaConsumer, bounds: Mapping[TopicPartition, tuple[int, int]]
-) -> Iterator[list[Any]]:
-    """Lists of records of one partition each; a partition that is through is read no further.
-
-    A poll may find no record and come further all the same, through aborted transactions.
-    """
-    unfinished = dict(bounds)
-    places: dict[TopicPartition, int] = {}
-    heard_at = time.monotonic()
-    while unfinished:
-        for partition, records in consumer.poll(timeout_ms=_POLL_MS).items():
-            end = bounds[partition][1]
-            before_end = [record for record in records if record.offset < end]
-            if before_end:
-                yield before_end
-        reached = {partition: consumer.position(partition) for partition in unfinished}
-        if reached != places:
-            places, heard_at = reached, time.monotonic()
-        for partition in [p for p, r in unfinished.items() if reached[p] >= r[1]]:
-            del unfinished[partition]
-            consumer.pause(partition)
-        if time.monotonic() - heard_at > _SILENCE_S:
-            raise kafka_errors.KafkaTimeoutError(f"no record within {_SILENCE_S:.0f} s")

@@ -1,1 +1,1 @@
-"""Records of Kafka: Arrow rows as finished record batches."""
+"""Records of Kafka: Arrow rows as finished record batches, and record batches as columns."""

@@ -1,10 +1,11 @@
-"""The layout of a record batch, format v2 (magic 2): its header around finished records.
+"""The layout of a record batch, format v2 (magic 2): its header around the records.
 
 Source: Kafka's documentation, "Record Batch" and "Record".
 """
 
 import struct
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import crc32c
 
@@ -14,11 +15,14 @@ _MAGIC = 2
 _BEFORE_CRC = struct.Struct(">qiib")
 _CRC = struct.Struct(">I")
 _BEHIND_CRC = struct.Struct(">hiqqqhii")
-_UNCOUNTED = struct.calcsize(">qi")  # base offset and the length itself
-HEADER_BYTES = _BEFORE_CRC.size + _CRC.size + _BEHIND_CRC.size
-
-
+_WHOLE = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">qi")  # what the length does not count
 _CODECS = {kind: number for number, kind in enumerate(Compression)}  # in the attributes
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
+
+
+class RecordFormatError(ValueError):
+    """Bytes of a partition that are no records, or are in a format that is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,75 @@ class BatchOrigin:
     sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """What stands before the records of a batch.
+
+    Attributes:
+        size: of the whole batch, in bytes.
+        checksum: CRC-32C of all from `CHECKED_FROM` on.
+        attributes: codec and flags.
+        base_ms: time of its first record, epoch milliseconds.
+        max_ms: of its youngest, or when the broker has appended it.
+    """
+
+    SIZE: ClassVar[int] = _WHOLE.size
+    CHECKED_FROM: ClassVar[int] = _BEFORE_CRC.size + _CRC.size
+
+    base_offset: int
+    last_offset: int
+    size: int
+    checksum: int
+    attributes: int
+    base_ms: int
+    max_ms: int
+    producer_id: int
+    records: int
+
+    @classmethod
+    def at(cls, data: memoryview, at: int) -> Self | None:
+        """The header at a place of `data`, None where it does not end there.
+
+        Raises:
+            RecordFormatError: it is none, or of an older format.
+        """
+        if len(data) - at < _BEFORE_CRC.size:
+            return None
+        offset, length, _, magic = _BEFORE_CRC.unpack_from(data, at)
+        if magic != _MAGIC:
+            raise RecordFormatError(f"the batch at offset {offset} has format v{magic}, not v2")
+        size = length + _LENGTH.size
+        if size < cls.SIZE:
+            raise RecordFormatError(f"the batch at offset {offset} has a length of {length}")
+        if len(data) - at < cls.SIZE:
+            return None
+        *_, crc, flags, last, base_ms, max_ms, producer, _, _, records = _WHOLE.unpack_from(
+            data, at
+        )
+        ends = (offset, offset + last, size)
+        return cls(*ends, crc, flags, base_ms, max_ms, producer, records)
+
+    @property
+    def codec(self) -> int:
+        """The number of its codec, 0 for none."""
+        return self.attributes & _CODEC
+
+    @property
+    def is_append_time(self) -> bool:
+        """Whether all records have the time at which the broker has appended them."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it ends a transaction and has no records of users."""
+        return bool(self.attributes & _CONTROL)
+
+
 def record_batch(
     body: bytes, records: int, compression: Compression, at_ms: int, origin: BatchOrigin
 ) -> bytes:
@@ -50,7 +123,7 @@ def record_batch(
     """
     who = (origin.producer_id, origin.producer_epoch, origin.sequence)
     behind = _BEHIND_CRC.pack(_CODECS[compression], records - 1, at_ms, at_ms, *who, records)
-    length = HEADER_BYTES - _UNCOUNTED + len(body)
+    length = BatchHeader.SIZE - _LENGTH.size + len(body)
     checksum = crc32c.crc32c(body, crc32c.crc32c(behind))
     before = _BEFORE_CRC.pack(0, length, -1, _MAGIC)
     return b"".join((before, _CRC.pack(checksum), behind, body))

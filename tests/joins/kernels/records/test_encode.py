@@ -9,7 +9,7 @@ from kafka.record import MemoryRecords
 
 from joins.adapters.kafka.codecs import compressed
 from joins.kernels.records.encode import KEYLESS_RUN, Places, encode_bodies
-from joins.kernels.records.layout import HEADER_BYTES, BatchOrigin, record_batch
+from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
 from joins.plan.plan import Compression
 from tests.support.laws import examples
 
@@ -106,4 +106,4 @@ def test_the_same_rows_give_the_same_bytes(compression):
 
 
 def test_the_header_has_the_size_that_limits_reckon_with():
-    assert len(record_batch(b"body", 1, Compression.NONE, 0, ORIGIN)) == HEADER_BYTES + 4
+    assert len(record_batch(b"body", 1, Compression.NONE, 0, ORIGIN)) == BatchHeader.SIZE + 4

@@ -1,0 +1,229 @@
+"""Record batches as columns: what a Fetch response has of one partition."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from joins.kernels.compiled import compiled
+from joins.kernels.records.layout import BatchHeader, RecordFormatError
+
+OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
+"""Columns of `DecodedRecords.places`; of texts the start, the end is beside it."""
+
+_COLUMNS = 8
+_ARROW_BYTES = (1 << 31) - 1
+
+Decompress = Callable[[int, bytes], bytes]
+"""The body of a batch, given the number of its codec and its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecords:
+    """Records of one partition in the order of their offsets.
+
+    Attributes:
+        data: what the texts are in.
+        places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
+            `data`; of a NULL the start is negative.
+        next_offset: behind the last batch, whether its records are among these or not; None if
+            there was no whole batch.
+    """
+
+    data: NDArray[np.uint8]
+    places: NDArray[np.int64]
+    next_offset: int | None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def column(self, at: int) -> NDArray[np.int64]:
+        """`OFFSET` or `TIMESTAMP` of each record."""
+        return self.places[:, at]
+
+    def texts(self, at: int) -> pa.BinaryArray:
+        """`KEY` or `VALUE` of each record.
+
+        Raises:
+            RecordFormatError: together they are larger than an Arrow array.
+        """
+        starts, ends = self.places[:, at], self.places[:, at + 1]
+        offsets = np.zeros(len(starts) + 1, np.int64)
+        np.cumsum(np.where(starts < 0, 0, ends - starts), out=offsets[1:])
+        if offsets[-1] > _ARROW_BYTES:
+            raise RecordFormatError(f"{offsets[-1]:,} bytes of records come at once")
+        out = np.empty(int(offsets[-1]), np.uint8)
+        _gather(out, self.data, starts, ends)
+        valid = None if (starts >= 0).all() else pa.array(starts >= 0).buffers()[1]
+        buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers)
+
+    def headers(self, row: int) -> list[tuple[str, bytes | None]]:
+        """The headers of one record, in their order."""
+        start, end = (int(place) for place in self.places[row, HEADERS : HEADERS + 2])
+        count, at = _varint(self.data, start, end)
+        headers = []
+        for _ in range(count):
+            name, at = _text(self.data, at, end)
+            value, at = _text(self.data, at, end)
+            headers.append(((name or b"").decode(), value))
+        return headers
+
+
+@compiled
+def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
+    """The signed number at a place, and the place behind it; -1 if it does not end in time."""
+    value, shift = 0, 0
+    while 0 <= at < limit and shift < 64:
+        byte = np.int64(data[at])
+        value |= int(byte & 127) << shift
+        at += 1
+        if byte < 128:
+            return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
+        shift += 7
+    return 0, -1
+
+
+def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, int]:
+    length, at = _varint(data, at, limit)
+    if at < 0 or at + length > limit:
+        raise RecordFormatError("a header does not end in its record")
+    return (None, at) if length < 0 else (data[at : at + length].tobytes(), at + length)
+
+
+@compiled
+def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[np.int64]) -> bool:
+    """Take records apart; returns whether they are as their lengths say.
+
+    Args:
+        data: the bodies.
+        batches: of each batch start and end of its body, first offset, time, whether records tell
+            how much later they are, and how many there are.
+        places: receives a row a record.
+    """
+    row = 0
+    for batch in range(len(batches)):
+        at, end, offset, time_ms, is_own_time, count = batches[batch]
+        for _ in range(count):
+            length, at = _varint(data, at, end)
+            stop = at + length
+            if at < 0 or length < 0 or stop > end:
+                return False
+            later_ms, at = _varint(data, at + 1, stop)
+            delta, at = _varint(data, at, stop)
+            places[row, OFFSET] = offset + delta
+            places[row, TIMESTAMP] = time_ms + is_own_time * later_ms
+            for text in (KEY, VALUE):
+                length, at = _varint(data, at, stop)
+                places[row, text] = at if length >= 0 else -1
+                at = at + max(length, 0) if at >= 0 else at
+                places[row, text + 1] = at
+            if at < 0 or at >= stop:
+                return False
+            places[row, HEADERS], places[row, HEADERS + 1] = at, stop
+            at, row = stop, row + 1
+        if at != end:
+            return False
+    return True
+
+
+@compiled
+def _gather(
+    out: NDArray[np.uint8],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> None:
+    place = np.uint64(0)
+    for row in range(len(starts)):
+        if starts[row] >= 0:
+            first, length = np.uint64(starts[row]), np.uint64(ends[row] - starts[row])
+            for i in range(length):
+                out[place + i] = data[first + i]
+            place += length
+
+
+def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Header and body of each; what the broker has cut off at the end comes with the next fetch."""
+    at = 0
+    while (header := BatchHeader.at(data, at)) is not None:
+        end = at + header.size
+        if end > len(data):
+            return
+        if crc32c.crc32c(data[at + BatchHeader.CHECKED_FROM : end]) != header.checksum:
+            raise RecordFormatError(f"the batch at offset {header.base_offset} is damaged")
+        yield header, data[at + BatchHeader.SIZE : end]
+        at = end
+
+
+def _committed(
+    batches: Iterable[tuple[BatchHeader, memoryview]], aborted: Sequence[tuple[int, int]]
+) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Without control batches, and without records of aborted transactions.
+
+    Args:
+        batches: of one response.
+        aborted: (producer id, first offset) of the response's aborted transactions; each ends with
+            the producer's next control batch.
+    """
+    coming = sorted(aborted, key=lambda each: each[1], reverse=True)
+    ended: set[int] = set()
+    for header, body in batches:
+        while coming and coming[-1][1] <= header.last_offset:
+            ended.add(coming.pop()[0])
+        if header.is_control:
+            ended.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in ended):
+            yield header, body
+
+
+def decode(
+    data: bytes | memoryview,
+    bounds: tuple[int, int],
+    aborted: Sequence[tuple[int, int]],
+    decompress: Decompress,
+) -> DecodedRecords:
+    """The records of `data` with offsets from `bounds[0]` to before `bounds[1]`.
+
+    Args:
+        data: of one partition in a Fetch response: whole batches, and perhaps a part of one.
+        bounds: first offset, and the one behind the last.
+        aborted: (producer id, first offset) of aborted transactions, as the response has them for
+            `read_committed`; none for who reads all.
+        decompress: the codecs.
+
+    Raises:
+        RecordFormatError: a batch is damaged, or older than format v2.
+    """
+    batches = list(_whole_batches(memoryview(data)))
+    next_offset = batches[-1][0].last_offset + 1 if batches else None
+    headers: list[BatchHeader] = []
+    bodies: list[bytes | memoryview] = []
+    for header, body in _committed(batches, aborted):
+        if header.base_offset < bounds[1] and header.last_offset >= bounds[0]:
+            headers.append(header)
+            bodies.append(decompress(header.codec, bytes(body)) if header.codec else body)
+    joined = np.frombuffer(b"".join(bodies), np.uint8)
+    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
+    table = np.empty((len(headers), 6), np.int64)
+    for row, header in enumerate(headers):
+        time = (header.max_ms, 0) if header.is_append_time else (header.base_ms, 1)
+        place = (ends[row] - len(bodies[row]), ends[row], header.base_offset)
+        table[row] = (*place, *time, header.records)
+    places = np.empty((int(table[:, 5].sum()), _COLUMNS), np.int64)
+    if not _parse(joined, table, places):
+        raise RecordFormatError(f"records from offset {headers[0].base_offset} on are damaged")
+    offsets = places[:, OFFSET]
+    kept = places[(offsets >= bounds[0]) & (offsets < bounds[1])]
+    return DecodedRecords(joined, kept, next_offset)
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    nothing = np.empty(0, np.uint8)
+    _parse(nothing, np.empty((0, 6), np.int64), np.empty((0, _COLUMNS), np.int64))
+    DecodedRecords(nothing, np.full((1, _COLUMNS), -1, np.int64), None).texts(VALUE)
+    _varint(nothing, 0, 0)
