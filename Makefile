@@ -6,6 +6,9 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests docs
 
+# Modules are compiled once, be the environment against it: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick check fmt docs bench reliability lock clean
 

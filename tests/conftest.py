@@ -20,6 +20,8 @@ from service.embedded.database import MariaDb
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
+from service.footprint import kept_for_good
+from tests.support.services import home_that_installs_once
 
 PROCESSES = "processes"
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
@@ -34,6 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("servers")
     first = {item.path for item in items if item.get_closest_marker("servers")}
     items.sort(key=lambda item: item.path not in first)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Ten thousand tests live as long as the run: the collector need not look at them."""
+    with kept_for_good():
+        return (yield)
 
 
 def pytest_configure() -> None:
@@ -98,8 +107,13 @@ def broker_jars(jar_cache: JarCache) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def database_home(jar_cache: JarCache) -> Path:
-    return jar_cache.database_home()
+def database_home(jar_cache: JarCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database's program; to make the system tables takes longer than all else of a start."""
+    own = tmp_path_factory.getbasetemp()
+    of_all_workers = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return home_that_installs_once(
+        own / "database-home", jar_cache.database_home(), of_all_workers / "system-tables"
+    )
 
 
 @pytest.fixture(scope="session")

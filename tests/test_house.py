@@ -5,6 +5,7 @@ comment with the reason: `# reads better long: …` or `# reads better deep: …
 """
 
 import ast
+import importlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -68,11 +69,16 @@ class Module:
 def modules(packages: tuple[str, ...] = PACKAGES) -> Mapping[str, Module]:
     every = {}
     for path in sorted(path for name in packages for path in (ROOT / name).rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        text = path.read_text()
-        tree = ast.parse(text)
-        every[name] = Module(name, path, text.splitlines(), tree, list(ast.walk(tree)))
+        module = parsed(path)
+        every[module.name] = module
     return every
+
+
+def parsed(path: Path) -> Module:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    text = path.read_text()
+    tree = ast.parse(text)
+    return Module(name, path, text.splitlines(), tree, list(ast.walk(tree)))
 
 
 @cache
@@ -194,3 +200,30 @@ def test_no_module_needs_itself():
         TopologicalSorter(needs).prepare()
     except CycleError as exc:
         pytest.fail(f"these import one another: {' -> '.join(exc.args[1])}")
+
+
+def replaced(test: Module) -> Iterator[tuple[ast.Call, str, str]]:
+    """Each `setattr` of `test` on something: the call, what it names as its module, the name."""
+    local = {name: f"{where}.{its}" for name, where, its in test.imports()}
+    for call in test.nodes(ast.Call):
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "setattr"):
+            continue
+        match call.args:
+            case [ast.Constant(value=str(whole)), _]:
+                module, _, name = whole.rpartition(".")
+                yield call, module, name
+            case [whose, ast.Constant(value=str(name)), _]:
+                module = ast.unparse(whose)
+                yield call, local.get(module, module), name
+
+
+def test_what_a_test_replaces_in_a_module_is_there():
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if "setattr(" in path.read_text()]
+    found = [(test, *each) for test in map(parsed, tests) for each in replaced(test)]
+    ours = [each for each in found if each[2] in modules()]
+    assert len(ours) > 30, "they are found"
+    assert [
+        place(test, call, f"{module}.{name}")
+        for test, call, module, name in ours
+        if not hasattr(importlib.import_module(module), name)
+    ] == []

@@ -17,7 +17,7 @@ from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = pytest.mark.timeout(850)
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 
 
@@ -38,7 +38,6 @@ def add_partition(kafka: KafkaBroker, topic: str, total: int) -> None:
         admin.close()
 
 
-@pytest.mark.experiment
 def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_kills(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> None:
@@ -110,7 +109,6 @@ def assert_beyond_the_end_is_told(rig: Rig, job: RunningJob, topic: str) -> None
     assert replayed.returncode == 0, replayed
 
 
-@pytest.mark.experiment
 def test_an_empty_range_finishes_when_the_gate_opens_without_a_batch(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("empty")
     topic = create_topic(servers)

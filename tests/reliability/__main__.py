@@ -57,9 +57,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result of the named experiment."""
     module = find(arguments.experiment)
     options = {"cases": arguments.cases, "only": arguments.only, "writer": arguments.writer}
+    size = {"scale": arguments.scale, "seed": arguments.seed, "options": options}
+    servers = getattr(module, "SERVERS", True)
     with (
         data_directory(arguments.data) as directory,
-        open_lab(directory, scale=arguments.scale, seed=arguments.seed, options=options) as lab,
+        open_lab(directory, servers=servers, **size) as lab,
     ):
         found: dict[str, Any] = module.run(lab)
         return found

@@ -1,7 +1,8 @@
 """What every experiment shares: the laboratory it runs in, its seed, its progress, its result.
 
 An experiment is a module of this package with `run(lab: Lab) -> dict[str, Any]`; the name on the
-command line is the module's, with dashes. `listing() -> list[str]` is optional: what `--list` says.
+command line is the module's, with dashes. `listing() -> list[str]` is optional: what `--list` says;
+so is `SERVERS = False`: it needs neither broker nor database.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,13 +50,14 @@ class Lab:
 
     Attributes:
         directory: its own scratch directory, there already.
+        kafka, mariadb: None for an experiment that needs no servers.
         options: what the command line gave besides: `cases`, `writer`, or what a test wants to be
             smaller.
     """
 
     directory: Path
-    kafka: KafkaBroker
-    mariadb: MariaDb
+    kafka: KafkaBroker | None
+    mariadb: MariaDb | None
     scale: str = SMALL
     seed: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -101,10 +103,16 @@ class Lab:
 
 @contextmanager
 def open_lab(
-    directory: Path, *, scale: str = SMALL, seed: int = 1, options: Mapping[str, Any] | None = None
+    directory: Path,
+    *,
+    servers: bool = True,
+    scale: str = SMALL,
+    seed: int = 1,
+    options: Mapping[str, Any] | None = None,
 ) -> Iterator[Lab]:
-    """A laboratory with a broker and a database of its own, both ended with it."""
-    with running_services(directory, _BROKER[scale], _DATABASE[scale]) as (kafka, mariadb):
+    """A laboratory with a broker and a database of its own, both ended with it; or without."""
+    running = running_services(directory, _BROKER[scale], _DATABASE[scale])
+    with running if servers else nullcontext((None, None)) as (kafka, mariadb):
         scratch = directory / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         yield Lab(scratch, kafka, mariadb, scale, seed, dict(options or {}))

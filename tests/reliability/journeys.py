@@ -9,6 +9,8 @@ from typing import Any
 from tests.reliability.experiment import Lab
 from tests.reliability.selected_tests import run_selected
 
+SERVERS = False  # its tests start theirs
+
 
 def run(lab: Lab) -> dict[str, Any]:
     """Each of them once, whatever the scale."""

@@ -6,6 +6,8 @@ from tests.reliability.experiment import Lab
 from tests.reliability.selected_tests import run_selected
 from tests.support.laws import SHARE
 
+SERVERS = False
+
 
 def run(lab: Lab) -> dict[str, Any]:
     """As many examples as they name, or ten times as many."""

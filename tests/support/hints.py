@@ -7,6 +7,7 @@ that hands on the hint which its caller gave (`hint=hint`, a parameter) is none.
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -38,15 +39,19 @@ class Site:
         return tuple(f"{self.path}: {hint}" for hint in self.hints)
 
 
-def sites(*, root: Path = ROOT) -> list[Site]:
+@cache
+def sites(*, root: Path = ROOT) -> tuple[Site, ...]:
     """All of them, in the order of files and lines."""
     found = [site for package in PACKAGES for site in _of_package(root, package)]
-    return sorted(found, key=lambda site: (site.path, site.first))
+    return tuple(sorted(found, key=lambda site: (site.path, site.first)))
 
 
 def _of_package(root: Path, package: str) -> Iterator[Site]:
     for path in sorted((root / package).rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        text = path.read_text()
+        if "hint=" not in text:
+            continue
+        tree = ast.parse(text)
         constants = _assigned(tree.body)
         for function, call, value in _hinted(tree, None):
             if not _is_handed_on(function, value):

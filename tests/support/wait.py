@@ -6,6 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _POLL_S = 0.05
+_REST = 4  # times as long as a look took, so that looking leaves the cores to what is awaited
+_MOST_REST_S = 0.25
 
 
 def wait_until(
@@ -18,10 +20,12 @@ def wait_until(
     """
     deadline = time.monotonic() + deadline_s
     while True:
+        began = time.monotonic()
         answer = condition()
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             awaited = what or getattr(condition, "__name__", "condition")
             raise TimeoutError(f"{awaited} not met within {deadline_s} s, last answer {answer!r}")
-        time.sleep(poll_s)
+        time.sleep(max(poll_s, min(_REST * (now - began), _MOST_REST_S)))

@@ -1,4 +1,4 @@
-"""The command line as its users run it: as a process, with pipes."""
+"""The command line as its users run it: with pipes, and where it matters as a process."""
 
 import ast
 import json
@@ -20,12 +20,30 @@ from service.client import Client
 from service.errors import UnreachableError
 from service.security.credentials import Credentials
 from tests.support.control_plane import ROOT, script
+from tests.support.program import run_program, silent_logs
 from tests.support.wait import wait_until
+
+
+@pytest.fixture(scope="module")
+def plane(plane):
+    with silent_logs():
+        yield plane
 
 
 @pytest.fixture
 def sluice(plane):
-    def run(*arguments, text=None, **environment):
+    def run(*arguments, text="", **variables):
+        given = {"SLUICE_SERVER": plane.url, **variables}
+        done = run_program(*arguments, given=text.encode(), **given)
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+        return done
+
+    return run
+
+
+@pytest.fixture
+def process(plane):
+    def run(*arguments, text=None):
         return subprocess.run(
             [sys.executable, "-m", "service.cli", *arguments],
             input=text,
@@ -33,47 +51,47 @@ def sluice(plane):
             text=True,
             timeout=60,
             cwd=ROOT,
-            env={**os.environ, "SLUICE_SERVER": plane.url, **environment},
+            env={**os.environ, "SLUICE_SERVER": plane.url},
         )
 
     return run
 
 
-def test_a_job_is_driven_from_the_command_line(plane, sluice, tmp_path):
+def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     file = tmp_path / "job.sql"
     file.write_text(script())
-    submitted = sluice("submit", str(file), "--name", "driven", "--wait", "join")
+    submitted = process("submit", str(file), "--name", "driven", "--wait", "join")
     assert submitted.returncode == 0, submitted.stderr
     job_id = submitted.stdout.strip()
     assert len(job_id) == 36
-    shown = sluice("jobs", "get", "driven")
+    shown = process("jobs", "get", "driven")
     assert "JOINING" in shown.stdout
     assert "MIN + processing time" in shown.stdout
     assert "\x1b" not in shown.stdout
-    log = sluice("jobs", "logs", "driven")
+    log = process("jobs", "logs", "driven")
     assert "runner runs" in log.stdout
     assert "\x1b" not in log.stdout
-    assert sluice("jobs", "stop", "driven").returncode == 0
+    assert process("jobs", "stop", "driven").returncode == 0
     with Client(plane.url) as client:
         assert client.job(job_id)["state"] == "STOPPED"
-    again = sluice("jobs", "resume", "driven", "--wait", "--timeout", "60")
+    again = process("jobs", "resume", "driven", "--wait", "--timeout", "60")
     assert again.returncode == 0, again.stderr
     with Client(plane.url) as client:
         assert client.job(job_id)["state"] == "JOINING"
-    removed = sluice("jobs", "rm", "driven", "--with-output")
+    removed = process("jobs", "rm", "driven", "--with-output")
     assert removed.returncode == 0
     assert removed.stdout == ""
     assert "removed with its output" in removed.stderr
 
 
-def test_a_script_comes_from_standard_input(sluice):
-    submitted = sluice("submit", "-", "--output", "json", text=script())
+def test_a_script_comes_from_standard_input(process):
+    submitted = process("submit", "-", "--output", "json", text=script())
     assert submitted.returncode == 0, submitted.stderr
     assert json.loads(submitted.stdout)["name"] == "enriched"
 
 
-def test_a_job_that_fails_while_waiting_is_an_error(sluice):
-    failed = sluice("submit", "-", "--name", "fail", "--wait", "join", text=script())
+def test_a_job_that_fails_while_waiting_is_an_error(process):
+    failed = process("submit", "-", "--name", "fail", "--wait", "join", text=script())
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
 
@@ -194,20 +212,20 @@ def test_a_refused_submission_shows_the_control_planes_hint(sluice):
     ]
 
 
-def test_serve_says_what_is_in_its_way(plane, sluice, tmp_path):
+def test_serve_says_what_is_in_its_way(plane, process, tmp_path):
     data_dir = str(plane.services.settings.data_dir)
-    twice = sluice("serve", "--data-dir", data_dir, "--port", "0")
+    twice = process("serve", "--data-dir", data_dir, "--port", "0")
     assert twice.returncode == 1
     assert "in use by another control plane" in twice.stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        in_use = sluice("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
+        in_use = process("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
     assert in_use.returncode == 1
     assert f"port {port}" in in_use.stderr
     assert not (tmp_path / "data" / "jobs.db").exists()
-    everywhere = sluice("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path / "never"))
+    everywhere = process("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path / "never"))
     assert everywhere.returncode == 1
     assert "SLUICE_TLS_CERT" in everywhere.stderr
     assert not (tmp_path / "never").exists()

@@ -12,29 +12,23 @@ import pytest
 from service.client import Client
 from tests.support.control_plane import ROOT, script
 from tests.support.inspect_program import HOSTILE
+from tests.support.program import run_program, silent_logs
 from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
 def plane(plane):
-    with Client(plane.url) as client:
+    with silent_logs(), Client(plane.url) as client:
         for name in ("good", "sick", "expired", "near"):
             client.submit(script(), name)
         wait_until(lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60)
-    return plane
+        yield plane
 
 
 @pytest.fixture
 def sluice(plane):
-    def run(*arguments, stdin=None, **environment):
-        done = subprocess.run(
-            [sys.executable, "-m", "service.cli", *arguments],
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-            cwd=ROOT,
-            env={**os.environ, "SLUICE_SERVER": plane.url, **environment},
-        )
+    def run(*arguments, stdin=b""):
+        done = run_program(*arguments, given=stdin, SLUICE_SERVER=plane.url)
         done.text = done.stdout.decode()
         done.said = done.stderr.decode()
         return done

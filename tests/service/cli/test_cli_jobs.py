@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import os
 import pty
 import signal
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-import structlog
 from rich.console import Console
 
 from service.cli import main as cli
@@ -25,6 +23,7 @@ from service.cli.wait import JobPoll
 from service.client import Client, RefusedError
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.program import silent_logs
 from tests.support.wait import wait_until
 
 NOWHERE = "http://127.0.0.1:1"
@@ -32,9 +31,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def plane(processes, tmp_path_factory):
-    silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
-    structlog.configure(wrapper_class=silent)  # the program runs in this process, too
-    with pytest.MonkeyPatch.context() as patch:
+    with silent_logs(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         with control_plane(tmp_path_factory.mktemp("data")) as running:
             with Client(running.url) as client:
@@ -43,7 +40,6 @@ def plane(processes, tmp_path_factory):
                 states = {"JOINING", "STALLED"}
                 wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=240)
             yield running
-    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -60,6 +56,7 @@ def sluice(plane, monkeypatch, capsys):
     def run(*arguments, server=plane.url):
         monkeypatch.setenv("SLUICE_SERVER", server)
         monkeypatch.setattr(sys, "argv", ["sluice", *arguments])
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])  # it leaves packages out
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return (int(ended.value.code), *capsys.readouterr())
