@@ -41,6 +41,14 @@ def batch_times(checkpoint: Path, *, behind: int = -1) -> list[BatchTime]:
     ]
 
 
+def committed_at(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:
+    """When the batch before these and the last of them were committed, in Unix time."""
+    commits = checkpoint / "commits"
+    ends = (commits / str(number) for number in (times[0].number - 1, times[-1].number))
+    since, until = (end.stat().st_mtime_ns / 1e9 for end in ends)
+    return since, until
+
+
 def _at(commits: Path, number: int) -> float:
     ended, before = ((commits / str(n)).stat().st_mtime_ns for n in (number, number - 1))
     return (ended - before) / 1e9

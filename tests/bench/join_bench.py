@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tests.bench.batches import batch_limit, records_per_second
-from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.measure import Bar, Measure, Sense, Sizes, rounded
 from tests.bench.place import Place
 from tests.bench.shop import Stream, clicks_of, delta_output, users, users_in_delta
 from tests.bench.spark_side import Reference, Work
@@ -80,6 +80,7 @@ def measure_one(
             place.say(
                 f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items() if v}) }"
             )
+        rates["cpu"] = subject.cpu_s_per_million
     return _judged(rates, records, dim, limit)
 
 
@@ -95,9 +96,9 @@ def _judged(rates: dict[str, list[float]], records: int, dim: int, limit: int) -
     full = records >= RECORDS and dim in DIMS
     bar = Bar(_AT_LEAST, 4.5 if dim >= LARGE else 2.5)
     unit = "M records/s"
-    found = [
-        Measure(f"join with {dim:,} rows", unit, size, full, rates["quiet"], rates["spark"], bar)
-    ]
+    cpu = {"cpu_s_per_million": [rounded(each) for each in rates["cpu"]]}
+    sides = (rates["quiet"], rates["spark"])
+    found = [Measure(f"join with {dim:,} rows", unit, size, full, *sides, bar, cpu)]
     if rates["changing"]:
         found.append(
             Measure(

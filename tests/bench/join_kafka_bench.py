@@ -21,12 +21,13 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     """Ours into Kafka against the reference's; the shares of the sinks are told beside."""
     records, dim = sizes.records or RECORDS, sizes.dim or DIM
     limit = batch_limit(records)
-    rates = _rates(place, (records, dim, sizes.runs), limit)
+    rates, cpu = _rates(place, (records, dim, sizes.runs), limit)
     shares = {
         "our_sink_share": _share(rates["kafka"], rates["blackhole"]),
         "reference_sink_share": _share(rates["spark kafka"], rates["spark noop"]),
         "without_sink": rounded(median(rates["blackhole"])),
         "reference_without_sink": rounded(median(rates["spark noop"])),
+        "cpu_s_per_million": {name: rounded(median(each)) for name, each in cpu.items() if each},
     }
     return [
         Measure(
@@ -47,7 +48,10 @@ def _share(whole: list[float], without: list[float]) -> float | None:
     return rounded(1 - median(whole) / median(without))
 
 
-def _rates(place: Place, sizes: tuple[int, int, int], limit: int) -> dict[str, list[float]]:
+def _rates(
+    place: Place, sizes: tuple[int, int, int], limit: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Millions of records a second, and CPU seconds of ours for a million, a run each."""
     records, dim, runs = sizes
     ours, theirs = (Stream(place.kafka) for _ in range(2))
     dimension, stream = users_in_delta(place, dim), Stream(place.kafka)
@@ -73,4 +77,5 @@ def _rates(place: Place, sizes: tuple[int, int, int], limit: int) -> dict[str, l
             for name, subject in jobs.items():
                 rates[name].append(records_per_second(subject.drain()) / 1e6)
             place.say(f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items()}) }")
-    return rates
+        cpu = {name: subject.cpu_s_per_million for name, subject in jobs.items()}
+    return rates, cpu

@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench.batches import BatchTime, batch_times, newest
+from tests.bench.batches import BatchTime, batch_times, committed_at, newest
+from tests.bench.cpu import CpuSeconds
 from tests.bench.place import Place
 from tests.bench.shop import Changes, Output, Stream, join_sql
 from tests.support.rig import Rig, RunningJob
@@ -29,6 +30,8 @@ class Subject:
     schema: str
     stream: Stream
     dim: int
+    cpu_s_per_million: list[float] = field(default_factory=list)
+    """Of each drain: what all processes of the job have used for a million records."""
 
     @property
     def checkpoint(self) -> Path:
@@ -90,12 +93,17 @@ class Subject:
         """Start the stopped job on what is in the stream, and stop it again."""
         before = newest(self.checkpoint / "commits")
         meanwhile = self.changes(changes_per_s) if changes_per_s else nullcontext()
-        with meanwhile:
+        with meanwhile, CpuSeconds(self.job.runner) as cpu:
             self.job.start()
             self.wait_drained()
         self.job.stop()
         self._check()
-        return batch_times(self.checkpoint, behind=before)
+        times = batch_times(self.checkpoint, behind=before)
+        if times:
+            since, until = committed_at(self.checkpoint, times)
+            used = cpu.between(since, until) / sum(each.records for each in times)
+            self.cpu_s_per_million.append(used * 1e6)
+        return times
 
     def _check(self) -> None:
         """A speed counts only if each record has become a row or a dead letter."""

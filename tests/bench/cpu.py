@@ -1,0 +1,77 @@
+"""CPU seconds of a process and of all that it has started, between two moments."""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+_EVERY_S = 0.2
+
+
+class CpuSeconds:
+    """Adds up, several times a second, what the processes have used; those that end count on.
+
+    Args:
+        root: the process whose descendants are meant; None while there is none.
+    """
+
+    def __init__(self, root: Callable[[], psutil.Process | None]) -> None:
+        self._find_root = root
+        self._root: psutil.Process | None = None
+        self._used: dict[tuple[int, float], float] = {}
+        self._times: list[float] = []
+        self._totals: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def between(self, since: float, until: float) -> float:
+        """CPU seconds between two Unix times, as exact as the moments that were looked at.
+
+        Raises:
+            ValueError: nothing was seen.
+        """
+        if not self._times:
+            raise ValueError("no process was there to look at")
+        return self._at(until) - self._at(since)
+
+    def _at(self, moment: float) -> float:
+        place = min(bisect_left(self._times, moment), len(self._times) - 1)
+        return self._totals[place]
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self._root = self._root or self._find_root()
+            if self._root is None:
+                continue
+            try:
+                for process in [self._root, *self._root.children(recursive=True)]:
+                    self._look(process)
+            except psutil.NoSuchProcess:
+                self._root = None
+                continue
+            self._times.append(time.time())
+            self._totals.append(sum(self._used.values()))
+
+    def _look(self, process: psutil.Process) -> None:
+        try:
+            times = process.cpu_times()
+            self._used[(process.pid, process.create_time())] = times.user + times.system
+        except psutil.NoSuchProcess:
+            return
