@@ -17,6 +17,9 @@ OUTSIDE = {
     "deploy/README.md": "operation/deploying.md",
     "deploy/RUNBOOK.md": "operation/runbook.md",
 }
+WIDE = ("README.md", "ARCHITECTURE.md")
+"""Documents whose picture needs the room of the table of contents."""
+
 _SOURCES = {page: source for source, page in OUTSIDE.items()}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -34,6 +37,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Links as the site needs them; a list may follow its paragraph at once, as elsewhere."""
     uri = page.file.src_uri
     source = _SOURCES.get(uri, f"docs/{uri}")
+    if source in WIDE:
+        page.meta["hide"] = ["toc"]
 
     def link(found: re.Match[str]) -> str:
         text, target = found.groups()
