@@ -3,15 +3,20 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from service.schemas.inspection import GapView
 
 _PIPE_WIDTH = 240
 _CELL = 200
@@ -51,7 +56,12 @@ def one_line(text: object, limit: int = _CELL) -> str:
 
 def show_json(value: object) -> None:
     """One JSON document; what could be a command to a terminal is escaped."""
-    typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
+    typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=plain)))
+
+
+def plain(answer: "BaseModel") -> dict[str, Any]:
+    """The document that an answer was made of, also what only newer control planes say."""
+    return answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
 def escaped(text: str) -> str:
@@ -119,8 +129,8 @@ def instant(at_ms: int) -> str:
     return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
-def ranges(gaps: Sequence[Mapping[str, Any]]) -> str:
+def ranges(gaps: Sequence["GapView"]) -> str:
     """Offsets by partition, each to the one behind the last; the first few."""
-    texts = [f"partition {gap['partition']}: {gap['from']} to {gap['to']}" for gap in gaps]
+    texts = [f"partition {gap.partition}: {gap.first} to {gap.end}" for gap in gaps]
     more = f" and {len(gaps) - _RANGES} more" if len(gaps) > _RANGES else ""
     return ", ".join(texts[:_RANGES]) + more

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from service.api.server import ControlPlane
-from service.client import Client
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in
+from tests.support.documents import Documents
 from tests.support.table_job import TableJob, fill, script
 from tests.support.wait import wait_until
 
@@ -41,7 +41,7 @@ def tables_plane(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
-        with plane, Client(plane.url) as client:
+        with plane, Documents(plane.url) as client:
             try:
                 enriched = client.submit(script(), "enriched", idempotency_key=KEY)["id"]
                 fill(TableJob(data_dir, enriched))

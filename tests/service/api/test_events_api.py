@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from service.api.routes import event_stream
-from service.client import Client
 from service.security.tokens import NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 STREAM = {"Accept": "text/event-stream"}
@@ -18,7 +18,7 @@ ABSENT = "01234567-89ab-7def-8123-456789abcdef"
 
 @pytest.fixture
 def client(plane):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         yield client
 
 
@@ -167,7 +167,7 @@ def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monk
             next(told), next(kept)
             tokens.revoke(token.id)
             assert all(event["event"] == "comment" for event in told)
-            with Client(plane.url) as client:
+            with Documents(plane.url) as client:
                 client.submit(script(), "after")
             _until(kept, lambda event: event["event"] == "transition")
         again = httpx.get(f"{plane.url}/v1/events", headers={**STREAM, **bearer}, trust_env=False)

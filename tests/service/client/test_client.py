@@ -14,7 +14,7 @@ from service.client import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
-    ProblemError,
+    RefusedError,
     Sluice,
     UnavailableError,
     remote_job,
@@ -240,7 +240,7 @@ def test_a_submission_is_repeated_with_the_same_key_while_the_control_plane_is_b
 def test_what_does_not_pass_is_not_repeated_and_what_does_not_end_is_an_error():
     for answer, error, requests in (
         (problem(409, "job-state"), ConflictError, 1),
-        (problem(500, "internal-server-error"), ProblemError, 1),
+        (problem(500, "internal-server-error"), RefusedError, 1),
         (BUSY, UnavailableError, 6),
     ):
         with Flaky(answer) as server, Sluice(server.url) as made, pytest.raises(error):
