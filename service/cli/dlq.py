@@ -21,15 +21,16 @@ from service.cli.output import (
     facts_table,
     number,
     one_line,
-    say,
+    or_dash,
+    say_more,
     show,
-    show_json,
     table,
+    tell,
 )
 from service.errors import SubmissionError
 
 if TYPE_CHECKING:
-    from service.schemas.inspection import DeadLetterReplayed, DeadLetterView
+    from service.schemas.inspection import DeadLetterPage, DeadLetterReplayed, DeadLetterView
 
 _PLACE = re.compile(r"(\d{1,10})/(\d{1,19})")
 _SHOWN = 100
@@ -57,9 +58,10 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     """List dead letters with their reasons."""
     with open_client(server) as client:
         page = client.job(job).dead_letters(pending=pending).page(limit, cursor)
-    if output is OutputFormat.JSON:
-        show_json(page)
-        return
+    tell(page, output, _show_letters)
+
+
+def _show_letters(page: "DeadLetterPage") -> None:
     rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
     for letter in page.items:
         place = f"{letter.partition}/{letter.offset}"
@@ -67,8 +69,7 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         texts = (one_line(letter.reason, _SHOWN), one_line(_value(letter), _SHOWN))
         rows.add_row(str(letter.batch), place, *counts, *texts)
     show(rows)
-    if page.next_cursor is not None:
-        say(f"there are more: --cursor {page.next_cursor}")
+    say_more(page.next_cursor)
 
 
 @app.command("show")
@@ -94,15 +95,13 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         letter = client.job(job).dead_letter(_checked(place), **query)
     if raw:
         _print_bytes(letter)
-    elif output is OutputFormat.JSON:
-        show_json(letter)
     else:
-        _show_letter(letter)
+        tell(letter, output, _show_letter)
 
 
 def _show_letter(letter: "DeadLetterView") -> None:
     names = ("topic", "partition", "offset", "batch", "reason", "bytes")
-    facts = [(name, one_line(_or_dash(getattr(letter, name)), 2000)) for name in names]
+    facts = [(name, one_line(or_dash(getattr(letter, name)), 2000)) for name in names]
     facts.insert(-1, ("replayed by", _replayed(letter)))
     facts.append(("shown", "the beginning" if letter.truncated else "everything"))
     show(facts_table(facts), Text(""))
@@ -150,10 +149,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         outcome = client.job(job).replay_dead_letters(
             selection, idempotency_key=key, timeout_s=timeout
         )
-    if output is OutputFormat.JSON:
-        show_json(outcome)
-    else:
-        _show_replayed(outcome)
+    tell(outcome, output, _show_replayed)
     if outcome.still_bad:
         raise typer.Exit(1)
 
@@ -218,7 +214,3 @@ def _value(letter: "DeadLetterView") -> str:
         return letter.value
     encoded = letter.value_base64
     return "-" if encoded is None else f"base64 {encoded}"
-
-
-def _or_dash(value: object) -> str:
-    return "-" if value is None else str(value)

@@ -29,11 +29,12 @@ from service.cli.output import (
     instant,
     number,
     one_line,
+    or_dash,
     ranges,
     say,
     show,
-    show_json,
     table,
+    tell,
 )
 from service.errors import JobConflictError, SubmissionError, UnreachableError
 from service.jobs.inspect.event_waiting import shown_time
@@ -41,9 +42,9 @@ from service.jobs.inspect.event_waiting import shown_time
 if TYPE_CHECKING:
     from service.client import RemoteJob
     from service.schemas.inspection import (
+        AcknowledgementView,
         BatchReplay,
         CheckReport,
-        CheckView,
         DimensionLookup,
         RowExplanation,
     )
@@ -51,17 +52,6 @@ if TYPE_CHECKING:
 _LINE = 2000
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
 _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
-
-
-def register(app: typer.Typer) -> None:
-    """Give `app` these commands."""
-    for name, command in (
-        ("acknowledge", acknowledge),
-        ("replay", replay),
-        ("explain-row", explain_row),
-        ("doctor", doctor),
-    ):
-        app.command(name)(command)
 
 
 def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
@@ -82,9 +72,10 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
         acknowledgement = client.job(job).acknowledge(
             decision, idempotency_key=key, timeout_s=timeout
         )
-    if output is OutputFormat.JSON:
-        show_json(acknowledgement)
-        return
+    tell(acknowledgement, output, _show_acknowledgement)
+
+
+def _show_acknowledgement(acknowledgement: "AcknowledgementView") -> None:
     shown = [
         (name, one_line(getattr(acknowledgement, name), _LINE))
         for name in ("cause", "choice", "reason", "by")
@@ -108,10 +99,7 @@ def replay(  # noqa: PLR0913 (typer makes each parameter an option)
         remote = client.job(job)
         number_of_batch = _newest_batch(remote) if batch is None else batch
         result = remote.replay_batch(number_of_batch, diff=diff, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(result)
-    else:
-        _show_replay(result)
+    tell(result, output, _show_replay)
     if not result.identical:
         raise typer.Exit(1)
 
@@ -148,7 +136,7 @@ def _show_replay(result: "BatchReplay") -> None:
         rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
         for row in result.differences:
             values = (one_line(_compact(value), 500) for value in (row.expected, row.actual))
-            place = (_text(row.partition), _text(row.offset))
+            place = (or_dash(row.partition), or_dash(row.offset))
             rows.add_row(one_line(row.kind), one_line(row.table or "-"), *place, *values)
         show(Text(""), rows)
 
@@ -174,10 +162,7 @@ def explain_row(
         )
     with open_client(server) as client:
         explanation = client.job(job).explain_row(coordinates, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(explanation)
-    else:
-        _show_row(explanation)
+    tell(explanation, output, _show_row)
 
 
 def _show_row(explanation: "RowExplanation") -> None:
@@ -268,10 +253,7 @@ def doctor(
             if job is not None:
                 raise
             report = _examine_here(exc)
-    if output is OutputFormat.JSON:
-        show_json(report)
-    else:
-        _show_checks(report.checks)
+    tell(report, output, _show_checks)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -289,10 +271,10 @@ def _examine_here(unreached: UnreachableError) -> "CheckReport":
     return check_report({"checks": checks})
 
 
-def _show_checks(checks: Iterable["CheckView"]) -> None:
+def _show_checks(report: "CheckReport") -> None:
     rows = table("CHECK", "RESULT", "DETAIL")
     hints = []
-    for check in checks:
+    for check in report.checks:
         rows.add_row(one_line(check.name), _RESULTS[check.ok], one_line(check.detail, 500))
         if check.ok is not True and check.hint:
             hints.append(f"{one_line(check.name)}: {one_line(check.hint, 500)}")
@@ -311,7 +293,3 @@ def operator() -> str:
 
 def _compact(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _text(value: int | None) -> str:
-    return "-" if value is None else str(value)

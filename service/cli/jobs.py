@@ -23,6 +23,7 @@ from service.cli.output import (
     say,
     show,
     show_json,
+    tell,
 )
 from service.cli.progress import working
 from service.cli.views import bars, bars_grid, job_parts, jobs_table
@@ -66,10 +67,7 @@ def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) 
         remote = client.job(job)
         document = remote.status()
         why = remote.explain_wait() if output is OutputFormat.TABLE else None
-    if output is OutputFormat.JSON:
-        show_json(document)
-    else:
-        show(*job_parts(document, why))
+    tell(document, output, lambda shown: show(*job_parts(shown, why)))
 
 
 @app.command("watch")
@@ -121,7 +119,7 @@ def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]
                 typer.echo(f"{instant(event.at_ms)}  {event.target}: {one_line(cause)}")
         if job.reason != cause:
             cause = job.reason
-            typer.echo(f"{instant(_now_ms())}  {job.state}: {one_line(cause)}")
+            typer.echo(f"{instant(time.time_ns() // 1_000_000)}  {job.state}: {one_line(cause)}")
 
     return lines
 
@@ -139,10 +137,6 @@ def _json_lines() -> Callable[["JobDetail"], None]:
             typer.echo(escaped(json.dumps(document, ensure_ascii=False)))
 
     return line
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @app.command("logs")

@@ -3,10 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from service.schemas.inspection import GapView
 
+Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200
 _RANGES = 8
@@ -57,6 +58,14 @@ def one_line(text: object, limit: int = _CELL) -> str:
 def show_json(value: object) -> None:
     """One JSON document; what could be a command to a terminal is escaped."""
     typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=plain)))
+
+
+def tell(answer: Answer, output: OutputFormat, show_text: Callable[[Answer], object]) -> None:
+    """An answer in the form that is asked for."""
+    if output is OutputFormat.JSON:
+        show_json(answer)
+    else:
+        show_text(answer)
 
 
 def plain(answer: "BaseModel") -> dict[str, Any]:
@@ -116,6 +125,17 @@ def console(*, err: bool = False) -> Console:
 def takes_commands(stream: TextIO) -> bool:
     """Whether colours and movements of the cursor may be sent to `stream`."""
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+def say_more(cursor: object) -> None:
+    """Say where the next page begins, if there is one."""
+    if cursor is not None:
+        say(f"there are more: --cursor {cursor}")
+
+
+def or_dash(value: object) -> str:
+    """A value, or a dash for none."""
+    return "-" if value is None else str(value)
 
 
 def number(value: int | None) -> str:

@@ -18,9 +18,10 @@ from service.cli.output import (
     number,
     one_line,
     say,
+    say_more,
     show,
-    show_json,
     table,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         AbsentKey,
         DimensionChanges,
         DimensionRows,
+        DimensionVersions,
+        Preview,
         PreviewBatch,
         RowChange,
     )
@@ -45,20 +48,15 @@ Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
 PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
 
 
-def register(parent: typer.Typer) -> None:
-    """Give `parent` these commands."""
-    parent.add_typer(app, name="dim")
-    parent.command("preview")(preview)
-
-
 @app.command("ls")
 def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List the tables of a job with the versions that can be read."""
     with open_client(server) as client:
         tables = client.job(job).dimensions()
-    if output is OutputFormat.JSON:
-        show_json(tables)
-        return
+    tell(tables, output, _show_versions)
+
+
+def _show_versions(tables: Iterable["DimensionVersions"]) -> None:
     rows = table("TABLE", "SOURCE", "KEY", "OLDEST", "NEWEST", "PINNED", "COMPLETE")
     for each in tables:
         versions = map(number, (each.oldest_version, each.version, each.pinned_version))
@@ -87,10 +85,7 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
         raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
     with open_client(server) as client:
         answer = client.job(job).dimension(name).at(version).rows(keys or None).page(limit, cursor)
-    if output is OutputFormat.JSON:
-        show_json(answer)
-    else:
-        _show_rows(answer)
+    tell(answer, output, _show_rows)
     if answer.absent:
         raise typer.Exit(1)
 
@@ -107,7 +102,7 @@ def _show_rows(answer: "DimensionRows") -> None:
         say(f"key {_shown(absent.key)} {_REASONS.get(absent.reason, absent.reason)}{_when(absent)}")
     if not answer.complete:
         say(f"version {answer.version} is not complete: a copy of the table is running")
-    _say_more(answer)
+    say_more(answer.next_cursor)
 
 
 def _when(absent: "AbsentKey") -> str:
@@ -139,9 +134,10 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
         raise typer.BadParameter(f"--from {first} is not before --to {last}")
     with open_client(server) as client:
         changes = client.job(job).dimension(name).between(first, last).page(limit, cursor)
-    if output is OutputFormat.JSON:
-        show_json(changes)
-        return
+    tell(changes, output, _show_changes)
+
+
+def _show_changes(changes: "DimensionChanges") -> None:
     rows = table("", "KEY", "BEFORE", "AFTER")
     for item in changes.items:
         before, after = _changed(item, changes.primary_key)
@@ -149,7 +145,7 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
     show(rows)
     if not changes.complete:
         say("one of the versions is not complete: a copy of the table is or was running")
-    _say_more(changes)
+    say_more(changes.next_cursor)
 
 
 def _changed(item: "RowChange", key: Iterable[str]) -> tuple[str, str]:
@@ -173,9 +169,10 @@ def preview(
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
         answer = client.job(job).preview(limit=limit, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(answer)
-        return
+    tell(answer, output, _show_preview)
+
+
+def _show_preview(answer: "Preview") -> None:
     names = [column.name for column in answer.columns]
     rows = table(*(one_line(name) for name in names))
     for item in answer.items:
@@ -209,8 +206,3 @@ def _cell(value: object) -> str:
 
 def _shown(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{one_line(name)}={_cell(value)}" for name, value in values.items())
-
-
-def _say_more(page: "DimensionRows | DimensionChanges") -> None:
-    if page.next_cursor is not None:
-        say(f"there are more: --cursor {page.next_cursor}")

@@ -11,7 +11,7 @@ import typer
 
 from service.cli.inspect import operator
 from service.cli.options import Form, Server, load_settings, open_client
-from service.cli.output import OutputFormat, instant, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, instant, one_line, say, show, table, tell
 from service.errors import TokenNotFoundError
 from service.security.credentials import Credentials
 from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScope
@@ -47,10 +47,7 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     else:
         with open_client(server) as client:
             created = client.create_token(name, scope.value, days)
-    if output is OutputFormat.JSON:
-        show_json(created)
-    else:
-        typer.echo(created.token)
+    tell(created, output, lambda shown: typer.echo(shown.token))
     say(f"token {created.id} can be used until {instant(created.expires_at_ms)}")
 
 
@@ -60,9 +57,10 @@ def list_tokens(
 ) -> None:
     """List tokens with scope, end and last use."""
     tokens = _listed(server, data_dir)
-    if output is OutputFormat.JSON:
-        show_json(tokens)
-        return
+    tell(tokens, output, _show_tokens)
+
+
+def _show_tokens(tokens: list["TokenView"]) -> None:
     rows = table("ID", "NAME", "SCOPE", "STATE", "EXPIRES", "LAST USED", "CREATED BY")
     for token in tokens:
         used = token.last_used_at_ms

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
-from service.cli.output import OutputFormat, say, show_json
+from service.cli.output import OutputFormat, say, tell
 from service.cli.progress import job_progress
 from service.client import NotFoundError, RefusedError
 from service.client.refusals import is_passing
@@ -102,10 +102,7 @@ def wait(
     """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
     with open_client(server) as client:
         document = follow(client.job(job), phase, timeout)
-    if output is OutputFormat.JSON:
-        show_json(document)
-    else:
-        say(f"job {document.id} is {document.state}: {document.reason}")
+    tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
 
 
 def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":
@@ -179,10 +176,12 @@ def _check_hope(job: "JobDetail", goal: Goal) -> None:
     if desired == "REMOVED" and "STOPPED" not in goal.states:
         raise _removed(job.id)
     if state == "FAILED" and desired != "RUNNING":
-        cause, hint = (job.reason, "Run sluice jobs logs.")
-        if job.error is not None:
-            cause, hint = job.error.message, job.error.hint
-        raise RefusedError(cause, hint=hint, problem={})
+        error = job.error
+        raise RefusedError(
+            job.reason if error is None else error.message,
+            hint="Run sluice jobs logs." if error is None else error.hint,
+            problem={},
+        )
     over = state == "FINISHED"
     if over or (state in _AT_REST and desired in (state, "REMOVED")):
         raise JobConflictError(

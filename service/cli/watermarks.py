@@ -14,8 +14,8 @@ from service.cli.output import (
     number,
     one_line,
     show,
-    show_json,
     table,
+    tell,
 )
 from service.cli.views import watermark
 from service.jobs.inspect.event_waiting import shown_time
@@ -29,9 +29,10 @@ def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABL
     """Show the watermark of each channel, the combined one, and what waits for it."""
     with open_client(server) as client:
         report = client.job(job).watermarks()
-    if output is OutputFormat.JSON:
-        show_json(report)
-        return
+    tell(report, output, _show)
+
+
+def _show(report: "WatermarkReport") -> None:
     show(facts_table(_facts(report)))
     if report.channels or not report.gate.open:  # a job of windows has no tables
         show(Text(""), _channels(report))

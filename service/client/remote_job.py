@@ -29,7 +29,6 @@ from service.schemas.progress import WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
 
 _POLL_S = 0.5
-_ENDED = ("FAILED", "STOPPED", "FINISHED")
 
 
 class RemoteJob:
@@ -69,9 +68,8 @@ class RemoteJob:
             status = self.status()
             if target in (status.state, status.phase):
                 return status
-            if status.state in _ENDED and status.desired_state != "RUNNING":
-                raise _ended(status, target)
-            if status.state in ("FAILED", "FINISHED"):
+            stays = status.state == "STOPPED" and status.desired_state != "RUNNING"
+            if stays or status.state in ("FAILED", "FINISHED"):
                 raise _ended(status, target)
             if time.monotonic() > deadline:
                 raise ControlPlaneError(
@@ -267,8 +265,9 @@ class RemoteJob:
 
 
 def _ended(status: JobDetail, target: str) -> ControlPlaneError:
-    cause = status.error.message if status.error is not None else status.reason
-    hint = status.error.hint if status.error is not None else "Look at the events of the job."
+    error = status.error
+    cause = status.reason if error is None else error.message
     return ControlPlaneError(
-        f'job "{status.id}" is {status.state}, not {target}: {cause}', hint=hint
+        f'job "{status.id}" is {status.state}, not {target}: {cause}',
+        hint="Look at the events of the job." if error is None else error.hint,
     )

@@ -1,9 +1,9 @@
 """The client of one control plane."""
 
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
 from service.client.pages import Pages
@@ -19,7 +19,7 @@ from service.security.credentials import Credentials
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Sluice:
+class Sluice(AbstractContextManager["Sluice"]):
     """Speaks with one control plane; a context manager.
 
     What is safe to repeat is sent again while the control plane cannot be reached: everything that
@@ -52,9 +52,6 @@ class Sluice:
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

@@ -28,6 +28,7 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError
 from service.jobs.store.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
+from service.jobs.store.rows import now_ms
 from service.schemas.jobs import JobDetail
 
 _PREFIX = "sluice-demo-"
@@ -101,7 +102,7 @@ def run(options: DemoOptions) -> None:
     talk = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
     with _stage(options, talk) as stage:
-        submitted_at_ms = _now_ms()
+        submitted_at_ms = now_ms()
         stage.clicks.start()
         sql = job_sql(stage.database, stage.kafka.bootstrap_servers)
         job = stage.client.submit(sql, name="demo")
@@ -116,10 +117,6 @@ def run(options: DemoOptions) -> None:
             )
         stage.clicks.stop()
         job.delete(output=True)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -231,10 +228,11 @@ class _Show:
 
     def _is_done(self, job: JobDetail) -> bool:
         if job.state == "FAILED":
-            cause, hint = "unknown cause", "See the runner's log."
-            if job.error is not None:
-                cause, hint = job.error.message, job.error.hint
-            raise DemoError(f"the demo job failed: {cause}", hint=hint)
+            error = job.error
+            raise DemoError(
+                f"the demo job failed: {'unknown cause' if error is None else error.message}",
+                hint="See the runner's log." if error is None else error.hint,
+            )
         if self._options.records is None or _joined(job) < self._options.records:
             return False
         return self._edits is not None and not self._unseen
@@ -302,7 +300,7 @@ class _Show:
             dimension_version_at_open=job.versions_at_open.get("user_info", -1),
             dead_letters=0 if job.probe is None else job.probe.dead_letters,
             seconds_to_first_held=round((self._first_held_at or time.monotonic()) - started, 2),
-            seconds_to_open=round(((job.opened_at_ms or _now_ms()) - submitted_at_ms) / 1000, 2),
+            seconds_to_open=round(((job.opened_at_ms or now_ms()) - submitted_at_ms) / 1000, 2),
             seconds_total=round(time.monotonic() - started, 2),
         )
 

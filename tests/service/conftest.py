@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from service.api.server import ControlPlane
-from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in
+from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in, stop_jobs
 from tests.support.documents import Documents
 from tests.support.table_job import TableJob, fill, script
 from tests.support.wait import wait_until
@@ -51,4 +51,4 @@ def tables_plane(
                 )
                 yield TablesPlane(plane.url, enriched, printed)
             finally:
-                plane.stop_jobs(timeout_s=20)
+                stop_jobs(plane, timeout_s=20)

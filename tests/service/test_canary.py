@@ -20,7 +20,7 @@ from service.jobs.store.layout import JobLayout
 from service.security.secret_store import SecretStore
 from tests.service.sql.test_secrets import CANARY, MISPLACED
 from tests.support.canary import files_with, processes_with
-from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in
+from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in, stop_jobs
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
@@ -51,7 +51,7 @@ def plane(processes, tmp_path, monkeypatch):
     commands = {"runner_command": RUNNER, "inspect_command": INSPECT}
     with ControlPlane(settings, hooks=hooks, **commands) as running:
         yield running
-        running.stop_jobs(timeout_s=60)
+        stop_jobs(running, timeout_s=60)
 
 
 def written(place):

@@ -7,7 +7,7 @@ import pytest
 from service.errors import JobStateError
 from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
 from service.jobs.store.layout import living_runner
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import control_plane, script, stop_jobs
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
@@ -103,7 +103,7 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
         assert not paused["runner"]["alive"]
         assert living_runner(job_dir) is None
         assert _ask(client, job_id, "pause").status_code == 202
-        assert plane.stop_jobs(timeout_s=10), "a paused job has nothing to stop"
+        assert stop_jobs(plane, timeout_s=10), "a paused job has nothing to stop"
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: plane.services.supervisor.alive)
         assert client.job(job_id)["state"] == "PAUSED"

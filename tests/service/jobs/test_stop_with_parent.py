@@ -15,7 +15,7 @@ from service.jobs.store.layout import JobLayout, living_runner
 from service.jobs.store.reports import read_status
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.sql.planner.planner import plan_script
-from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in
+from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in, stop_jobs
 from tests.support.documents import Documents
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
@@ -71,7 +71,7 @@ def test_a_job_that_comes_while_all_are_stopped_is_stopped_too(tmp_path, monkeyp
         first = client.submit(script(), "deaf")["id"]
         wait_until(lambda: client.job(first)["state"] == "JOINING")
         stopped = []
-        stopping = threading.Thread(target=lambda: stopped.append(plane.stop_jobs(timeout_s=30)))
+        stopping = threading.Thread(target=lambda: stopped.append(stop_jobs(plane, timeout_s=30)))
         stopping.start()
         wait_until(lambda: plane.services.store.get(first).desired_state == "STOPPED")
         late = client.submit(script(), "late")["id"]

@@ -20,6 +20,7 @@ from tests.support.control_plane import (
     control_plane,
     script,
     settings_in,
+    stop_jobs,
 )
 from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows
@@ -55,7 +56,7 @@ class Plane:
 
     def end(self):
         jobs = self.plane.services.store.all_jobs()
-        self.plane.stop_jobs(timeout_s=30)
+        stop_jobs(self.plane, timeout_s=30)
         self.stop()
         for supervisor in self.gone:
             for job in jobs:
