@@ -69,7 +69,7 @@ def tell(answer: Answer, output: OutputFormat, show_text: Callable[[Answer], obj
 
 
 def plain(answer: "BaseModel") -> dict[str, Any]:
-    """The document that an answer was made of, also what only newer control planes say."""
+    """The document that an answer was made of; what was left out of it stays out."""
     return answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 

@@ -27,7 +27,6 @@ KeyValue = str | int | bool | bytes | float | object
 _ARROW = "application/vnd.apache.arrow.stream"
 _PAGE = 1_000
 _BATCHES = 200
-_KEYS_AT_ONCE = 100
 
 
 class _OfVersions(Pages[Page, Item]):
@@ -112,10 +111,10 @@ class RemoteDimension:
         """All rows, or those of up to 100 `keys`; a composite key is a tuple or a mapping.
 
         Raises:
-            ValueError: there are more keys.
+            ValueError: there is no key; more than 100 are an `InvalidRequestError` when asked for.
         """
-        if keys is not None and not 0 < len(keys) <= _KEYS_AT_ONCE:
-            raise ValueError(f"{len(keys)} keys, expected 1 to {_KEYS_AT_ONCE} at once")
+        if keys is not None and not keys:
+            raise ValueError("no keys, expected 1 to 100 at once")
         query = {
             "key": None if keys is None else [_key_text(key) for key in keys],
             "version": self._version,

@@ -12,7 +12,11 @@ class Documents:
     """Asks a control plane, each time once."""
 
     def __init__(self, url: str, credentials: Credentials | None = None) -> None:
+        self.url = url
         self._transport = Transport(url, credentials or Credentials(), attempts=1)
+
+    def close(self) -> None:
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -23,16 +27,16 @@ class Documents:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._transport.close()
+        self.close()
 
-    def _get(self, path: str, **query: object) -> dict[str, Any]:
+    def get(self, path: str, **query: object) -> dict[str, Any]:
         return self._transport.send("GET", path, params=query).json()
 
     def _want(self, job_id: str, what: str) -> dict[str, Any]:
         return self._transport.send("POST", f"/v1/jobs/{job_id}:{what}").json()
 
     def version(self) -> dict[str, Any]:
-        return self._get("/v1/version")
+        return self.get("/v1/version")
 
     def submit(
         self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
@@ -45,12 +49,12 @@ class Documents:
         return self._transport.send("POST", "/v1/jobs:validate", json={"sql": sql}).json()
 
     def jobs(self) -> list[dict[str, Any]]:
-        page = self._get("/v1/jobs", limit=500)
+        page = self.get("/v1/jobs", limit=500)
         assert page["next_cursor"] is None
         return page["items"]
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/v1/jobs/{job_id}")
+        return self.get(f"/v1/jobs/{job_id}")
 
     def start(self, job_id: str) -> dict[str, Any]:
         return self._want(job_id, "start")
@@ -67,10 +71,10 @@ class Documents:
         return answer.json() if answer.content else None
 
     def events(self, job_id: str) -> list[dict[str, Any]]:
-        return self._get(f"/v1/jobs/{job_id}/events", limit=500)["items"]
+        return self.get(f"/v1/jobs/{job_id}/events", limit=500)["items"]
 
     def watermarks(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/v1/jobs/{job_id}/watermarks")
+        return self.get(f"/v1/jobs/{job_id}/watermarks")
 
     def log(self, job_id: str) -> str:
         return self._transport.send("GET", f"/v1/jobs/{job_id}/log").text

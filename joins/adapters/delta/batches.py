@@ -57,6 +57,12 @@ class TableBatches:
                 hint="A newer runner of the job has taken over; this one ends.",
             )
 
+    def has(self, batch: int, epoch: int, table: Seen) -> bool:
+        """Whether `table` has `batch` already; raises as `check_epoch`."""
+        self.check_epoch(epoch, table)
+        last = self.last_batch(table)
+        return last is not None and last >= batch
+
     def last_in_log(self, table: Seen) -> int | None:
         """The newest batch, from the log itself: a runner's epoch may not know the last one.
 

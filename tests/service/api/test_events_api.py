@@ -80,7 +80,7 @@ def test_a_stream_tells_what_was_and_what_comes_and_goes_on_where_it_was_left(pl
         assert steps[-1][1] == "JOINING"
         assert "sql" not in found[-1]["data"]
         assert found[-1]["data"]["probe"]["topic"] == "clicks"
-        client._http.post(f"/v1/jobs/{job_id}:pause")
+        client.pause(job_id)
         later = _until(told, _state("PAUSED"))
         assert _steps(later) == [("JOINING", "PAUSED")]
     ids = [int(event["id"]) for event in [*found, *later] if event["event"] == "transition"]
@@ -106,8 +106,8 @@ def test_the_stream_of_all_jobs_begins_now_and_tells_what_is_gone(plane, client)
         client.remove(new)
         found = _until(told, lambda event: event["event"] == "removed")
         assert found[-1]["data"] == {"job_id": new}
-    page = client._json("GET", "/v1/events", params={"limit": 2})
-    rest = client._json("GET", "/v1/events", params={"cursor": page["next_cursor"], "limit": 500})
+    page = client.get("/v1/events", limit=2)
+    rest = client.get("/v1/events", cursor=page["next_cursor"], limit=500)
     numbers = [event["sequence"] for event in page["items"] + rest["items"]]
     assert numbers == sorted(set(numbers))
     assert {event["job_id"] for event in page["items"] + rest["items"]} >= {old}

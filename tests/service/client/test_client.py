@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pyarrow as pa
 import pytest
 
+from service.cli.output import plain
 from service.client import (
     ConflictError,
     InvalidRequestError,
@@ -253,6 +254,15 @@ def test_members_of_a_newer_control_plane_are_no_error():
     with Flaky(document(page)) as server, Sluice(server.url) as made:
         (found,) = made.jobs()
     assert found.model_extra == {"newer": 1}
+
+
+def test_names_of_a_newer_control_plane_are_texts_and_are_printed_as_they_came():
+    newer = {**STATUS, "state": "DREAMING", "phase": "SLEEP"}
+    page = {"items": [newer], "next_cursor": None}
+    with Flaky(document(page)) as server, Sluice(server.url) as made:
+        (found,) = made.jobs()
+    assert (found.state, found.phase, found.desired_state.value) == ("DREAMING", "SLEEP", "RUNNING")
+    assert plain(found) == {name: value for name, value in newer.items() if name != "newer"}
 
 
 def sse(*events):
