@@ -126,10 +126,6 @@ class TableBatches:
         version = self.version_of(batch)
         return None if version is None else self.metadata_at(version)
 
-    def counter(self, name: str, version: int) -> int:
-        """The value that a commit gave counter `name`, as of `version`; 0 before the first."""
-        return self.counters([name], version).get(name, 0)
-
     def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
         """The values that commits gave those of `names` that they gave any, as of `version`."""
         table = self._versions.load(version)
