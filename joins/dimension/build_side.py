@@ -211,7 +211,8 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
     for table in log.files.read_files(log.files.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
             digest.count(batch)
-    dropped = log.batches.counter(compacted_reads(digest.generation), version)
+    counter = compacted_reads(digest.generation)
+    dropped = log.batches.counters([counter], version).get(counter, 0)
     compacted = ChangelogState(snapshot_rows=dropped, generation=digest.generation)
     state = digest.state_after(compacted)
     return replace(state, events=read_event_state(log, version, state.next_offsets))

@@ -13,19 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from joins.kernels.durable import sync
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 
 FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
-
-
-def fsync_directory(directory: Path) -> None:
-    """Make names in `directory` durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_aside(path: Path, content: bytes, mode: int) -> Path:
@@ -66,7 +58,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     except OSError:
         aside.unlink(missing_ok=True)
         raise
-    fsync_directory(path.parent)
+    sync(path.parent)
 
 
 def write_json_atomically(
@@ -112,7 +104,7 @@ def create_once(path: Path, content: bytes) -> bool:
             return False
     finally:
         aside.unlink(missing_ok=True)
-    fsync_directory(path.parent)
+    sync(path.parent)
     return True
 
 

@@ -5,9 +5,9 @@ The runner's index directory is only read.
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ _BATCH_ROWS = 131_072
 _KEPT = 4
 
 
-class PastIndexes:
+class PastIndexes(AbstractContextManager["PastIndexes"]):
     """Gives the indexes of any version that can still be read; a context manager."""
 
     def __init__(self, places: HistoryPlaces) -> None:
@@ -38,9 +38,6 @@ class PastIndexes:
             name: DeltaLog(path / "changelog", f"{places.app_id}:{name}")
             for name, path in places.tables.items()
         }
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

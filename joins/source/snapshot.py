@@ -171,10 +171,11 @@ class SnapshotCoordinator(SourceCoordinator):
         except SourceError as exc:
             if kept is None or kept.needed is None:
                 raise
-            hint = f"{exc.hint} The table is then copied again by itself."
-            if isinstance(exc, DefinitionError):
-                hint = exc.OF_A_JOB
-            raise SourceError(f"{kept.needed}; now {exc.message}", hint=hint) from exc
+            again = f"{exc.hint} The table is then copied again by itself."
+            raise SourceError(
+                f"{kept.needed}; now {exc.message}",
+                hint=exc.OF_A_JOB if isinstance(exc, DefinitionError) else again,
+            ) from exc
         return now
 
     def _is_continuous(self, state: SourceState) -> bool:

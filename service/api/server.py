@@ -23,7 +23,6 @@ from service.api.routes.jobs import Services
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.store.job import RESTING, DesiredState
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.hooks import Hooks, default_hooks
@@ -130,24 +129,6 @@ class ControlPlane:
             parts.services.store.close()
             parts.listener.close()
             os.close(parts.lock)
-
-    def stop_jobs(self, *, timeout_s: float) -> bool:
-        """Stop every job, as after `sluice jobs stop`; also those that come meanwhile.
-
-        Returns:
-            True if all have stopped in time.
-        """
-        services = self.services
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            jobs = services.store.all_jobs()
-            for job in jobs:
-                if job.desired_state is DesiredState.RUNNING:
-                    services.want(job.id, DesiredState.STOPPED)
-            if all(job.state in RESTING for job in jobs):
-                return True
-            time.sleep(_POLL_S)
-        return False
 
     def __enter__(self) -> Self:
         self.open()

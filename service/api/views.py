@@ -12,6 +12,7 @@ from service.jobs.store.job import Job, JobError, JobState
 from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE
 from service.jobs.supervise.watch import RunnerView
+from service.schemas.inspection import WarningView
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
@@ -92,13 +93,13 @@ def _sink(number: int, insert: Mapping[str, Any]) -> SinkView:
     return SinkView(insert=number, table=table, connector=sink["kind"], place=place)
 
 
-def submission_warning(text: str) -> dict[str, str]:
+def submission_warning(text: str) -> WarningView:
     """A warning of the planner or of the checks before a submission."""
     return _warning("submission", text)
 
 
-def _warning(kind: str, text: str) -> dict[str, str]:
-    return {"type": kind, "message": text, "hint": _WARNING_HINTS[kind]}
+def _warning(kind: str, text: str) -> WarningView:
+    return WarningView(type=kind, message=text, hint=_WARNING_HINTS[kind])
 
 
 def _place(exc: Exception) -> str:

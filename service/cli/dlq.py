@@ -7,14 +7,13 @@ terminal.
 import base64
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from service.cli.inspect import new_key, operator
+from service.cli.inspect import operator
 from service.cli.options import Form, Job, Key, Server, Timeout, open_client
 from service.cli.output import (
     OutputFormat,
@@ -22,12 +21,16 @@ from service.cli.output import (
     facts_table,
     number,
     one_line,
-    say,
+    or_dash,
+    say_more,
     show,
-    show_json,
     table,
+    tell,
 )
 from service.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from service.schemas.inspection import DeadLetterPage, DeadLetterReplayed, DeadLetterView
 
 _PLACE = re.compile(r"(\d{1,10})/(\d{1,19})")
 _SHOWN = 100
@@ -54,19 +57,19 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
-        page = client.dead_letters(client.find(job), cursor=cursor, limit=limit, pending=pending)
-    if output is OutputFormat.JSON:
-        show_json(page)
-        return
+        page = client.job(job).dead_letters(pending=pending).page(limit, cursor)
+    tell(page, output, _show_letters)
+
+
+def _show_letters(page: "DeadLetterPage") -> None:
     rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
-    for letter in page["items"]:
-        place = f"{letter['partition']}/{letter['offset']}"
-        counts = (_replayed(letter), number(letter["bytes"]))
-        texts = (one_line(letter["reason"], _SHOWN), one_line(_value(letter), _SHOWN))
-        rows.add_row(str(letter["batch"]), place, *counts, *texts)
+    for letter in page.items:
+        place = f"{letter.partition}/{letter.offset}"
+        counts = (_replayed(letter), number(letter.bytes))
+        texts = (one_line(letter.reason, _SHOWN), one_line(_value(letter), _SHOWN))
+        rows.add_row(str(letter.batch), place, *counts, *texts)
     show(rows)
-    if page["next_cursor"] is not None:
-        say(f"there are more: --cursor {page['next_cursor']}")
+    say_more(page.next_cursor)
 
 
 @app.command("show")
@@ -89,41 +92,39 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         )
     with open_client(server) as client:
         query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
-        letter = client.dead_letter(client.find(job), _checked(place), **query)
+        letter = client.job(job).dead_letter(_checked(place), **query)
     if raw:
         _print_bytes(letter)
-    elif output is OutputFormat.JSON:
-        show_json(letter)
     else:
-        _show_letter(letter)
+        tell(letter, output, _show_letter)
 
 
-def _show_letter(letter: Mapping[str, Any]) -> None:
+def _show_letter(letter: "DeadLetterView") -> None:
     names = ("topic", "partition", "offset", "batch", "reason", "bytes")
-    facts = [(name, one_line(_or_dash(letter[name]), 2000)) for name in names]
+    facts = [(name, one_line(or_dash(getattr(letter, name)), 2000)) for name in names]
     facts.insert(-1, ("replayed by", _replayed(letter)))
-    facts.append(("shown", "the beginning" if letter["truncated"] else "everything"))
+    facts.append(("shown", "the beginning" if letter.truncated else "everything"))
     show(facts_table(facts), Text(""))
     typer.echo(clean(_value(letter)))
 
 
-def _replayed(letter: Mapping[str, Any]) -> str:
+def _replayed(letter: "DeadLetterView") -> str:
     """The replay after which no row was missing; else the INSERTs that have theirs, if any."""
-    if letter["replayed_by"] is not None or not letter["replayed_inserts"]:
-        return number(letter["replayed_by"])
-    return "in INSERT " + ", ".join(str(insert) for insert in letter["replayed_inserts"])
+    if letter.replayed_by is not None or not letter.replayed_inserts:
+        return number(letter.replayed_by)
+    return "in INSERT " + ", ".join(str(insert) for insert in letter.replayed_inserts)
 
 
-def _print_bytes(letter: Mapping[str, Any]) -> None:
-    if letter["truncated"]:
+def _print_bytes(letter: "DeadLetterView") -> None:
+    if letter.truncated:
         raise SubmissionError(
-            f"value has {letter['bytes']} bytes, expected at most {_VALUE_LIMIT_BYTES}",
+            f"value has {letter.bytes} bytes, expected at most {_VALUE_LIMIT_BYTES}",
             hint="Read it from its topic, which the letter names with partition and offset.",
         )
-    if letter["value"] is not None:
-        sys.stdout.buffer.write(letter["value"].encode())
-    elif letter["value_base64"] is not None:
-        sys.stdout.buffer.write(base64.b64decode(letter["value_base64"]))
+    if letter.value is not None:
+        sys.stdout.buffer.write(letter.value.encode())
+    elif letter.value_base64 is not None:
+        sys.stdout.buffer.write(base64.b64decode(letter.value_base64))
 
 
 @app.command("replay")
@@ -145,14 +146,11 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
     selection = _selection(places or [], value_file, batch, everything=everything)
     with open_client(server) as client:
-        outcome = client.replay_dead_letters(
-            client.find(job), selection, idempotency_key=key or new_key(), timeout_s=timeout
+        outcome = client.job(job).replay_dead_letters(
+            selection, idempotency_key=key, timeout_s=timeout
         )
-    if output is OutputFormat.JSON:
-        show_json(outcome)
-    else:
-        _show_replayed(outcome)
-    if outcome["still_bad"]:
+    tell(outcome, output, _show_replayed)
+    if outcome.still_bad:
         raise typer.Exit(1)
 
 
@@ -187,13 +185,13 @@ def _bytes_of(path: Path) -> bytes:
         ) from exc
 
 
-def _show_replayed(outcome: Mapping[str, Any]) -> None:
+def _show_replayed(outcome: "DeadLetterReplayed") -> None:
     names = ("replay", "records", "rows", "already_replayed", "remaining")
-    show(facts_table((name.replace("_", " "), number(outcome[name])) for name in names))
-    if outcome["still_bad"]:
+    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
+    if outcome.still_bad:
         rows = table("STILL BAD", "REASON")
-        for bad in outcome["still_bad"]:
-            rows.add_row(f"{bad['partition']}/{bad['offset']}", one_line(bad["reason"]))
+        for bad in outcome.still_bad:
+            rows.add_row(f"{bad.partition}/{bad.offset}", one_line(bad.reason))
         show(Text(""), rows)
 
 
@@ -211,12 +209,8 @@ def _checked(place: str) -> str:
     return place
 
 
-def _value(letter: Mapping[str, Any]) -> str:
-    if letter["value"] is not None:
-        return str(letter["value"])
-    encoded = letter["value_base64"]
+def _value(letter: "DeadLetterView") -> str:
+    if letter.value is not None:
+        return letter.value
+    encoded = letter.value_base64
     return "-" if encoded is None else f"base64 {encoded}"
-
-
-def _or_dash(value: object) -> str:
-    return "-" if value is None else str(value)

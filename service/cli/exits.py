@@ -14,11 +14,9 @@
 
 from enum import IntEnum
 
-from service.client import RefusedError
+from service.client import AccessError, RefusedError
 from service.errors import UnreachableError, WaitTimeoutError
 from watermark.errors import SluiceError
-
-_DENIALS = (401, 403)
 
 
 class ExitCode(IntEnum):
@@ -40,7 +38,7 @@ def exit_code(error: SluiceError) -> ExitCode:
         return ExitCode.UNREACHABLE
     if isinstance(error, WaitTimeoutError):
         return ExitCode.TIMED_OUT
-    if isinstance(error, RefusedError) and error.problem.get("status") in _DENIALS:
+    if isinstance(error, AccessError):
         return ExitCode.DENIED
     return ExitCode.FAILED
 

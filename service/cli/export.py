@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import Server, load_settings, open_typed_client
+from service.cli.options import Server, load_settings, open_client
 from service.cli.output import say
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def openlineage(  # noqa: PLR0913 (typer makes each parameter an option)
 
     _configure()
     receiver = open_receiver(to)
-    with open_typed_client(server) as client:
+    with open_client(server, attempts=6) as client:
         exporter = LineageExporter(client, receiver, namespace)
         _follow(client, exporter, cursor, every, once=once)
 
@@ -74,7 +74,7 @@ def otel(
 
     _configure()
     sender = SpanSender(open_collector(to))
-    with open_typed_client(server) as client:
+    with open_client(server, attempts=6) as client:
         _follow(client, SpanExporterOfJobs(client, sender), cursor, every, once=once)
 
 

@@ -7,9 +7,8 @@ with 1 when a batch is not shown to be identical or a check has failed.
 import getpass
 import json
 import re
-import uuid
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -30,29 +29,29 @@ from service.cli.output import (
     instant,
     number,
     one_line,
+    or_dash,
     ranges,
     say,
     show,
-    show_json,
     table,
+    tell,
 )
-from service.errors import SubmissionError, UnreachableError
+from service.errors import JobConflictError, SubmissionError, UnreachableError
 from service.jobs.inspect.event_waiting import shown_time
+
+if TYPE_CHECKING:
+    from service.client import RemoteJob
+    from service.schemas.inspection import (
+        AcknowledgementView,
+        BatchReplay,
+        CheckReport,
+        DimensionLookup,
+        RowExplanation,
+    )
 
 _LINE = 2000
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
 _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
-
-
-def register(app: typer.Typer) -> None:
-    """Give `app` these commands."""
-    for name, command in (
-        ("acknowledge", acknowledge),
-        ("replay", replay),
-        ("explain-row", explain_row),
-        ("doctor", doctor),
-    ):
-        app.command(name)(command)
 
 
 def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
@@ -70,17 +69,18 @@ def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
     """Decide on a stall that waits for you. What is lost by it is kept."""
     decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
     with open_client(server) as client:
-        acknowledgement = client.acknowledge(
-            client.find(job), decision, idempotency_key=key or new_key(), timeout_s=timeout
+        acknowledgement = client.job(job).acknowledge(
+            decision, idempotency_key=key, timeout_s=timeout
         )
-    if output is OutputFormat.JSON:
-        show_json(acknowledgement)
-        return
+    tell(acknowledgement, output, _show_acknowledgement)
+
+
+def _show_acknowledgement(acknowledgement: "AcknowledgementView") -> None:
     shown = [
-        (name, one_line(acknowledgement[name], _LINE))
+        (name, one_line(getattr(acknowledgement, name), _LINE))
         for name in ("cause", "choice", "reason", "by")
     ]
-    shown.append(("not joined", ranges(acknowledgement["gaps"]) or "nothing is left out"))
+    shown.append(("not joined", ranges(acknowledgement.gaps) or "nothing is left out"))
     show(facts_table(shown))
 
 
@@ -96,44 +96,55 @@ def replay(  # noqa: PLR0913 (typer makes each parameter an option)
 ) -> None:
     """Join a batch again and compare. Writes nothing, exits with 1 unless it is identical."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        number_of_batch = client.newest_batch(job_id) if batch is None else batch
-        result = client.replay_batch(job_id, number_of_batch, diff=diff, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(result)
-    else:
-        _show_replay(result)
-    if not result["identical"]:
+        remote = client.job(job)
+        number_of_batch = _newest_batch(remote) if batch is None else batch
+        result = remote.replay_batch(number_of_batch, diff=diff, sink=sink)
+    tell(result, output, _show_replay)
+    if not result.identical:
         raise typer.Exit(1)
 
 
-def _show_replay(result: Mapping[str, Any]) -> None:
-    missing = result["records_missing"]
+def _newest_batch(job: "RemoteJob") -> int:
+    """The number of the newest batch that was committed; the last ones may not be yet.
+
+    Raises:
+        JobConflictError: there is none yet.
+    """
+    for batch in job.batches(most=5):
+        if batch.committed:
+            return batch.batch
+    raise JobConflictError(
+        f'job "{job.id}" has committed no batch yet', hint=f"Run sluice wait {job.id} join first."
+    )
+
+
+def _show_replay(result: "BatchReplay") -> None:
+    missing = result.records_missing
     facts: list[tuple[str, Text | str]] = [
-        ("batch", number(result["batch"])),
+        ("batch", number(result.batch)),
         *_insert_facts(result),
         ("identical", _verdict_text(result)),
-        ("rows", f"{number(result['rows'])}, expected {number(result['expected_rows'])}"),
-        ("digest", one_line(f"{result['committed_digest']}, expected {result['digest']}")),
+        ("rows", f"{number(result.rows)}, expected {number(result.expected_rows)}"),
+        ("digest", one_line(f"{result.committed_digest}, expected {result.digest}")),
     ]
     if missing:
         facts.append(("records gone", one_line(ranges(missing), _LINE)))
-    if result.get("pin"):
-        facts.append(("versions", one_line(_compact(result["pin"].get("versions")), _LINE)))
+    if result.pin:
+        facts.append(("versions", one_line(_compact(result.pin.get("versions")), _LINE)))
     show(facts_table(facts))
-    if result["differences"]:
+    if result.differences:
         rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
-        for row in result["differences"]:
-            values = (one_line(_compact(row[name]), 500) for name in ("expected", "found"))
-            place = (_text(row["partition"]), _text(row["offset"]))
-            rows.add_row(one_line(row["kind"]), one_line(row["table"] or "-"), *place, *values)
+        for row in result.differences:
+            values = (one_line(_compact(value), 500) for value in (row.expected, row.actual))
+            place = (or_dash(row.partition), or_dash(row.offset))
+            rows.add_row(one_line(row.kind), one_line(row.table or "-"), *place, *values)
         show(Text(""), rows)
 
 
-def _verdict_text(result: Mapping[str, Any]) -> str:
-    if result.get("verdict") == "nothing-to-compare":
+def _verdict_text(result: "BatchReplay") -> str:
+    if result.verdict == "nothing-to-compare":
         return "nothing to compare: no rows, dead letters or late records can be read of the batch"
-    return "yes" if result["identical"] else "NO"
+    return "yes" if result.identical else "NO"
 
 
 def explain_row(
@@ -150,55 +161,53 @@ def explain_row(
             hint="Take _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        explanation = client.explain_row(client.find(job), coordinates, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(explanation)
-    else:
-        _show_row(explanation)
+        explanation = client.job(job).explain_row(coordinates, sink=sink)
+    tell(explanation, output, _show_row)
 
 
-def _show_row(explanation: Mapping[str, Any]) -> None:
+def _show_row(explanation: "RowExplanation") -> None:
     show(facts_table(_row_facts(explanation)))
-    for dimension in explanation["dimensions"]:
-        name = f"{dimension['name']} AS {dimension['alias']}"
-        about = f"{name}: {_versions(dimension)}, key {_compact(dimension['key'])}"
+    for dimension in explanation.dimensions:
+        name = f"{dimension.name} AS {dimension.alias}"
+        about = f"{name}: {_versions(dimension)}, key {_compact(dimension.key)}"
         show(Text(""), Text(one_line(about, _LINE)))
-        for row in dimension["rows"] or ["no row has this key"]:
+        for row in tuple(dimension.rows) or ("no row has this key",):
             show(Text("  " + one_line(_compact(row), _LINE)))
 
 
-def _versions(dimension: Mapping[str, Any]) -> str:
-    text = f"version {number(dimension['version'])}"
-    if dimension["current_version"] is None:
+def _versions(dimension: "DimensionLookup") -> str:
+    text = f"version {number(dimension.version)}"
+    if dimension.current_version is None:
         return f"{text}, not folded into current"
-    equal = "equal to" if dimension["current_equal"] else "newer than"
-    return f"{text}, {equal} version {number(dimension['current_version'])} of current"
+    equal = "equal to" if dimension.current_equal else "newer than"
+    return f"{text}, {equal} version {number(dimension.current_version)} of current"
 
 
-def _insert_facts(answer: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _insert_facts(answer: "BatchReplay | RowExplanation") -> Iterable[tuple[str, str]]:
     """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
-    if answer.get("insert") is not None:
-        yield "insert", one_line(f"{answer['insert']} INTO {answer['sink_table']}", _LINE)
+    if answer.insert is not None:
+        yield "insert", one_line(f"{answer.insert} INTO {answer.sink_table}", _LINE)
 
 
-def _row_facts(explanation: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    place = explanation["coordinates"]
+def _row_facts(explanation: "RowExplanation") -> Iterable[tuple[str, str]]:
+    place = explanation.coordinates
     yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
     yield from _insert_facts(explanation)
     for name in ("state", "reason", "batch", "committed_at_ms"):
-        if explanation[name] is not None:
-            value = instant(explanation[name]) if name == "committed_at_ms" else explanation[name]
-            yield name.removesuffix("_at_ms"), one_line(value, _LINE)
-    if explanation["pin"]:
-        yield "versions", one_line(_compact(explanation["pin"].get("versions")), _LINE)
-    yield from _event_facts(explanation.get("event_time") or {})
-    for name in ("record", "record_base64"):
-        if explanation[name] is not None:
-            yield (
-                name.replace("record", "value").replace("_", " "),
-                one_line(explanation[name], _LINE),
-            )
-    for row in explanation["output_rows"]:
+        value = getattr(explanation, name)
+        if value is not None:
+            shown = instant(value) if name == "committed_at_ms" else value
+            yield name.removesuffix("_at_ms"), one_line(shown, _LINE)
+    if explanation.pin:
+        yield "versions", one_line(_compact(explanation.pin.get("versions")), _LINE)
+    yield from _event_facts(explanation.event_time or {})
+    for name, value in (
+        ("value", explanation.record),
+        ("value base64", explanation.record_base64),
+    ):
+        if value is not None:
+            yield name, one_line(value, _LINE)
+    for row in explanation.output_rows:
         yield "output row", one_line(_compact(row), _LINE)
 
 
@@ -239,20 +248,17 @@ def doctor(
     """Examine a job, or the machine. Exits with 1 if a check has failed."""
     with open_client(server) as client:
         try:
-            report = client.doctor(None if job is None else client.find(job))
+            report = client.doctor() if job is None else client.job(job).doctor()
         except UnreachableError as exc:
             if job is not None:
                 raise
             report = _examine_here(exc)
-    if output is OutputFormat.JSON:
-        show_json(report)
-    else:
-        _show_checks(report["checks"])
-    if not report["ok"]:
+    tell(report, output, _show_checks)
+    if not report.ok:
         raise typer.Exit(1)
 
 
-def _examine_here(unreached: UnreachableError) -> dict[str, Any]:
+def _examine_here(unreached: UnreachableError) -> "CheckReport":
     """Examine this machine without a control plane."""
     from service.api.routes.inspection import (
         check_report,  # (here: slow to load, and seldom needed)
@@ -262,24 +268,19 @@ def _examine_here(unreached: UnreachableError) -> dict[str, Any]:
     report = Inspector().ask(None, ["doctor"], timeout_s=60.0)
     first = {"name": "control plane", "ok": None, "detail": unreached.message}
     checks = [{**first, "hint": unreached.hint}, *report["checks"]]
-    return check_report({"checks": checks}).model_dump(mode="json")
+    return check_report({"checks": checks})
 
 
-def _show_checks(checks: Iterable[Mapping[str, Any]]) -> None:
+def _show_checks(report: "CheckReport") -> None:
     rows = table("CHECK", "RESULT", "DETAIL")
     hints = []
-    for check in checks:
-        rows.add_row(one_line(check["name"]), _RESULTS[check["ok"]], one_line(check["detail"], 500))
-        if check["ok"] is not True and check["hint"]:
-            hints.append(f"{one_line(check['name'])}: {one_line(check['hint'], 500)}")
+    for check in report.checks:
+        rows.add_row(one_line(check.name), _RESULTS[check.ok], one_line(check.detail, 500))
+        if check.ok is not True and check.hint:
+            hints.append(f"{one_line(check.name)}: {one_line(check.hint, 500)}")
     show(rows)
     for hint in hints:
         say(f"hint: {hint}")
-
-
-def new_key() -> str:
-    """An idempotency key of its own for each run of a command."""
-    return uuid.uuid4().hex
 
 
 def operator() -> str:
@@ -292,7 +293,3 @@ def operator() -> str:
 
 def _compact(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _text(value: int | None) -> str:
-    return "-" if value is None else str(value)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
@@ -19,18 +19,21 @@ from service.cli.output import (
     escaped,
     instant,
     one_line,
+    plain,
     say,
     show,
     show_json,
+    tell,
 )
 from service.cli.progress import working
 from service.cli.views import bars, bars_grid, job_parts, jobs_table
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
-from service.client import Client, RefusedError
-from service.errors import WaitTimeoutError
 from service.jobs.store.job import JobState
 
-_MISSING = 404
+if TYPE_CHECKING:
+    from service.client import RemoteJob, Sluice
+    from service.schemas.jobs import JobDetail
+
 app = typer.Typer(help="List jobs, look at them and drive them.", no_args_is_help=True)
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is so.")]
 
@@ -47,12 +50,12 @@ def list_jobs(
 ) -> None:
     """List jobs, the newest first."""
     with open_client(server) as client:
-        jobs = [job for job in client.jobs() if not state or job["state"] in state]
+        jobs = [job for job in client.jobs() if not state or job.state in state]
     if output is OutputFormat.JSON:
         show_json(jobs)
     elif quiet:
         for job in jobs:
-            typer.echo(job["id"])
+            typer.echo(job.id)
     else:
         show(jobs_table(jobs, whole=not console().is_terminal))
 
@@ -61,85 +64,79 @@ def list_jobs(
 def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show where a job stands and what it waits for."""
     with open_client(server) as client:
-        document = client.job(client.find(job))
-        why = client.explain_wait(document["id"]) if output is OutputFormat.TABLE else None
-    if output is OutputFormat.JSON:
-        show_json(document)
-    else:
-        show(*job_parts(document, why))
+        remote = client.job(job)
+        document = remote.status()
+        why = remote.explain_wait() if output is OutputFormat.TABLE else None
+    tell(document, output, lambda shown: show(*job_parts(shown, why)))
 
 
 @app.command("watch")
 def watch_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Watch a job until it ends. In a pipe, prints a line a change."""
     with open_client(server) as client:
-        job_id = client.find(job)
+        remote = client.job(job)
         if output is OutputFormat.JSON:
-            document = _watch(client, job_id, _json_lines())
+            document = _watch(remote, _json_lines())
         elif console().is_terminal:
-            document = _watch_screen(client, job_id)
+            document = _watch_screen(remote)
         else:
-            document = _watch(client, job_id, _event_lines(client, job_id))
-    if document["state"] == JobState.FAILED:
+            document = _watch(remote, _event_lines(client, remote.id))
+    if document.state == JobState.FAILED:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _watch_screen(client: Client, job_id: str) -> dict[str, Any]:
-    def draw(job: dict[str, Any]) -> None:
+def _watch_screen(watched: "RemoteJob") -> "JobDetail":
+    def draw(job: "JobDetail") -> None:
         drawn = bars_grid(bars(job))
         live.update(Group(*job_parts(job), *((Text(""), drawn) if drawn.row_count else ())))
 
     with Live(console=console(), refresh_per_second=4) as live:
-        return _watch(client, job_id, draw)
+        return _watch(watched, draw)
 
 
-def _watch(
-    client: Client, job_id: str, show_each: Callable[[dict[str, Any]], None]
-) -> dict[str, Any]:
+def _watch(watched: "RemoteJob", show_each: Callable[["JobDetail"], None]) -> "JobDetail":
     """Show the job until it has ended and nobody wants it to go on."""
-    look = JobPoll(client, job_id)
+    look = JobPoll(watched)
     while True:
         job = look.job()
         show_each(job)
-        if job["state"] in ENDED.states and job["desired_state"] != "RUNNING":
+        if job.state in ENDED.states and job.desired_state != "RUNNING":
             return job
-        if job["state"] == JobState.FINISHED:
+        if job.state == JobState.FINISHED:
             return job
         time.sleep(POLL_S)
 
 
-def _event_lines(client: Client, job_id: str) -> Callable[[dict[str, Any]], None]:
+def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]:
     """Prints each transition, also those between two looks, and each reason after it."""
     last, cause = 0, ""
 
-    def lines(job: dict[str, Any]) -> None:
+    def lines(job: "JobDetail") -> None:
         nonlocal last, cause
-        for event in client.events(job_id, after=last):
-            last, cause = event["sequence"], event["cause"]
-            typer.echo(f"{instant(event['at_ms'])}  {event['to']}: {one_line(cause)}")
-        if job["reason"] != cause:
-            cause = job["reason"]
-            typer.echo(f"{instant(_now_ms())}  {job['state']}: {one_line(cause)}")
+        while events := client.transitions(job_id=job_id, after=last):
+            for event in events:
+                last, cause = event.sequence, event.cause
+                typer.echo(f"{instant(event.at_ms)}  {event.target}: {one_line(cause)}")
+        if job.reason != cause:
+            cause = job.reason
+            typer.echo(f"{instant(time.time_ns() // 1_000_000)}  {job.state}: {one_line(cause)}")
 
     return lines
 
 
-def _json_lines() -> Callable[[dict[str, Any]], None]:
+def _json_lines() -> Callable[["JobDetail"], None]:
     """Prints the job as one line of JSON whenever anything but ages has changed."""
     printed: dict[str, Any] = {}
 
-    def line(job: dict[str, Any]) -> None:
+    def line(job: "JobDetail") -> None:
         nonlocal printed
-        runner = {**job["runner"], "status_age_ms": None}
-        if (seen := {**job, "runner": runner}) != printed:
+        document = plain(job)
+        runner = {**document["runner"], "status_age_ms": None}
+        if (seen := {**document, "runner": runner}) != printed:
             printed = seen
-            typer.echo(escaped(json.dumps(job, ensure_ascii=False)))
+            typer.echo(escaped(json.dumps(document, ensure_ascii=False)))
 
     return line
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @app.command("logs")
@@ -152,24 +149,24 @@ def show_logs(
 ) -> None:
     """Print the log of a job's runner."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        text, offset = client.log(job_id)
+        remote = client.job(job)
+        text, offset = remote.log()
         while text or forever:
             typer.echo(clean(text), nl=False)
             if not text:
                 time.sleep(POLL_S)
-            text, offset = client.log(job_id, offset)
+            text, offset = remote.log(offset)
 
 
 @app.command("pause")
 def pause_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
     """Pause a job after its batch. Its runner ends, its place is kept."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        client.pause(job_id)
+        remote = client.job(job)
+        remote.pause()
         if wait:
-            follow(client, job_id, GOALS["paused"], timeout)
-    say(f"job {job_id} {'is paused' if wait else 'will pause'}; sluice jobs resume goes on")
+            follow(remote, GOALS["paused"], timeout)
+    say(f"job {remote.id} {'is paused' if wait else 'will pause'}; sluice jobs resume goes on")
 
 
 @app.command("resume")
@@ -178,22 +175,22 @@ def resume_job(
 ) -> None:
     """Go on with a paused, stopped or failed job where it left off."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        client.start(job_id)
+        remote = client.job(job)
+        remote.start()
         if wait:
-            follow(client, job_id, GOALS["join"], timeout)
-    say(f"job {job_id} {'is joining' if wait else 'goes on'}")
+            follow(remote, GOALS["join"], timeout)
+    say(f"job {remote.id} {'is joining' if wait else 'goes on'}")
 
 
 @app.command("stop")
 def stop_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
     """Stop a job after its batch. It keeps its place."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        client.stop(job_id)
+        remote = client.job(job)
+        remote.stop()
         if wait:
-            follow(client, job_id, ENDED, timeout)
-    say(f"job {job_id} {'stopped' if wait else 'is stopping'}")
+            follow(remote, ENDED, timeout)
+    say(f"job {remote.id} {'stopped' if wait else 'is stopping'}")
 
 
 @app.command("rm")
@@ -207,49 +204,9 @@ def remove_job(
 ) -> None:
     """Stop a job and delete what it made. Its output stays unless told otherwise."""
     with open_client(server) as client:
-        job_id = client.find(job)
-        with working(f"removing job {job_id}"):
-            left = _remove(client, job_id, with_output=with_output, timeout_s=timeout)
-    say(f"job {job_id} removed{' with its output' if with_output and not left else ''}")
+        remote = client.job(job)
+        with working(f"removing job {remote.id}"):
+            left = remote.delete(output=with_output, timeout_s=timeout)
+    say(f"job {remote.id} removed{' with its output' if with_output and not left else ''}")
     for each in left:
         say(f"warning: {each}")
-
-
-def _remove(client: Client, job_id: str, *, with_output: bool, timeout_s: float) -> list[str]:
-    """Wait until the job is gone; what of its output is left, and why."""
-    deadline = time.monotonic() + timeout_s
-    document = client.remove(job_id, output=with_output)
-    while document is not None and "left" not in document:
-        if document["error"] and document["reason"].startswith("removal failed"):
-            raise RefusedError(
-                document["reason"],
-                hint=f"{document['error']['hint']} The removal is tried again by itself.",
-                problem=document["error"],
-            )
-        if time.monotonic() >= deadline:
-            raise WaitTimeoutError(
-                f'job "{job_id}" is not removed after {timeout_s:g} s: {document["reason"]}',
-                hint=f"It goes on; look again with sluice jobs get {job_id}.",
-            )
-        time.sleep(POLL_S)
-        document = _job_or_none(client, job_id) or _removal(client, job_id)
-    return [] if document is None else list(document["left"])
-
-
-def _removal(client: Client, job_id: str) -> dict[str, Any] | None:
-    """What is told of a job that is gone, if anything."""
-    try:
-        return client.remove(job_id)
-    except RefusedError as exc:
-        if exc.problem.get("status") == _MISSING:
-            return None
-        raise
-
-
-def _job_or_none(client: Client, job_id: str) -> dict[str, Any] | None:
-    try:
-        return client.job(job_id)
-    except RefusedError as exc:
-        if exc.problem.get("status") == _MISSING:
-            return None
-        raise

@@ -118,11 +118,15 @@ for _command in (
     cli_sql.sql,
     cli_wait.wait,
     cli_watermarks.watermarks,
+    cli_inspect.acknowledge,
+    cli_inspect.replay,
+    cli_inspect.explain_row,
+    cli_inspect.doctor,
+    cli_tables.preview,
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
-cli_inspect.register(app)
-cli_tables.register(app)
+app.add_typer(cli_tables.app, name="dim")
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")

@@ -2,37 +2,32 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.output import OutputFormat
-from service.client import Client
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
     from service.client import Sluice
     from service.config import Settings
+    from service.schemas.jobs import JobSummary
 
 _COMPLETION_PATIENCE_S = 1.0
 _PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def open_client(server: str | None) -> Client:
+def open_client(server: str | None, *, attempts: int = 1) -> "Sluice":
     """A client of `server`, else of the control plane that the settings name."""
-    return Client(_address(server), Credentials.of_environment())
+    from service.client import Sluice  # slow to load, and the help does without
 
-
-def open_typed_client(server: str | None) -> "Sluice":
-    """The client for programs, of the same control plane."""
-    from service.client import Sluice  # slow to load, and few commands need it
-
-    credentials = Credentials.of_environment()
-    return Sluice(_address(server), token=credentials.token, ca_file=credentials.ca_file)
+    shown = Credentials.of_environment()
+    return Sluice(_address(server), token=shown.token, ca_file=shown.ca_file, attempts=attempts)
 
 
 def load_settings(**options: object) -> "Settings":
@@ -66,14 +61,14 @@ def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str
 
     Says nothing, whatever happens, and waits for a second at the most.
     """
-    jobs: list[Mapping[str, Any]] = []
+    jobs: list[JobSummary] = []
     server = context.params.get("server")
 
     def ask() -> None:
         try:
             with open_client(server) as client:
                 jobs.extend(client.jobs())
-        except (SluiceError, ValueError, TypeError, KeyError):
+        except (SluiceError, ValueError):
             return  # no control plane, or another program at its address: there is nothing to offer
 
     asking = threading.Thread(target=ask, name="completion", daemon=True)
@@ -82,12 +77,12 @@ def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str
     return list(_references(tuple(jobs), incomplete))
 
 
-def _references(jobs: tuple[Mapping[str, Any], ...], incomplete: str) -> Iterator[tuple[str, str]]:
+def _references(jobs: Iterable["JobSummary"], incomplete: str) -> Iterator[tuple[str, str]]:
     for job in jobs:
-        if job["id"].startswith(incomplete):
-            yield job["id"], f"{job['name']} {job['state']}"
+        if job.id.startswith(incomplete):
+            yield job.id, f"{job.name} {job.state}"
     if incomplete:
-        for name in dict.fromkeys(job["name"] for job in jobs):
+        for name in dict.fromkeys(job.name for job in jobs):
             if name.startswith(incomplete) and " " not in name:  # a shell would split it
                 yield name, "job"
 

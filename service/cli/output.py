@@ -3,16 +3,22 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from service.schemas.inspection import GapView
+
+Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200
 _RANGES = 8
@@ -51,7 +57,20 @@ def one_line(text: object, limit: int = _CELL) -> str:
 
 def show_json(value: object) -> None:
     """One JSON document; what could be a command to a terminal is escaped."""
-    typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
+    typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=plain)))
+
+
+def tell(answer: Answer, output: OutputFormat, show_text: Callable[[Answer], object]) -> None:
+    """An answer in the form that is asked for."""
+    if output is OutputFormat.JSON:
+        show_json(answer)
+    else:
+        show_text(answer)
+
+
+def plain(answer: "BaseModel") -> dict[str, Any]:
+    """The document that an answer was made of; what was left out of it stays out."""
+    return answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
 def escaped(text: str) -> str:
@@ -108,6 +127,17 @@ def takes_commands(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
+def say_more(cursor: object) -> None:
+    """Say where the next page begins, if there is one."""
+    if cursor is not None:
+        say(f"there are more: --cursor {cursor}")
+
+
+def or_dash(value: object) -> str:
+    """A value, or a dash for none."""
+    return "-" if value is None else str(value)
+
+
 def number(value: int | None) -> str:
     """A count with its thousands apart."""
     return "-" if value is None else f"{value:,}"
@@ -119,8 +149,8 @@ def instant(at_ms: int) -> str:
     return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
-def ranges(gaps: Sequence[Mapping[str, Any]]) -> str:
+def ranges(gaps: Sequence["GapView"]) -> str:
     """Offsets by partition, each to the one behind the last; the first few."""
-    texts = [f"partition {gap['partition']}: {gap['from']} to {gap['to']}" for gap in gaps]
+    texts = [f"partition {gap.partition}: {gap.first} to {gap.end}" for gap in gaps]
     more = f" and {len(gaps) - _RANGES} more" if len(gaps) > _RANGES else ""
     return ", ".join(texts[:_RANGES]) + more

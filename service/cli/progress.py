@@ -5,9 +5,9 @@ All of it goes to standard error, so data on standard output stays data.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -17,9 +17,12 @@ from rich.text import Text
 from service.cli.output import console, one_line, say, takes_commands
 from service.cli.views import bars, state
 
+if TYPE_CHECKING:
+    from service.schemas.jobs import JobDetail
+
 _LINE_EVERY_S = 15.0
 _BAR_WIDTH = 20
-Show = Callable[[Mapping[str, Any]], None]
+Show = Callable[["JobDetail"], None]
 
 
 @contextmanager
@@ -59,8 +62,8 @@ class _Bars:
         self._tasks: dict[str, TaskID] = {}
         self._line = Text("")
 
-    def show(self, job: Mapping[str, Any]) -> None:
-        self._line = Text.assemble(state(job), f": {one_line(job['reason'])}", overflow="ellipsis")
+    def show(self, job: "JobDetail") -> None:
+        self._line = Text.assemble(state(job), f": {one_line(job.reason)}", overflow="ellipsis")
         self._line.no_wrap = True
         by_name = {bar.name: bar for bar in bars(job)}
         for name in self._tasks.keys() - by_name.keys():
@@ -82,10 +85,10 @@ class _Lines:
         self._state = self._reason = ""
         self._told_at = 0.0
 
-    def show(self, job: Mapping[str, Any]) -> None:
+    def show(self, job: "JobDetail") -> None:
         now = time.monotonic()
-        late = now - self._told_at >= _LINE_EVERY_S and job["reason"] != self._reason
-        if job["state"] == self._state and not late:
+        late = now - self._told_at >= _LINE_EVERY_S and job.reason != self._reason
+        if job.state == self._state and not late:
             return
-        self._state, self._reason, self._told_at = job["state"], job["reason"], now
-        say(f"{job['state']}: {one_line(job['reason'])}")
+        self._state, self._reason, self._told_at = job.state, job.reason, now
+        say(f"{job.state}: {one_line(job.reason)}")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from service.errors import NotAllowedError, SubmissionError
 
 if TYPE_CHECKING:
     from joins.plan.plan import JoinPlan  # slow to load, and few commands plan
+    from service.schemas.progress import Validation
 
 _SHOWN_WARNING = 2000
 
@@ -36,15 +37,16 @@ def submit(  # noqa: PLR0913 (typer makes each parameter an option)
     with open_client(server) as client:
         with working("checking what the script names"):
             job = client.submit(sql, name, idempotency_key=key)
-        warn([warning["message"] for warning in job["warnings"]])
+        document = job.status()
+        warn(warning.message for warning in document.warnings)
         if wait is not None:
-            job = follow(client, job["id"], wait, timeout)
+            document = follow(job, wait, timeout)
     if output is OutputFormat.JSON:
-        show_json(job)
+        show_json(document)
         return
-    typer.echo(job["id"])
+    typer.echo(job.id)
     if wait is None and takes_commands(sys.stderr):
-        say(f"sluice jobs watch {job['id']} shows how far it is")
+        say(f"sluice jobs watch {job.id} shows how far it is")
 
 
 def validate(
@@ -62,25 +64,26 @@ def validate(
     if output is OutputFormat.JSON:
         show_json(result)
         return
-    warn([warning["message"] for warning in result["warnings"]])
+    warn(warning.message for warning in result.warnings)
     where = "; everything that it names is there" if outside else ""
-    typer.echo(f"valid: job {one_line(result['name'])}{where}")
+    typer.echo(f"valid: job {one_line(result.name)}{where}")
 
 
-def _valid_outside(sql: str, server: str | None) -> dict[str, Any]:
+def _valid_outside(sql: str, server: str | None) -> "Validation":
     with open_client(server) as client, working("checking what the script names"):
         return client.validate(sql)
 
 
-def _valid(sql: str) -> dict[str, Any]:
+def _valid(sql: str) -> "Validation":
     from service.api.views import submission_warning  # slow to load, and few commands plan
     from service.jobs.submit.submission import check_script
+    from service.schemas.progress import Validation
     from service.sql.planner.planner import plan_script
 
     check_script(sql)
     planned = plan_script(sql)
     warnings = [submission_warning(text) for text in planned.warnings]
-    return {"valid": True, "name": planned.plan.name, "outside": False, "warnings": warnings}
+    return Validation(valid=True, name=planned.plan.name, outside=False, warnings=warnings)
 
 
 def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:

@@ -5,17 +5,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from service.cli.options import Form, Server, Timeout, open_client
-from service.cli.output import OutputFormat, clean, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
 from service.cli.progress import working
 from service.cli.scripts import read_script, warn
 from service.cli.wait import GOALS, follow
-from service.client import Client
 from service.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from service.client import RemoteJob, Sluice
+    from service.schemas.jobs import JobDetail
 
 _ROW = re.compile(r"[+-][A-Z]\[")
 _WHOLE = 10_000
@@ -59,7 +62,7 @@ class Conversation:
         names: of the tables and views that are declared.
     """
 
-    client: Client
+    client: "Sluice"
     tell: Callable[[Result], None]
     timeout_s: float
     names: tuple[str, ...] = ()
@@ -100,43 +103,46 @@ class Conversation:
     def _declare(self, script: str, word: str) -> None:
         """Have the control plane look at a declaration, and ask what there is now."""
         tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
-        self.names = tuple(row[0] for row in (*tables["rows"], *views["rows"]))
+        self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
 
     def _ask(self, script: str, word: str) -> None:
-        self.tell(self.client.statements(script)[-1])
+        self.tell(plain(self.client.statements(script)[-1]))
 
     def _submit(self, script: str, word: str) -> None:
         with working("checking what the script names"):
             job = self.client.submit(script)
-        warn(warning["message"] for warning in job["warnings"])
-        self.tell({"statement": word, "columns": ["job id"], "rows": [[job["id"]]], "job": job})
+        document = job.status()
+        warn(warning.message for warning in document.warnings)
+        answer = {"statement": word, "columns": ["job id"], "rows": [[job.id]]}
+        self.tell({**answer, "job": plain(document)})
 
     def _preview(self, script: str, word: str) -> None:
         """Run the job of a bare SELECT, take its rows from its log, and remove it."""
         with working("checking what the script names"):
             job = self.client.submit(script)
         try:
-            warn(warning["message"] for warning in job["warnings"])
-            done = follow(self.client, job["id"], GOALS["finished"], self.timeout_s)
+            warn(warning.message for warning in job.status().warnings)
+            done = follow(job, GOALS["finished"], self.timeout_s)
             warn(_unread(done))
-            rows = [[line] for line in self._log(job["id"]) if _ROW.match(line)]
+            rows = [[line] for line in _log(job) if _ROW.match(line)]
             self.tell({"statement": word, "columns": ["result"], "rows": rows})
         finally:
-            self.client.remove(job["id"])
-
-    def _log(self, job_id: str) -> Iterator[str]:
-        """The lines of a job's log."""
-        text, at = "", 0
-        while True:
-            block, after = self.client.log(job_id, at)
-            if after == at:
-                return iter(text.split("\n"))  # a value may have what else ends a line
-            text, at = text + block, after
+            job.delete()
 
 
-def _unread(job: Result) -> Iterator[str]:
+def _log(job: "RemoteJob") -> Iterator[str]:
+    """The lines of a job's log."""
+    text, at = "", 0
+    while True:
+        block, after = job.log(at)
+        if after == at:
+            return iter(text.split("\n"))  # a value may have what else ends a line
+        text, at = text + block, after
+
+
+def _unread(job: "JobDetail") -> Iterator[str]:
     """That rows are missing: what a preview could not read is removed with its job."""
-    count = (job.get("probe") or {}).get("dead_letters")
+    count = 0 if job.probe is None else job.probe.dead_letters
     if count:
         yield (
             f"{count} records have no row, they could not be read; a job with a sink keeps such "

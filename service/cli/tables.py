@@ -5,7 +5,7 @@ Names and values come from databases and streams, so each text passes `one_line`
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -18,10 +18,22 @@ from service.cli.output import (
     number,
     one_line,
     say,
+    say_more,
     show,
-    show_json,
     table,
+    tell,
 )
+
+if TYPE_CHECKING:
+    from service.schemas.tables import (
+        AbsentKey,
+        DimensionChanges,
+        DimensionRows,
+        DimensionVersions,
+        Preview,
+        PreviewBatch,
+        RowChange,
+    )
 
 _CELL = 100
 _MARKS = {"insert": "+", "delete": "-", "update": "~"}
@@ -36,26 +48,21 @@ Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
 PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
 
 
-def register(parent: typer.Typer) -> None:
-    """Give `parent` these commands."""
-    parent.add_typer(app, name="dim")
-    parent.command("preview")(preview)
-
-
 @app.command("ls")
 def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List the tables of a job with the versions that can be read."""
     with open_client(server) as client:
-        tables = client.dimensions(client.find(job))
-    if output is OutputFormat.JSON:
-        show_json(tables)
-        return
+        tables = client.job(job).dimensions()
+    tell(tables, output, _show_versions)
+
+
+def _show_versions(tables: Iterable["DimensionVersions"]) -> None:
     rows = table("TABLE", "SOURCE", "KEY", "OLDEST", "NEWEST", "PINNED", "COMPLETE")
     for each in tables:
-        versions = (number(each[n]) for n in ("oldest_version", "version", "pinned_version"))
-        key = one_line(", ".join(each["primary_key"]))
-        names = (one_line(each["table"]), one_line(each["source"]), key)
-        rows.add_row(*names, *versions, "yes" if each["complete"] else "no")
+        versions = map(number, (each.oldest_version, each.version, each.pinned_version))
+        key = one_line(", ".join(each.primary_key))
+        names = (one_line(each.table), one_line(each.source), key)
+        rows.add_row(*names, *versions, "yes" if each.complete else "no")
     show(rows)
 
 
@@ -76,34 +83,30 @@ def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
     if cursor is not None and (keys or version is not None):
         raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
-    query = _query(key=keys or None, version=version, limit=limit, cursor=cursor)
     with open_client(server) as client:
-        answer = client.dimension_rows(client.find(job), name, query)
-    if output is OutputFormat.JSON:
-        show_json(answer)
-    else:
-        _show_rows(answer)
-    if answer["absent"]:
+        answer = client.job(job).dimension(name).at(version).rows(keys or None).page(limit, cursor)
+    tell(answer, output, _show_rows)
+    if answer.absent:
         raise typer.Exit(1)
 
 
-def _show_rows(answer: Mapping[str, Any]) -> None:
-    names = [column["name"] for column in answer["columns"]]
+def _show_rows(answer: "DimensionRows") -> None:
+    names = [column.name for column in answer.columns]
     rows = table(*(one_line(name) for name in names), "CHANGED AT")
-    for item in answer["items"]:
-        at_ms = item["source_ts_ms"]
+    for item in answer.items:
+        at_ms = item.source_ts_ms
         changed = "-" if at_ms is None else instant(at_ms)
-        rows.add_row(*_cells(item["values"], names), changed)
+        rows.add_row(*_cells(item.values, names), changed)
     show(rows)
-    for absent in answer["absent"]:
-        say(f"key {_shown(absent['key'])} {_REASONS[absent['reason']]}{_when(absent)}")
-    if not answer["complete"]:
-        say(f"version {answer['version']} is not complete: a copy of the table is running")
-    _say_more(answer)
+    for absent in answer.absent:
+        say(f"key {_shown(absent.key)} {_REASONS.get(absent.reason, absent.reason)}{_when(absent)}")
+    if not answer.complete:
+        say(f"version {answer.version} is not complete: a copy of the table is running")
+    say_more(answer.next_cursor)
 
 
-def _when(absent: Mapping[str, Any]) -> str:
-    at_ms = absent["source_ts_ms"]
+def _when(absent: "AbsentKey") -> str:
+    at_ms = absent.source_ts_ms
     return f" at {instant(at_ms)}" if at_ms else ""
 
 
@@ -129,27 +132,27 @@ def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
         raise typer.BadParameter("--from is missing: the version that the comparison begins with")
     if first is not None and last is not None and first >= last:
         raise typer.BadParameter(f"--from {first} is not before --to {last}")
-    query = _query(limit=limit, cursor=cursor, to=last) | _query(**{"from": first})
     with open_client(server) as client:
-        changes = client.dimension_changes(client.find(job), name, query)
-    if output is OutputFormat.JSON:
-        show_json(changes)
-        return
+        changes = client.job(job).dimension(name).between(first, last).page(limit, cursor)
+    tell(changes, output, _show_changes)
+
+
+def _show_changes(changes: "DimensionChanges") -> None:
     rows = table("", "KEY", "BEFORE", "AFTER")
-    for item in changes["items"]:
-        before, after = _changed(item, changes["primary_key"])
-        rows.add_row(_MARKS[item["change"]], _shown(item["key"]), before, after)
+    for item in changes.items:
+        before, after = _changed(item, changes.primary_key)
+        rows.add_row(_MARKS.get(item.change, item.change), _shown(item.key), before, after)
     show(rows)
-    if not changes["complete"]:
+    if not changes.complete:
         say("one of the versions is not complete: a copy of the table is or was running")
-    _say_more(changes)
+    say_more(changes.next_cursor)
 
 
-def _changed(item: Mapping[str, Any], key: Iterable[str]) -> tuple[str, str]:
+def _changed(item: "RowChange", key: Iterable[str]) -> tuple[str, str]:
     """Values before and after; of an update only those that differ."""
-    before, after = item["before"] or {}, item["after"] or {}
+    before, after = item.before or {}, item.after or {}
     names = [name for name in {**before, **after} if name not in set(key)]
-    if item["change"] == "update":
+    if item.change == "update":
         names = [name for name in names if before[name] != after[name]]
     sides = ({n: side[n] for n in names if n in side} for side in (before, after))
     old, new = (_shown(side) if side else "" for side in sides)
@@ -165,29 +168,30 @@ def preview(
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
-        answer = client.preview(client.find(job), limit, sink=sink)
-    if output is OutputFormat.JSON:
-        show_json(answer)
-        return
-    names = [column["name"] for column in answer["columns"]]
+        answer = client.job(job).preview(limit=limit, sink=sink)
+    tell(answer, output, _show_preview)
+
+
+def _show_preview(answer: "Preview") -> None:
+    names = [column.name for column in answer.columns]
     rows = table(*(one_line(name) for name in names))
-    for item in answer["items"]:
-        rows.add_row(*_cells(item["values"], names))
+    for item in answer.items:
+        rows.add_row(*_cells(item.values, names))
     show(rows)
-    if answer["batches"]:
-        show(Text(""), facts_table(_batch_facts(answer["batches"])))
-    if not answer["items"]:
+    if answer.batches:
+        show(Text(""), facts_table(_batch_facts(answer.batches)))
+    if not answer.items:
         say("the output has no row of this job yet")
 
 
-def _batch_facts(batches: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+def _batch_facts(batches: Iterable["PreviewBatch"]) -> Iterable[tuple[str, str]]:
     for batch in batches:
-        replay = f"replay {batch['replay']}"
-        name = replay if batch["batch"] is None else f"batch {batch['batch']}"
-        versions = _shown((batch["pin"] or {}).get("versions") or {})
-        at_ms = batch["committed_at_ms"]
+        replay = f"replay {batch.replay}"
+        name = replay if batch.batch is None else f"batch {batch.batch}"
+        versions = _shown((batch.pin or {}).get("versions") or {})
+        at_ms = batch.committed_at_ms
         committed = "" if at_ms is None else f", committed {instant(at_ms)}"
-        yield name, one_line(f"{number(batch['rows'])} rows, versions {versions}{committed}", 300)
+        yield name, one_line(f"{number(batch.rows)} rows, versions {versions}{committed}", 300)
 
 
 def _cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -202,12 +206,3 @@ def _cell(value: object) -> str:
 
 def _shown(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{one_line(name)}={_cell(value)}" for name, value in values.items())
-
-
-def _say_more(page: Mapping[str, Any]) -> None:
-    if page["next_cursor"] is not None:
-        say(f"there are more: --cursor {page['next_cursor']}")
-
-
-def _query(**query: object) -> dict[str, Any]:
-    return {name: value for name, value in query.items() if value is not None}

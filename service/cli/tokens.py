@@ -4,15 +4,14 @@ With a server or a token they ask the control plane, as an admin; otherwise they
 store of this machine, which is how the first token is made.
 """
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.inspect import operator
 from service.cli.options import Form, Server, load_settings, open_client
-from service.cli.output import OutputFormat, instant, one_line, say, show, show_json, table
+from service.cli.output import OutputFormat, instant, one_line, say, show, table, tell
 from service.errors import TokenNotFoundError
 from service.security.credentials import Credentials
 from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScope
@@ -20,6 +19,7 @@ from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScop
 if TYPE_CHECKING:
     from service.config import Settings
     from service.jobs.store.store import JobStore
+    from service.schemas.tokens import CreatedToken, TokenView
 
 app = typer.Typer(help="Make, list and revoke the tokens of the API.", no_args_is_help=True)
 DataDir = Annotated[
@@ -47,11 +47,8 @@ def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
     else:
         with open_client(server) as client:
             created = client.create_token(name, scope.value, days)
-    if output is OutputFormat.JSON:
-        show_json(created)
-    else:
-        typer.echo(created["token"])
-    say(f"token {created['id']} can be used until {instant(created['expires_at_ms'])}")
+    tell(created, output, lambda shown: typer.echo(shown.token))
+    say(f"token {created.id} can be used until {instant(created.expires_at_ms)}")
 
 
 @app.command("ls")
@@ -60,20 +57,21 @@ def list_tokens(
 ) -> None:
     """List tokens with scope, end and last use."""
     tokens = _listed(server, data_dir)
-    if output is OutputFormat.JSON:
-        show_json(tokens)
-        return
+    tell(tokens, output, _show_tokens)
+
+
+def _show_tokens(tokens: list["TokenView"]) -> None:
     rows = table("ID", "NAME", "SCOPE", "STATE", "EXPIRES", "LAST USED", "CREATED BY")
     for token in tokens:
-        used = token["last_used_at_ms"]
+        used = token.last_used_at_ms
         rows.add_row(
-            token["id"],
-            one_line(token["name"]),
-            token["scope"],
-            token["state"],
-            instant(token["expires_at_ms"]),
+            token.id,
+            one_line(token.name),
+            token.scope,
+            token.state,
+            instant(token.expires_at_ms),
             "-" if used is None else instant(used),
-            one_line(token["created_by"]),
+            one_line(token.created_by),
         )
     show(rows)
 
@@ -113,8 +111,9 @@ def _open_store(settings: "Settings") -> "JobStore":
     return JobStore.open(settings.store_url)
 
 
-def _create_here(new_token: NewToken, data_dir: Path | None) -> dict[str, Any]:
+def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
     from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+    from service.schemas.tokens import CreatedToken
 
     settings = load_settings(data_dir=data_dir)
     store = _open_store(settings)
@@ -123,34 +122,33 @@ def _create_here(new_token: NewToken, data_dir: Path | None) -> dict[str, Any]:
     finally:
         store.close()
     _audit(settings, "tokens create", token.id)
-    return {**token_view(token).model_dump(mode="json"), "token": text}
+    return CreatedToken(**token_view(token).model_dump(), token=text)
 
 
-def _listed(server: str | None, data_dir: Path | None) -> list[dict[str, Any]]:
+def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
     from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:
-            return client.tokens()
+            return list(client.tokens())
     store = _open_store(load_settings(data_dir=data_dir))
     try:
-        return [token_view(token).model_dump(mode="json") for token in store.tokens.all()]
+        return [token_view(token) for token in store.tokens.all()]
     finally:
         store.close()
 
 
-def _find(reference: str, tokens: Iterable[Mapping[str, Any]]) -> str:
-    listed = list(tokens)
-    if any(token["id"] == reference for token in listed):
+def _find(reference: str, listed: list["TokenView"]) -> str:
+    if any(token.id == reference for token in listed):
         return reference
-    ids = [t["id"] for t in listed if t["name"] == reference and t["state"] == "active"]
+    ids = [t.id for t in listed if t.name == reference and t.state == "active"]
     if len(ids) != 1:
         problem = "does not exist" if not ids else f"could be one of {len(ids)}"
         raise TokenNotFoundError(
             f'token "{reference}" {problem}',
             hint="Run sluice tokens ls to see the tokens and their ids.",
         )
-    return str(ids[0])
+    return ids[0]
 
 
 def _audit(settings: "Settings", words: str, token_id: str) -> None:

@@ -7,14 +7,16 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import Form
+from service.cli.options import Form, open_client
 from service.cli.output import OutputFormat, facts_table, say, show, show_json
 from service.cli.progress import working
-from service.client import Client
+
+if TYPE_CHECKING:
+    from service.schemas.jobs import JobSummary
 
 _FIRST = "first"  # the name of the job in the script that is there
 
@@ -65,18 +67,18 @@ def _tell(places: dict[str, str], usual_port: int) -> None:
     show(facts_table((name.replace("_", " "), value) for name, value in places.items()))
     say("")
     say("Everything runs until you interrupt it. In another terminal:")
-    with Client(places["control_plane"]) as client:
+    with open_client(places["control_plane"]) as client:
         jobs = list(client.jobs())
     for job in jobs:
-        if job["desired_state"] == "RUNNING":
-            say(f"  # {job['name']} ({job['id']}) goes on")
-    firsts = [job for job in jobs if job["name"] == _FIRST]
+        if job.desired_state == "RUNNING":
+            say(f"  # {job.name} ({job.id}) goes on")
+    firsts = [job for job in jobs if job.name == _FIRST]
     for line in next_commands(places, usual_port, firsts):
         say(f"  {line}")
 
 
 def next_commands(
-    places: Mapping[str, str], usual_port: int, firsts: Sequence[Mapping[str, Any]]
+    places: Mapping[str, str], usual_port: int, firsts: Sequence["JobSummary"]
 ) -> Iterable[str]:
     """What to type in another terminal.
 
@@ -90,8 +92,8 @@ def next_commands(
         yield f"export PATH={shlex.quote(str(programs))}:$PATH"
     if not places["control_plane"].endswith(f":{usual_port}"):
         yield f"export SLUICE_SERVER={places['control_plane']}"
-    job = firsts[0]["id"] if len(firsts) > 1 else _FIRST
-    if firsts and firsts[0]["desired_state"] != "RUNNING":
+    job = firsts[0].id if len(firsts) > 1 else _FIRST
+    if firsts and firsts[0].desired_state != "RUNNING":
         yield f"sluice jobs resume {job} --wait"
     elif not firsts:
         yield f"sluice submit {shlex.quote(places['script'])} --wait join"

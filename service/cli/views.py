@@ -1,9 +1,9 @@
 """Jobs as people read them: a list, one job, and bars of what takes long."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
@@ -12,6 +12,19 @@ from rich.text import Text
 
 from service.cli.output import clean, facts_table, instant, number, one_line, ranges, table
 from service.jobs.inspect.event_waiting import shown_time
+
+if TYPE_CHECKING:  # models are slow to load, and only answers bring them
+    from service.schemas.inspection import AcknowledgementView, StallView
+    from service.schemas.jobs import (
+        DimensionView,
+        EventTimeView,
+        JobDetail,
+        JobSummary,
+        ProbeView,
+        SnapshotView,
+        WatermarkView,
+    )
+    from service.schemas.progress import WaitReport
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
@@ -37,14 +50,14 @@ class Bar:
     text: str
 
 
-def jobs_table(jobs: Sequence[Mapping[str, Any]], *, whole: bool) -> Table:
+def jobs_table(jobs: Sequence["JobSummary"], *, whole: bool) -> Table:
     """A table of jobs; without `whole` ids are shortened and each job is one line."""
     made = table("ID", "NAME", "STATE", "PHASE", "AGE", "REASON")
-    ids = [job["id"] for job in jobs]
+    ids = [job.id for job in jobs]
     shown = ids if whole else short_ids(ids)
     for job, job_id in zip(jobs, shown, strict=True):
-        rest = (job["phase"] or "-", age(job["created_at_ms"]), one_line(job["reason"]))
-        made.add_row(job_id, one_line(job["name"]), state(job), *rest)
+        rest = (job.phase or "-", age(job.created_at_ms), one_line(job.reason))
+        made.add_row(job_id, one_line(job.name), state(job), *rest)
     if not whole:
         for column in made.columns:
             column.no_wrap = True
@@ -65,47 +78,43 @@ def short_ids(ids: Sequence[str]) -> list[str]:
     return [job_id[:length] for job_id in ids]
 
 
-def job_parts(
-    job: Mapping[str, Any], explanation: Mapping[str, Any] | None = None
-) -> list[RenderableType]:
+def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list[RenderableType]:
     """One job: where it stands, why it waits, its tables, its stream."""
     parts: list[RenderableType] = [facts_table(_facts(job))]
-    if explanation is not None and explanation["waiting"]:
+    if explanation is not None and explanation.waiting:
         parts += [Text(""), _waits(explanation)]
-    if job["dimensions"]:
+    if job.dimensions:
         parts += [Text(""), _dimensions(job)]
     return parts
 
 
-def bars(job: Mapping[str, Any]) -> list[Bar]:
+def bars(job: "JobDetail") -> list[Bar]:
     """What of the job takes long: the copies until the gate opens, then a bounded stream."""
-    if job["phase"] != "JOIN":
-        return [_copy(dimension) for dimension in job["dimensions"]]
-    probe = job["probe"]
-    if not probe or not probe.get("bounded_offsets"):
+    if job.phase != "JOIN":
+        return [_copy(dimension) for dimension in job.dimensions]
+    probe = job.probe
+    if not probe or not probe.bounded_offsets:
         return []
-    starts, ends = probe["start_offsets"], probe["bounded_offsets"]
+    starts, ends = probe.start_offsets, probe.bounded_offsets
     total = sum(max(0, end - starts.get(name, 0)) for name, end in ends.items())
     done = sum(
-        max(0, min(probe["next_offsets"].get(name, 0), end) - starts.get(name, 0))
+        max(0, min(probe.next_offsets.get(name, 0), end) - starts.get(name, 0))
         for name, end in ends.items()
     )
     text = f"{number(done)} of {number(total)} records"
-    return [Bar(one_line(probe["topic"]), done, total, text)]
+    return [Bar(one_line(probe.topic), done, total, text)]
 
 
-def _copy(dimension: Mapping[str, Any]) -> Bar:
-    snapshot = dimension["snapshot"]
-    return Bar(
-        one_line(dimension["name"]), snapshot["rows_done"], snapshot["rows_total"], _rows(snapshot)
-    )
+def _copy(dimension: "DimensionView") -> Bar:
+    snapshot = dimension.snapshot
+    return Bar(one_line(dimension.name), snapshot.rows_done, snapshot.rows_total, _rows(snapshot))
 
 
-def _rows(snapshot: Mapping[str, Any]) -> str:
-    about = "about " if snapshot["rows_total_is_estimate"] else ""
-    total = snapshot["rows_total"]
+def _rows(snapshot: "SnapshotView") -> str:
+    about = "about " if snapshot.rows_total_is_estimate else ""
+    total = snapshot.rows_total
     of_total = "" if total is None else f" of {about}{number(total)}"
-    return f"{number(snapshot['rows_done'])}{of_total} rows"
+    return f"{number(snapshot.rows_done)}{of_total} rows"
 
 
 def bars_grid(progress: Sequence[Bar]) -> Table:
@@ -121,124 +130,124 @@ def bars_grid(progress: Sequence[Bar]) -> Table:
     return grid
 
 
-def _facts(job: Mapping[str, Any]) -> Iterable[tuple[str, Text | str]]:
-    yield "job", f"{job['id']} ({clean(job['name'])})"
+def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
+    yield "job", f"{job.id} ({clean(job.name)})"
     yield "state", state(job)
-    yield "phase", job["phase"] or "-"
-    yield "reason", clean(job["reason"])
+    yield "phase", job.phase or "-"
+    yield "reason", clean(job.reason)
     yield from _troubles(job)
-    runner = job["runner"]
-    alive = f"process {runner['pid']}" if runner["alive"] else "not running"
-    yield "runner", f"{alive}, crashes {runner['crashes']}, restarts {runner['restarts']}"
-    if runner["restart_at_ms"] is not None:
-        yield "next start", instant(runner["restart_at_ms"])
+    runner = job.runner
+    alive = f"process {runner.pid}" if runner.alive else "not running"
+    yield "runner", f"{alive}, crashes {runner.crashes}, restarts {runner.restarts}"
+    if runner.restart_at_ms is not None:
+        yield "next start", instant(runner.restart_at_ms)
     yield from _sinks(job)
-    if job["combined_watermark"] and (job["dimensions"] or job["phase"] != "JOIN"):
-        yield "watermark", watermark(job["combined_watermark"])
-    if job["probe"]:
-        yield from _probe(job["probe"])
-    if job.get("report") and not job["report"]["is_live"]:  # (older control planes have none)
-        yield "as of", f"{instant(job['report']['at_ms'])}, by a runner that does not speak now"
-    if job.get("event_time"):  # (older control planes have none)
-        yield "event time", _event_time(job["event_time"])
-    for warning in job["warnings"]:
-        yield "warning", f"{clean(warning['message'])} {clean(warning['hint'])}"
-    for acknowledgement in job["acknowledgements"]:
+    if job.combined_watermark and (job.dimensions or job.phase != "JOIN"):
+        yield "watermark", watermark(job.combined_watermark)
+    if job.probe:
+        yield from _probe(job.probe)
+    if job.report and not job.report.is_live:
+        yield "as of", f"{instant(job.report.at_ms)}, by a runner that does not speak now"
+    if job.event_time:
+        yield "event time", _event_time(job.event_time)
+    for warning in job.warnings:
+        yield "warning", f"{clean(warning.message)} {clean(warning.hint)}"
+    for acknowledgement in job.acknowledgements:
         yield "acknowledged", _acknowledged(acknowledgement)
 
 
-def _sinks(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    for sink in job.get("sinks", ()):  # (older control planes have none)
-        place = "" if sink["place"] is None else f", {sink['place']}"
-        yield "sink", one_line(f"{sink['table']} ({sink['connector']}{place})", 500)
-    if job["writer"]:
-        why = f" ({clean(job['writer_reason'])})" if job["writer_reason"] else ""
-        yield "writer", f"{clean(job['writer'])}{why}"
+def _sinks(job: "JobDetail") -> Iterable[tuple[str, str]]:
+    for sink in job.sinks:
+        place = "" if sink.place is None else f", {sink.place}"
+        yield "sink", one_line(f"{sink.table} ({sink.connector}{place})", 500)
+    if job.writer:
+        why = f" ({clean(job.writer_reason)})" if job.writer_reason else ""
+        yield "writer", f"{clean(job.writer)}{why}"
 
 
-def _troubles(job: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    if job["error"]:
-        yield "error", clean(job["error"]["message"])
-        yield "hint", clean(job["error"]["hint"])
-    for stall in job["stalls"]:
-        if stall["choices"]:
+def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
+    if job.error:
+        yield "error", clean(job.error.message)
+        yield "hint", clean(job.error.hint)
+    for stall in job.stalls:
+        if stall.choices:
             yield "to go on", _how_to_acknowledge(job, stall)
 
 
-def _probe(probe: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    held, lag = (_at_most(probe, probe[name]) for name in ("held_records", "lag_records"))
-    yield "stream", f"{one_line(probe['topic'])}: {held} held, lag {lag}"
-    for transaction in probe["open_transactions"]:
-        yield "waits for", one_line(transaction["text"], 500)
-    joined, matched = number(probe["joined_records"]), probe["matched"]
+def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
+    held, lag = (_at_most(probe, count) for count in (probe.held_records, probe.lag_records))
+    yield "stream", f"{one_line(probe.topic)}: {held} held, lag {lag}"
+    for transaction in probe.open_transactions:
+        yield "waits for", one_line(transaction.text, 500)
+    joined, matched = number(probe.joined_records), probe.matched
     if matched is not None:  # a table is joined
-        joined += f" ({number(matched)} matched, {number(probe['unmatched'])} unmatched)"
+        joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
     yield "joined", joined
-    yield "dead letters", number(probe["dead_letters"])
+    yield "dead letters", number(probe.dead_letters)
 
 
-def _at_most(probe: Mapping[str, Any], count: int | None) -> str:
+def _at_most(probe: "ProbeView", count: int | None) -> str:
     """A count of offsets, not all of which need have a record."""
-    return f"at most {number(count)}" if count and probe["held_is_upper_bound"] else number(count)
+    return f"at most {number(count)}" if count and probe.held_is_upper_bound else number(count)
 
 
-def _event_time(time: Mapping[str, Any]) -> str:
-    waiting, late = number(time["waiting_rows"]), number(time["late_records"])
-    return f"watermark {shown_time(time['watermark_ms'])}, {waiting} records wait, {late} were late"
+def _event_time(time: "EventTimeView") -> str:
+    waiting, late = number(time.waiting_rows), number(time.late_records)
+    return f"watermark {shown_time(time.watermark_ms)}, {waiting} records wait, {late} were late"
 
 
-def _how_to_acknowledge(job: Mapping[str, Any], stall: Mapping[str, Any]) -> str:
-    choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall["choices"])
-    return f'sluice acknowledge {job["id"]} {one_line(stall["type"])} {choices} --reason "…"'
+def _how_to_acknowledge(job: "JobDetail", stall: "StallView") -> str:
+    choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
+    return f'sluice acknowledge {job.id} {one_line(stall.type)} {choices} --reason "…"'
 
 
-def _acknowledged(entry: Mapping[str, Any]) -> str:
-    decision = f"{entry['cause']} ({entry['choice']}) {age(entry['at_ms'])} ago by {entry['by']}"
-    lost = f"; not joined: {ranges(entry['gaps'])}" if entry["gaps"] else ""
-    return one_line(f"{decision}: {entry['reason']}{lost}", 500)
+def _acknowledged(entry: "AcknowledgementView") -> str:
+    decision = f"{entry.cause} ({entry.choice}) {age(entry.at_ms)} ago by {entry.by}"
+    lost = f"; not joined: {ranges(entry.gaps)}" if entry.gaps else ""
+    return one_line(f"{decision}: {entry.reason}{lost}", 500)
 
 
-def _waits(explanation: Mapping[str, Any]) -> Table:
+def _waits(explanation: "WaitReport") -> Table:
     made = table("WAITS FOR", "EVIDENCE")
-    for condition in explanation["conditions"]:
-        if condition["met"] is not True:
-            about = "" if condition["about"] is None else f" {condition['about']}"
-            hint = "" if condition["hint"] is None else f". {condition['hint']}"
-            unknown = "" if condition["met"] is False else "(not known) "
-            name = one_line(f"{condition['name']}{about}")
-            made.add_row(name, one_line(f"{unknown}{condition['evidence']}{hint}", 500))
+    for condition in explanation.conditions:
+        if condition.met is not True:
+            about = "" if condition.about is None else f" {condition.about}"
+            hint = "" if condition.hint is None else f". {condition.hint}"
+            unknown = "" if condition.met is False else "(not known) "
+            name = one_line(f"{condition.name}{about}")
+            made.add_row(name, one_line(f"{unknown}{condition.evidence}{hint}", 500))
     return made
 
 
-def _dimensions(job: Mapping[str, Any]) -> Table:
+def _dimensions(job: "JobDetail") -> Table:
     made = table("TABLE", "COPIED", "CHUNKS", "VERSION", "LAG", "COMPLETE CHANNELS")
-    for dimension in job["dimensions"]:
-        snapshot, channels = dimension["snapshot"], dimension["channels"]
-        complete = sum(channel["watermark"]["use_processing_time"] for channel in channels)
+    for dimension in job.dimensions:
+        snapshot, channels = dimension.snapshot, dimension.channels
+        complete = sum(channel.watermark.use_processing_time for channel in channels)
         made.add_row(
-            one_line(dimension["name"]),
+            one_line(dimension.name),
             _rows(snapshot),
-            f"{number(snapshot['chunks_done'])} of {number(snapshot['chunks_total'])}",
-            number(dimension["changelog_version"]),
-            number(dimension["lag_records"]),
+            f"{number(snapshot.chunks_done)} of {number(snapshot.chunks_total)}",
+            number(dimension.changelog_version),
+            number(dimension.lag_records),
             f"{complete} of {len(channels)}",
         )
     return made
 
 
-def state(job: Mapping[str, Any]) -> Text:
+def state(job: "JobSummary") -> Text:
     """The job's state; behind an arrow what is wanted, where that differs."""
-    name, desired = job["state"], job["desired_state"]
+    name, desired = job.state, job.desired_state
     settled = desired == "RUNNING" and name not in ("STOPPED", "PAUSED")
     settled = settled or desired in (name, *_SETTLED.get(name, ()))
     return Text(name if settled else f"{name} → {desired}", style=_COLOURS.get(name, ""))
 
 
-def watermark(value: Mapping[str, Any]) -> str:
+def watermark(value: "WatermarkView") -> str:
     """A watermark: its time, and whether the wall clock is the time from there on."""
-    timestamp_ms = value["timestamp_ms"]
+    timestamp_ms = value.timestamp_ms
     named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms, str(timestamp_ms))
-    return f"{named} + processing time" if value["use_processing_time"] else named
+    return f"{named} + processing time" if value.use_processing_time else named
 
 
 def age(at_ms: int) -> str:

@@ -1,26 +1,29 @@
 """Waiting for a job: what can be waited for, how far it is meanwhile, and when it is in vain."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
-from service.cli.output import OutputFormat, say, show_json
+from service.cli.output import OutputFormat, say, tell
 from service.cli.progress import job_progress
-from service.client import Client, RefusedError
+from service.client import NotFoundError, RefusedError
+from service.client.refusals import is_passing
 from service.errors import (
+    ControlPlaneError,
     JobConflictError,
     JobNotFoundError,
-    UnreachableError,
     WaitTimeoutError,
 )
 
+if TYPE_CHECKING:
+    from service.client import RemoteJob
+    from service.schemas.jobs import JobDetail
+
 POLL_S = 0.25
 _UNREACHED_S = 30.0
-_NOT_FOUND, _UNAVAILABLE = 404, 503
 _OPEN = frozenset({"JOINING", "FINISHED"})  # a short job is JOINING for a moment only
 _AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
 
@@ -98,14 +101,11 @@ def wait(
 ) -> None:
     """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
     with open_client(server) as client:
-        document = follow(client, client.find(job), phase, timeout)
-    if output is OutputFormat.JSON:
-        show_json(document)
-    else:
-        say(f"job {document['id']} is {document['state']}: {document['reason']}")
+        document = follow(client.job(job), phase, timeout)
+    tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
 
 
-def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[str, Any]:
+def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":
     """Follow a job to `goal`, showing how far it is.
 
     Raises:
@@ -115,29 +115,28 @@ def follow(client: Client, job_id: str, goal: Goal, timeout_s: float) -> dict[st
         WaitTimeoutError: it is not there in time.
     """
     deadline = time.monotonic() + timeout_s
-    look = JobPoll(client, job_id)
+    look = JobPoll(followed)
     with job_progress() as show:
         while True:
             job = look.job()
-            if job["state"] in goal.states:
+            if job.state in goal.states:
                 return job
             _check_hope(job, goal)
             show(job)
             if time.monotonic() >= deadline:
-                raise _too_late(client, job, goal, timeout_s)
+                raise _too_late(followed, job, goal, timeout_s)
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
 
 class JobPoll:
     """Looks at a job again and again; a control plane that restarts meanwhile is waited for."""
 
-    def __init__(self, client: Client, job_id: str) -> None:
-        self._client = client
-        self._job_id = job_id
+    def __init__(self, looked_at: "RemoteJob") -> None:
+        self._looked_at = looked_at
         self._seen_at: float | None = None
         self._warned = False
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> "JobDetail":
         """The job's newest document.
 
         Raises:
@@ -147,28 +146,23 @@ class JobPoll:
         """
         while True:
             try:
-                document = self._client.job(self._job_id)
-            except (UnreachableError, RefusedError) as exc:
+                document = self._looked_at.status()
+            except ControlPlaneError as exc:
                 self._bear(exc)
                 time.sleep(POLL_S)
             else:
                 self._seen_at, self._warned = time.monotonic(), False
                 return document
 
-    def _bear(self, exc: UnreachableError | RefusedError) -> None:
-        passing = isinstance(exc, UnreachableError) or _status(exc) == _UNAVAILABLE
+    def _bear(self, exc: ControlPlaneError) -> None:
         now = time.monotonic()
-        if self._seen_at is not None and _status(exc) == _NOT_FOUND:
-            raise _removed(self._job_id) from exc
-        if not passing or self._seen_at is None or now - self._seen_at > _UNREACHED_S:
+        if self._seen_at is not None and isinstance(exc, NotFoundError):
+            raise _removed(self._looked_at.id) from exc
+        if not is_passing(exc) or self._seen_at is None or now - self._seen_at > _UNREACHED_S:
             raise exc
         if not self._warned:
             self._warned = True
             say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
-
-
-def _status(exc: UnreachableError | RefusedError) -> object:
-    return exc.problem.get("status") if isinstance(exc, RefusedError) else None
 
 
 def _removed(job_id: str) -> JobNotFoundError:
@@ -177,30 +171,34 @@ def _removed(job_id: str) -> JobNotFoundError:
     )
 
 
-def _check_hope(job: Mapping[str, Any], goal: Goal) -> None:
-    state, desired = job["state"], job["desired_state"]
+def _check_hope(job: "JobDetail", goal: Goal) -> None:
+    state, desired = job.state, job.desired_state
     if desired == "REMOVED" and "STOPPED" not in goal.states:
-        raise _removed(job["id"])
+        raise _removed(job.id)
     if state == "FAILED" and desired != "RUNNING":
-        error = job["error"] or {"message": job["reason"], "hint": "Run sluice jobs logs."}
-        raise RefusedError(error["message"], hint=error["hint"], problem=error)
+        error = job.error
+        raise RefusedError(
+            job.reason if error is None else error.message,
+            hint="Run sluice jobs logs." if error is None else error.hint,
+            problem={},
+        )
     over = state == "FINISHED"
     if over or (state in _AT_REST and desired in (state, "REMOVED")):
         raise JobConflictError(
-            f'job "{job["id"]}" is {state} and stays so, expected to wait for "{goal.name}"',
+            f'job "{job.id}" is {state} and stays so, expected to wait for "{goal.name}"',
             hint="It never runs again; submit it anew."
             if over
-            else f"Run sluice jobs resume {job['id']} first.",
+            else f"Run sluice jobs resume {job.id} first.",
         )
 
 
 def _too_late(
-    client: Client, job: Mapping[str, Any], goal: Goal, timeout_s: float
+    followed: "RemoteJob", job: "JobDetail", goal: Goal, timeout_s: float
 ) -> WaitTimeoutError:
-    why = client.explain_wait(job["id"])
-    hint = "" if why["hint"] is None else f"{why['hint']} "
+    why = followed.explain_wait()
+    hint = "" if why.hint is None else f"{why.hint} "
     return WaitTimeoutError(
-        f'job "{job["id"]}" is {job["state"]} after {timeout_s:g} s, expected "{goal.name}": '
-        f"{why['sentence']}",
-        hint=f"{hint}It goes on; look again with sluice jobs get {job['id']}.",
+        f'job "{job.id}" is {job.state} after {timeout_s:g} s, expected "{goal.name}": '
+        f"{why.sentence}",
+        hint=f"{hint}It goes on; look again with sluice jobs get {job.id}.",
     )

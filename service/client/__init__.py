@@ -8,44 +8,42 @@
         for row in job.dimension("users").rows(keys=[7]):
             print(row.values)
 
-`Client` is the same without types: its answers are the API's JSON documents.
+The command line is made of it, too.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from service.client.refusals import (
+    AccessError,
+    ConflictError,
+    ExpiredError,
+    InvalidRequestError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
+
 if TYPE_CHECKING:
-    from service.client.refusals import (
-        AccessError,
-        ConflictError,
-        ExpiredError,
-        InvalidRequestError,
-        NotFoundError,
-        ProblemError,
-        UnavailableError,
-    )
     from service.client.remote_job import RemoteJob
     from service.client.sluice import Sluice
-    from service.client.wire import Client, RefusedError
 
 __all__ = [
     "AccessError",
-    "Client",
     "ConflictError",
     "ExpiredError",
     "InvalidRequestError",
     "NotFoundError",
-    "ProblemError",
     "RefusedError",
     "RemoteJob",
     "Sluice",
     "UnavailableError",
 ]
-_PLACES = {"RemoteJob": "remote_job", "Sluice": "sluice", "Client": "wire", "RefusedError": "wire"}
+_PLACES = {"RemoteJob": "remote_job", "Sluice": "sluice"}
 
 
 def __getattr__(name: str) -> object:
-    """Load what is asked for: a command of `sluice` needs `Client` alone, and is quick to start."""
-    if name not in __all__:
+    """Load what is asked for: a command that asks nobody needs the errors alone, and is quick."""
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'refusals')}"), name)
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

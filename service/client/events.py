@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from service.client.transport import Transport, is_passing, parsed
+from service.client.refusals import is_passing
+from service.client.transport import Transport, parsed
 from service.errors import ControlPlaneError
 from service.schemas.document import Document
 from service.schemas.jobs import JobSummary

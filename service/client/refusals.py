@@ -8,14 +8,34 @@
 | `ConflictError` | 409: not in this state of the job |
 | `ExpiredError` | 410: it was there and is not kept any more |
 | `UnavailableError` | 429, 503: asking again later helps |
-| `ProblemError` | root of these, and every other status |
+| `RefusedError` | root of these, and every other status |
 """
 
-from service.client.wire import RefusedError
+from collections.abc import Mapping
+from typing import Any
+
+from service.errors import ControlPlaneError
 
 
-class ProblemError(RefusedError, fault="problem"):
-    """The control plane answered with a problem; `kind` and `status` say which."""
+class RefusedError(ControlPlaneError, fault="refused"):
+    """The control plane answered with a problem; `kind` and `status` say which.
+
+    Attributes:
+        problem: the whole document.
+        retry_after_s: when to ask again, if the answer says so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        problem: Mapping[str, Any],
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.problem = problem
+        self.retry_after_s = retry_after_s
 
     @property
     def kind(self) -> str:
@@ -28,31 +48,31 @@ class ProblemError(RefusedError, fault="problem"):
         return int(self.problem.get("status", 0))
 
 
-class InvalidRequestError(ProblemError, fault="invalid-request"):
+class InvalidRequestError(RefusedError, fault="invalid-request"):
     """400 to 422: the request or its script must be corrected."""
 
 
-class AccessError(ProblemError, fault="access"):
+class AccessError(RefusedError, fault="access"):
     """401, 403: a token is missing, wrong, expired, or of too small a scope."""
 
 
-class NotFoundError(ProblemError, fault="not-found"):
+class NotFoundError(RefusedError, fault="not-found"):
     """404: there is no such job, table, version, batch or record."""
 
 
-class ConflictError(ProblemError, fault="conflict"):
+class ConflictError(RefusedError, fault="conflict"):
     """409: the request does not fit the job's state, its sink or an earlier request."""
 
 
-class ExpiredError(ProblemError, fault="expired"):
+class ExpiredError(RefusedError, fault="expired"):
     """410: it was there and is not kept any more."""
 
 
-class UnavailableError(ProblemError, fault="unavailable"):
+class UnavailableError(RefusedError, fault="unavailable"):
     """429, 503: it cannot be done now; the client asks again, for a minute."""
 
 
-_KINDS: dict[int, type[ProblemError]] = {
+_KINDS: dict[int, type[RefusedError]] = {
     **dict.fromkeys((400, 405, 406, 413, 415, 422), InvalidRequestError),
     **dict.fromkeys((401, 403), AccessError),
     404: NotFoundError,
@@ -62,12 +82,16 @@ _KINDS: dict[int, type[ProblemError]] = {
 }
 
 
-def typed(refused: RefusedError) -> ProblemError:
-    """`refused` as the error for its status."""
-    kind = _KINDS.get(int(refused.problem.get("status", 0)), ProblemError)
+def refusal(problem: Mapping[str, Any], retry_after_s: float | None) -> RefusedError:
+    """The error for a problem document."""
+    kind = _KINDS.get(int(problem.get("status", 0)), RefusedError)
     return kind(
-        refused.message,
-        hint=refused.hint,
-        problem=refused.problem,
-        retry_after_s=refused.retry_after_s,
+        problem["detail"], hint=problem["hint"], problem=problem, retry_after_s=retry_after_s
     )
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same request may succeed a little later."""
+    if isinstance(error, RefusedError):
+        return isinstance(error, UnavailableError)
+    return isinstance(error, ControlPlaneError)

@@ -1,22 +1,34 @@
-"""One job of a control plane, as the typed client gives it."""
+"""One job of a control plane."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+import httpx
+
 from service.client.events import EventStream
-from service.client.refusals import NotFoundError
+from service.client.pages import Pages
+from service.client.refusals import NotFoundError, RefusedError
 from service.client.tables import Batches, RemoteDimension
-from service.client.transport import Transport, parsed
-from service.errors import ControlPlaneError
-from service.schemas.inspection import DeadLetterView
-from service.schemas.jobs import JobDetail
+from service.client.transport import Answer, Transport, parsed
+from service.errors import ControlPlaneError, WaitTimeoutError
+from service.schemas.inspection import (
+    AcknowledgementView,
+    BatchReplay,
+    CheckReport,
+    DeadLetterPage,
+    DeadLetterReplayed,
+    DeadLetterView,
+    RequestView,
+    RowExplanation,
+)
+from service.schemas.jobs import JobDetail, RemovalView
 from service.schemas.progress import WaitReport, WatermarkReport
-from service.schemas.tables import DimensionVersions, Preview
+from service.schemas.tables import DimensionList, DimensionVersions, Preview
 
 _POLL_S = 0.5
-_ENDED = ("FAILED", "STOPPED", "FINISHED")
 
 
 class RemoteJob:
@@ -43,7 +55,7 @@ class RemoteJob:
 
     def status(self) -> JobDetail:
         """Where it stands now."""
-        return parsed(JobDetail, self._transport.get(self._path))
+        return self._transport.ask(JobDetail, self._path)
 
     def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobDetail:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
@@ -56,9 +68,8 @@ class RemoteJob:
             status = self.status()
             if target in (status.state, status.phase):
                 return status
-            if status.state in _ENDED and status.desired_state != "RUNNING":
-                raise _ended(status, target)
-            if status.state in ("FAILED", "FINISHED"):
+            stays = status.state == "STOPPED" and status.desired_state != "RUNNING"
+            if stays or status.state in ("FAILED", "FINISHED"):
                 raise _ended(status, target)
             if time.monotonic() > deadline:
                 raise ControlPlaneError(
@@ -84,42 +95,84 @@ class RemoteJob:
         return self._changed("start")
 
     def _changed(self, what: str) -> JobDetail:
-        return parsed(JobDetail, self._transport.send("POST", f"{self._path}:{what}").json())
+        return self._transport.post(JobDetail, f"{self._path}:{what}")
 
-    def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> None:
+    def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
         """Remove it with its topics, tables and checkpoint, with `output` also what it has written.
 
+        Returns:
+            What of the output is left, and why.
+
         Raises:
-            ControlPlaneError: it is not gone in time; the removal goes on.
+            NotFoundError: there is no such job.
+            RefusedError: the removal has failed.
+            WaitTimeoutError: it is not gone in time; the removal goes on.
         """
         deadline = time.monotonic() + timeout_s
-        try:
-            self._transport.send("DELETE", self._path, params={"output": str(output).lower()})
-            while time.monotonic() < deadline:
-                self.status()
-                time.sleep(_POLL_S)
-        except NotFoundError:
-            return
-        raise ControlPlaneError(
-            f'job "{self.id}" is not removed yet', hint="It goes on; look at the job's status."
-        )
+        job = self._removed(output=output)
+        while isinstance(job, JobDetail):
+            if job.error is not None and job.reason.startswith("removal failed"):
+                raise RefusedError(
+                    job.reason,
+                    hint=f"{job.error.hint} The removal is tried again by itself.",
+                    problem=job.error.model_dump(),
+                )
+            if time.monotonic() >= deadline:
+                raise WaitTimeoutError(
+                    f'job "{self.id}" is not removed after {timeout_s:g} s: {job.reason}',
+                    hint=f"It goes on; look again with sluice jobs get {self.id}.",
+                )
+            time.sleep(_POLL_S)
+            job = self._after_removal()
+        return job.left
+
+    def _removed(self, *, output: bool) -> JobDetail | RemovalView:
+        """What a request for its removal is answered: the job as long as the removal goes on."""
+        answer = self._transport.send("DELETE", self._path, params={"output": output})
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            return RemovalView(left=())
+        if answer.status_code == httpx.codes.ACCEPTED:
+            return parsed(JobDetail, answer.json())
+        return parsed(RemovalView, answer.json())
+
+    def _after_removal(self) -> JobDetail | RemovalView:
+        with suppress(NotFoundError):
+            return self.status()
+        with suppress(NotFoundError):
+            return self._removed(output=False)
+        return RemovalView(left=())
 
     def watermarks(self) -> WatermarkReport:
         """Each channel's watermark and the combined one."""
-        return parsed(WatermarkReport, self._transport.get(f"{self._path}/watermarks"))
+        return self._transport.ask(WatermarkReport, f"{self._path}/watermarks")
 
     def explain_wait(self) -> WaitReport:
         """Why nothing is coming out, if it is so."""
-        return parsed(WaitReport, self._transport.get(f"{self._path}/explain-wait"))
+        return self._transport.ask(WaitReport, f"{self._path}/explain-wait")
 
     def batches(self, *, most: int | None = None) -> Batches:
         """Its batches, the newest first."""
-        return Batches(self._transport, self.id, most)
+        return Batches(self._transport, f"{self._path}/batches", most)
 
-    def dimensions(self) -> tuple[DimensionVersions, ...]:
+    def replay_batch(
+        self, number: int, *, diff: bool = False, sink: str | None = None
+    ) -> BatchReplay:
+        """Repeat a batch and compare; nothing is written. `sink` as of `preview`."""
+        query = {"diff": diff} if sink is None else {"diff": diff, "sink": sink}
+        path = f"{self._path}/batches/{number}:replay"
+        return self._transport.post(BatchReplay, path, params=query)
+
+    def explain_row(self, coordinates: str, *, sink: str | None = None) -> RowExplanation:
+        """What became of a record at `topic/partition/offset`; `sink` as of `preview`."""
+        return self._transport.ask(RowExplanation, f"{self._path}/rows/{coordinates}", sink=sink)
+
+    def doctor(self) -> CheckReport:
+        """Examine it."""
+        return self._transport.ask(CheckReport, f"{self._path}/doctor")
+
+    def dimensions(self) -> list[DimensionVersions]:
         """The tables that it joins with."""
-        page = self._transport.get(f"{self._path}/dimensions")
-        return tuple(parsed(DimensionVersions, item) for item in page["items"])
+        return self._transport.ask(DimensionList, f"{self._path}/dimensions").items
 
     def dimension(self, table: str) -> RemoteDimension:
         """One table that it joins with."""
@@ -127,47 +180,94 @@ class RemoteJob:
 
     def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
         """The newest rows of its output; `sink` is the table of one of several INSERTs."""
-        return parsed(Preview, self._transport.get(f"{self._path}/preview", limit=limit, sink=sink))
+        return self._transport.ask(Preview, f"{self._path}/preview", limit=limit, sink=sink)
+
+    def log(self, offset: int | None = None) -> tuple[str, int]:
+        """A block of its runner's log (the end without an offset) and where the next one starts."""
+        query = {} if offset is None else {"offset": offset}
+        answer = self._transport.send("GET", f"{self._path}/log", params=query)
+        return answer.text, int(answer.headers["Sluice-Next-Offset"])
 
     def events(self, *, after: int | None = None) -> EventStream:
         """Its transitions behind number `after`, then what happens, as it happens."""
         return EventStream(self._transport, self.id, after)
 
-    def dead_letters(self, *, pending: bool = False) -> Iterator[DeadLetterView]:
+    def dead_letters(self, *, pending: bool = False) -> Pages[DeadLetterPage, DeadLetterView]:
         """Records of the stream that have no rows, with `pending` those not yet replayed."""
-        query = {"limit": 500, "pending": str(pending).lower()}
-        letters = self._transport.items(f"{self._path}/dead-letters", **query)
-        return (parsed(DeadLetterView, letter) for letter in letters)
+        path = f"{self._path}/dead-letters"
+        return Pages(self._transport, DeadLetterPage, path, 500, pending=pending)
+
+    def dead_letter(self, place: str, **query: int) -> DeadLetterView:
+        """One dead letter; `place` is `partition/offset`, `query` is that of the address."""
+        return self._transport.ask(DeadLetterView, f"{self._path}/dead-letters/{place}", **query)
 
     def replay_dead_letters(
-        self, replay: Mapping[str, Any] | None = None, *, timeout_s: float = 600.0
-    ) -> dict[str, Any]:
+        self,
+        replay: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> DeadLetterReplayed:
         """Join dead letters again, all without `replay` (the body of the request).
 
         Raises:
             RefusedError: they cannot be replayed, or there is no runner.
-            ControlPlaneError: the runner has not answered in time; the request stays.
+            WaitTimeoutError: the runner has not answered in time; the request stays.
         """
         body = {"all": True} if replay is None else replay
-        key = uuid4().hex
-        return self._transport.client.replay_dead_letters(
-            self.id, body, idempotency_key=key, timeout_s=timeout_s
-        )
+        path, key = f"{self._path}/dead-letters:replay", idempotency_key
+        return self._of_runner(DeadLetterReplayed, path, body, key, timeout_s)
 
     def acknowledge(
-        self, cause: str, reason: str, *, choice: str | None = None, timeout_s: float = 120.0
-    ) -> dict[str, Any]:
-        """Decide on a stall that waits for an operator; raises as `replay_dead_letters`."""
-        decision = {"cause": cause, "choice": choice, "reason": reason}
-        key = uuid4().hex
-        return self._transport.client.acknowledge(
-            self.id, decision, idempotency_key=key, timeout_s=timeout_s
-        )
+        self,
+        decision: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float = 120.0,
+    ) -> AcknowledgementView:
+        """Decide on a stall that waits for an operator; raises as `replay_dead_letters`.
+
+        Args:
+            decision: the body of the request: `cause`, `reason`, and maybe `choice` and `by`.
+            idempotency_key: the same key is the same decision.
+            timeout_s: how long the runner's answer is waited for.
+        """
+        path, key = f"{self._path}:acknowledge", idempotency_key
+        return self._of_runner(AcknowledgementView, path, decision, key, timeout_s)
+
+    def _of_runner(
+        self,
+        model: type[Answer],
+        path: str,
+        body: Mapping[str, Any],
+        key: str | None,
+        timeout_s: float,
+    ) -> Answer:
+        """Send a request to the runner and follow it to its end."""
+        deadline = time.monotonic() + timeout_s
+        headers = {"Idempotency-Key": key or uuid4().hex}
+        answer = self._transport.send("POST", path, json=body, headers=headers)
+        if answer.status_code != httpx.codes.ACCEPTED:
+            return parsed(model, answer.json())
+        request = parsed(RequestView, answer.json())
+        while request.status == "waiting":
+            if time.monotonic() > deadline:
+                raise WaitTimeoutError(
+                    f'runner has not answered request "{request.id}" yet',
+                    hint="It is kept and carried out; look again with sluice jobs get.",
+                )
+            time.sleep(_POLL_S)
+            request = self._transport.ask(RequestView, f"{self._path}/requests/{request.id}")
+        if request.error is not None:
+            error = request.error
+            raise RefusedError(error.message, hint=error.hint, problem=error.model_dump())
+        return parsed(model, request.result)
 
 
 def _ended(status: JobDetail, target: str) -> ControlPlaneError:
-    cause = status.error.message if status.error is not None else status.reason
-    hint = status.error.hint if status.error is not None else "Look at the events of the job."
+    error = status.error
+    cause = status.reason if error is None else error.message
     return ControlPlaneError(
-        f'job "{status.id}" is {status.state}, not {target}: {cause}', hint=hint
+        f'job "{status.id}" is {status.state}, not {target}: {cause}',
+        hint="Look at the events of the job." if error is None else error.hint,
     )

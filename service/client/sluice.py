@@ -1,20 +1,25 @@
-"""The typed client of one control plane."""
+"""The client of one control plane."""
 
-from collections.abc import Iterator
+import re
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
+from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
-from service.client.transport import Transport, parsed
-from service.client.wire import Client
-from service.schemas.jobs import JobSummary
-from service.schemas.progress import Transition
+from service.client.transport import Transport
+from service.errors import JobNotFoundError
+from service.schemas.inspection import CheckReport
+from service.schemas.jobs import JobPage, JobSummary
+from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
+from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-class Sluice:
+
+class Sluice(AbstractContextManager["Sluice"]):
     """Speaks with one control plane; a context manager.
 
     What is safe to repeat is sent again while the control plane cannot be reached: everything that
@@ -24,6 +29,7 @@ class Sluice:
         control_plane: its address.
         token: sent with each request; a control plane on loopback may need none.
         ca_file: PEM of the authorities whose certificates are trusted; the machine's own without.
+        attempts: how often a request is sent, within a minute; 1 repeats none.
 
     Example:
         >>> with Sluice(url) as sluice:
@@ -34,17 +40,18 @@ class Sluice:
     """
 
     def __init__(
-        self, control_plane: str, *, token: str | None = None, ca_file: Path | None = None
+        self,
+        control_plane: str,
+        *,
+        token: str | None = None,
+        ca_file: Path | None = None,
+        attempts: int = 6,
     ) -> None:
-        self._client = Client(control_plane, Credentials(token, ca_file))
-        self._transport = Transport(self._client)
+        self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
+        self._transport.close()
 
     def __exit__(
         self,
@@ -71,8 +78,20 @@ class Sluice:
         """
         body = {"sql": sql} if name is None else {"sql": sql, "name": name}
         headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
-        job = self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
-        return RemoteJob(self._transport, str(job["id"]))
+        job = self._transport.post(JobSummary, "/v1/jobs", json=body, headers=headers)
+        return RemoteJob(self._transport, job.id)
+
+    def validate(self, sql: str) -> Validation:
+        """Check a script and everything that it names, as `submit` does; nothing is kept."""
+        return self._transport.post(Validation, "/v1/jobs:validate", json={"sql": sql})
+
+    def statements(self, sql: str) -> list[AnswerView]:
+        """What the questions of a script are answered; nothing is declared for later.
+
+        Raises:
+            RefusedError: it cannot be read, asks nothing, or would start a job.
+        """
+        return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
     def job(self, reference: str) -> RemoteJob:
         """The job of this id, unique beginning of an id, or name.
@@ -80,11 +99,22 @@ class Sluice:
         Raises:
             JobNotFoundError: no job, or several, could be meant.
         """
-        return RemoteJob(self._transport, self._client.find(reference))
+        if _ID.fullmatch(reference):
+            return RemoteJob(self._transport, reference)
+        jobs = list(self.jobs())
+        ids = [job.id for job in jobs if job.name == reference]
+        ids = ids or [job.id for job in jobs if job.id.startswith(reference)]
+        if len(ids) != 1:
+            fault = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
+            raise JobNotFoundError(
+                f'job "{reference}" {fault}',
+                hint="Run sluice jobs ls to see the jobs and their ids.",
+            )
+        return RemoteJob(self._transport, ids[0])
 
-    def jobs(self) -> Iterator[JobSummary]:
+    def jobs(self) -> Pages[JobPage, JobSummary]:
         """All jobs, the newest first."""
-        return (parsed(JobSummary, item) for item in self._transport.items("/v1/jobs"))
+        return Pages(self._transport, JobPage, "/v1/jobs", 500)
 
     def transitions(self, *, after: int = 0, job_id: str | None = None) -> list[Transition]:
         """At most 500 transitions of all jobs, or of one, behind the number `after`, oldest first.
@@ -93,5 +123,21 @@ class Sluice:
             NotFoundError: there is no such job.
         """
         path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
-        page = self._transport.get(path, cursor=after, limit=500)
-        return [parsed(Transition, item) for item in page["items"]]
+        return self._transport.ask(EventPage, path, cursor=after, limit=500).items
+
+    def doctor(self) -> CheckReport:
+        """Examine the control plane's machine."""
+        return self._transport.ask(CheckReport, "/v1/doctor")
+
+    def tokens(self) -> Pages[TokenPage, TokenView]:
+        """All tokens, the newest first. Needs scope admin, as what makes and ends them."""
+        return Pages(self._transport, TokenPage, "/v1/tokens", 500)
+
+    def create_token(self, name: str, scope: str, days: int) -> CreatedToken:
+        """Make a token; its text is in the answer and nowhere else."""
+        body = {"name": name, "scope": scope, "expires_in_days": days}
+        return self._transport.post(CreatedToken, "/v1/tokens", json=body)
+
+    def revoke_token(self, token_id: str) -> None:
+        """End a token."""
+        self._transport.send("DELETE", f"/v1/tokens/{token_id}")

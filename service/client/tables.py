@@ -1,57 +1,54 @@
-"""A job's tables for the typed client: rows at a version, changes between two, batches."""
+"""A job's tables: rows at a version, changes between two, batches."""
 
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from service.client.transport import Transport, parsed
+from service.client.pages import Item, Page, Pages
+from service.client.transport import Transport
 from service.schemas.inspection import BatchView
-from service.schemas.tables import AbsentKey, DimensionRow, RowChange
+from service.schemas.progress import BatchPage
+from service.schemas.tables import (
+    AbsentKey,
+    DimensionChanges,
+    DimensionRow,
+    DimensionRows,
+    RowChange,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Item = TypeVar("Item")
 KeyValue = str | int | bool | bytes | float | object
 _ARROW = "application/vnd.apache.arrow.stream"
 _PAGE = 1_000
-_KEYS_AT_ONCE = 100
+_BATCHES = 200
 
 
-class _Pages(Generic[Item]):
-    """Pages of an address, asked for while they are read; all of the versions of the first one."""
+class _OfVersions(Pages[Page, Item]):
+    """Pages of a table, all of the versions of the first one."""
 
-    def __init__(self, transport: Transport, path: str, query: Mapping[str, Any]) -> None:
-        self._transport = transport
-        self._path = path
-        self._query = dict(query)
+    # reads better deep: rows and changes have pages as all lists, and Arrow as no other
 
-    def _documents(self) -> Iterator[dict[str, Any]]:
-        query: dict[str, Any] = {**self._query, "limit": _PAGE}
-        while True:
-            page = self._transport.get(self._path, **query)
-            yield page
-            if page["next_cursor"] is None:
-                return
-            query = {"cursor": page["next_cursor"], "limit": _PAGE}
+    _cursor_is_all = True
 
     def _streams(self) -> Iterator["pa.Table"]:
         import pyarrow as pa
 
         query: dict[str, Any] = {n: v for n, v in self._query.items() if v is not None}
-        query["limit"] = _PAGE
         while True:
             answer = self._transport.send(
-                "GET", self._path, params=query, headers={"Accept": _ARROW}
+                "GET", self._path, params={**query, "limit": _PAGE}, headers={"Accept": _ARROW}
             )
             yield pa.ipc.open_stream(answer.content).read_all()
             cursor = answer.headers.get("Sluice-Next-Cursor")
             if cursor is None:
                 return
-            query = {"cursor": cursor, "limit": _PAGE}
+            query = {"cursor": cursor}
 
     def to_arrow(self) -> "pa.Table":
         """All of it as one Arrow table, with the types of the table itself."""
@@ -60,39 +57,30 @@ class _Pages(Generic[Item]):
         return pa.concat_tables(self._streams())
 
 
-class Rows(_Pages[DimensionRow]):
+class Rows(_OfVersions[DimensionRows, DimensionRow]):
     """Rows of a dimension in the order of its key; iterating asks for them page by page.
 
     Those of keys are asked for once: `absent` is of the same version as the rows.
     """
 
-    _of_keys: dict[str, Any] | None = None
+    _of_keys: DimensionRows | None = None
 
-    def _documents(self) -> Iterator[dict[str, Any]]:
-        if "key" not in self._query:
-            yield from super()._documents()
+    def _pages(self) -> Iterator[DimensionRows]:
+        if self._query["key"] is None:
+            yield from super()._pages()
             return
         if self._of_keys is None:
-            self._of_keys = next(super()._documents())
+            self._of_keys = self.page()
         yield self._of_keys
-
-    def __iter__(self) -> Iterator[DimensionRow]:
-        for page in self._documents():
-            yield from (parsed(DimensionRow, item) for item in page["items"])
 
     @property
     def absent(self) -> tuple[AbsentKey, ...]:
         """The keys that were asked for and have no row, with the reason."""
-        pages = self._documents()
-        return tuple(parsed(AbsentKey, a) for page in pages for a in page["absent"])
+        return tuple(absent for page in self._pages() for absent in page.absent)
 
 
-class RowChanges(_Pages[RowChange]):
+class RowChanges(_OfVersions[DimensionChanges, RowChange]):
     """What differs between two versions; as Arrow it has `_change_type`, as Delta's feed."""
-
-    def __iter__(self) -> Iterator[RowChange]:
-        for page in self._documents():
-            yield from (parsed(RowChange, item) for item in page["items"])
 
 
 class RemoteDimension:
@@ -115,51 +103,49 @@ class RemoteDimension:
         self._table = table
         self._version = version
 
-    def at(self, version: int) -> "RemoteDimension":
-        """The same table at `version`."""
+    def at(self, version: int | None) -> "RemoteDimension":
+        """The same table at `version`, None for the newest."""
         return RemoteDimension(self._transport, self._job_id, self._table, version)
 
     def rows(self, keys: Sequence[KeyValue] | None = None) -> Rows:
         """All rows, or those of up to 100 `keys`; a composite key is a tuple or a mapping.
 
         Raises:
-            ValueError: there are more keys.
+            ValueError: there is no key; more than 100 are an `InvalidRequestError` when asked for.
         """
-        query: dict[str, Any] = {"version": self._version}
-        if keys is not None:
-            if not 0 < len(keys) <= _KEYS_AT_ONCE:
-                raise ValueError(f"{len(keys)} keys, expected 1 to {_KEYS_AT_ONCE} at once")
-            query["key"] = [_key_text(key) for key in keys]
-        return Rows(self._transport, self._path, query)
+        if keys is not None and not keys:
+            raise ValueError("no keys, expected 1 to 100 at once")
+        query = {
+            "key": None if keys is None else [_key_text(key) for key in keys],
+            "version": self._version,
+        }
+        return Rows(self._transport, DimensionRows, self._path, _PAGE, **query)
 
-    def between(self, first: int, last: int | None = None) -> RowChanges:
-        """What changed from version `first` to `last`, by default to the newest."""
+    def between(self, first: int | None, last: int | None = None) -> RowChanges:
+        """What changed from version `first` to `last`, by default to the newest.
+
+        Args:
+            first: the earlier one; None only for a page whose cursor names both.
+            last: the later one.
+        """
         query = {"from": first, "to": last}
-        return RowChanges(self._transport, f"{self._path}/changes", query)
+        path = f"{self._path}/changes"
+        return RowChanges(self._transport, DimensionChanges, path, _PAGE, **query)
 
 
-class Batches:
+class Batches(Pages[BatchPage, BatchView]):
     """The batches of a job, the newest first; iterating asks for them page by page.
 
     Args:
         most: of them.
     """
 
-    def __init__(self, transport: Transport, job_id: str, most: int | None) -> None:
-        self._transport = transport
-        self._path = f"/v1/jobs/{job_id}/batches"
+    def __init__(self, transport: Transport, path: str, most: int | None) -> None:
+        super().__init__(transport, BatchPage, path, min(most or _BATCHES, _BATCHES))
         self._most = most
 
     def __iter__(self) -> Iterator[BatchView]:
-        left, cursor = self._most, None
-        while left is None or left > 0:
-            limit = 200 if left is None else min(left, 200)
-            page = self._transport.get(self._path, limit=limit, cursor=cursor)
-            yield from (parsed(BatchView, item) for item in page["items"])
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
-            left = None if left is None else left - len(page["items"])
+        return islice(super().__iter__(), self._most)
 
     def to_arrow(self) -> "pa.Table":
         """A row a batch: number, commit, counts, and offsets and versions of its pin as maps."""

@@ -1,56 +1,81 @@
-"""Requests of the typed client: problems become typed errors, what is safe is tried again."""
+"""Requests to one control plane: problems become typed errors, what is safe is tried again."""
 
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
-import stamina
 from pydantic import BaseModel
 
-from service.client.refusals import UnavailableError, typed
-from service.client.wire import Client, RefusedError
-from service.errors import ControlPlaneError
+from service.client.refusals import UnavailableError, is_passing, refusal
+from service.errors import ConfigError, ControlPlaneError, UnreachableError
+from service.security.credentials import Credentials
 
 Answer = TypeVar("Answer", bound=BaseModel)
-_ATTEMPTS = 6
 _PATIENCE_S = 60.0
 _TIMEOUT = httpx.Timeout(330.0, connect=5.0)
+_STREAM = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes every 15 s
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Transport:
     """Speaks with one control plane.
 
     Args:
-        client: that makes the requests.
-        attempts: of a request that may be repeated.
+        url: its address.
+        credentials: what is shown to it.
+        attempts: of each request, while the control plane cannot be reached.
+
+    Raises:
+        UnreachableError: `url` is no address.
+        ControlPlaneError: a token would travel to it in the clear.
     """
 
-    def __init__(self, client: Client, *, attempts: int = _ATTEMPTS) -> None:
-        self.client = client
+    def __init__(self, url: str, credentials: Credentials, attempts: int) -> None:
+        self._url = url.rstrip("/")
         self._attempts = attempts
+        _check_address(self._url)
+        headers = {}
+        if credentials.token is not None:
+            _check_way(self._url)
+            headers["Authorization"] = f"Bearer {credentials.token}"
+        # verify=False: there is nothing to verify without TLS, and redirects are not followed;
+        # trust_env=False: a proxy of the environment has no business between us and loopback
+        self._http = httpx.Client(
+            base_url=self._url,
+            timeout=_TIMEOUT,
+            trust_env=False,
+            headers=headers,
+            verify=_trusted(credentials.ca_file) if self._url.startswith("https:") else False,
+        )
 
-    def get(self, path: str, **query: object) -> dict[str, Any]:
-        """A JSON document; parameters that are None are left out."""
-        return dict(self.send("GET", path, params=_without_none(query)).json())
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
 
-    def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
-        """The items of all pages; a page is asked for when the one before it is used up."""
-        cursor = None
-        while True:
-            page = self.get(path, **query, cursor=cursor)
-            yield from page["items"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
+    def ask(self, model: type[Answer], path: str, **query: object) -> Answer:
+        """The document at `path`; parameters that are None are left out."""
+        params = {name: value for name, value in query.items() if value is not None}
+        return parsed(model, self.send("GET", path, params=params).json())
+
+    def post(self, model: type[Answer], path: str, **options: object) -> Answer:
+        """What is answered to a POST; `options` as of `send`."""
+        return parsed(model, self.send("POST", path, **options).json())
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One request that may be repeated; it is, while the control plane cannot be reached.
 
         Raises:
-            ProblemError: the control plane refuses.
-            ControlPlaneError: it cannot be reached.
+            RefusedError: the control plane answers with a problem.
+            UnreachableError: it cannot be reached.
         """
+        if self._attempts == 1:
+            return self._once(method, path, options)
+        import stamina  # slow to load, and commands ask once
+
         again = stamina.retry_context(on=_pause, attempts=self._attempts, timeout=_PATIENCE_S)
         for attempt in again:
             with attempt:
@@ -59,30 +84,44 @@ class Transport:
 
     def _once(self, method: str, path: str, options: Mapping[str, Any]) -> httpx.Response:
         try:
-            return self.client.request(method, path, **{"timeout": _TIMEOUT, **options})
-        except RefusedError as exc:
-            raise typed(exc) from exc
+            answer = self._http.request(method, path, **options)
+        except (httpx.TransportError, httpx.InvalidURL) as exc:
+            raise UnreachableError(
+                f'control plane at "{self._url}" cannot be reached: {_cause(exc)}',
+                hint="Start it with sluice serve, or name another one with --server.",
+            ) from exc
+        if answer.is_error:
+            raise self._refusal(answer)
+        return answer
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """An answer that goes on; raises as `send`."""
+        """An answer that goes on, to be read while it comes; raises as `send`."""
         try:
-            with self.client.stream(path, headers) as answer:
+            with self._http.stream("GET", path, headers=dict(headers), timeout=_STREAM) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
                 yield answer
-        except RefusedError as exc:
-            raise typed(exc) from exc
+        except (httpx.TransportError, httpx.InvalidURL) as exc:
+            raise ControlPlaneError(
+                f'stream of "{self._url}{path}" has ended: {_cause(exc)}',
+                hint="Open it again; Last-Event-ID says where to go on.",
+            ) from exc
+
+    def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
+        if not answer.headers.get("content-type", "").startswith("application/problem+json"):
+            return UnreachableError(
+                f'"{self._url}" answered {answer.status_code} and is no control plane of Sluice',
+                hint="Name the control plane's address with --server.",
+            )
+        again = answer.headers.get("Retry-After", "")
+        return refusal(answer.json(), float(again) if again.isdecimal() else None)
 
 
 def parsed(model: type[Answer], document: object) -> Answer:
     """The document as `model`; what only newer control planes say is in `model_extra`."""
     return model.model_validate(document, extra="allow")
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether the same request may succeed a little later."""
-    if isinstance(error, RefusedError):
-        return isinstance(error, UnavailableError)
-    return isinstance(error, ControlPlaneError)
 
 
 def _pause(error: Exception) -> bool | float:
@@ -92,5 +131,42 @@ def _pause(error: Exception) -> bool | float:
     return is_passing(error)
 
 
-def _without_none(query: Mapping[str, object]) -> dict[str, Any]:
-    return {name: value for name, value in query.items() if value is not None}
+def _check_address(url: str) -> None:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        address = httpx.URL()
+    if address.scheme not in ("http", "https") or not address.host:
+        raise UnreachableError(
+            f'control plane cannot be reached: "{url}" is no address',
+            hint="Write the whole address, such as http://127.0.0.1:8326.",
+        )
+
+
+def _check_way(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise ControlPlaneError(
+            f'token would travel to "{url}" in the clear',
+            hint="Use https://, or an SSH tunnel to loopback; nothing was sent.",
+        )
+
+
+def _trusted(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as exc:
+        raise ConfigError(
+            f'file "{ca_file}" of trusted authorities cannot be used: {exc.strerror or exc}',
+            hint="Set SLUICE_CA_FILE to a PEM file, or unset it for those of this machine.",
+        ) from exc
+
+
+def _cause(exc: Exception) -> str:
+    if isinstance(exc, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
+        return "its certificate is not trusted (SLUICE_CA_FILE names further authorities)"
+    if isinstance(exc, httpx.ConnectError) and "[SSL" in str(exc):
+        return "it does not speak TLS as we do"
+    if isinstance(exc, httpx.ConnectError):
+        return "connection refused"
+    return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__

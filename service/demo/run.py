@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 from rich.console import Console
@@ -19,7 +18,7 @@ from rich.live import Live
 
 from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
-from service.client import Client
+from service.client import RemoteJob, Sluice
 from service.config import Settings
 from service.demo.audit import Audit, NewestRows, Opened, audit_output
 from service.demo.servers import provide, servers
@@ -29,6 +28,8 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError
 from service.jobs.store.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
+from service.jobs.store.rows import now_ms
+from service.schemas.jobs import JobDetail
 
 _PREFIX = "sluice-demo-"
 _DATA = "data"
@@ -87,7 +88,7 @@ class _Stage:
     database: MariaDb
     kafka: KafkaBroker
     clicks: Clicks
-    client: Client
+    client: Sluice
     address: str
 
 
@@ -101,11 +102,11 @@ def run(options: DemoOptions) -> None:
     talk = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
     with _stage(options, talk) as stage:
-        submitted_at_ms = _now_ms()
+        submitted_at_ms = now_ms()
         stage.clicks.start()
         sql = job_sql(stage.database, stage.kafka.bootstrap_servers)
-        job_id = stage.client.submit(sql, name="demo")["id"]
-        show = _Show(stage, job_id, options, talk)
+        job = stage.client.submit(sql, name="demo")
+        show = _Show(stage, job, options, talk)
         result = show.until_done(started, submitted_at_ms)
         if options.plain:
             sys.stdout.write(json.dumps(asdict(result)) + "\n")
@@ -115,12 +116,7 @@ def run(options: DemoOptions) -> None:
                 f"[bold]{result.joined_records:,}[/] records joined, {result.early_records} early"
             )
         stage.clicks.stop()
-        stage.client.remove(job_id, output=True)
-        show.wait_removed()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        job.delete(output=True)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -183,7 +179,7 @@ def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
             kafka.bootstrap_servers, users=options.rows, per_second=_clicks_per_second(options)
         )
         talk.print(f"control plane: [link={plane.url}]{plane.url}[/link]")
-        yield _Stage(own, database, kafka, clicks, Client(plane.url), plane.url)
+        yield _Stage(own, database, kafka, clicks, Sluice(plane.url), plane.url)
 
 
 def _clicks_per_second(options: DemoOptions) -> int:
@@ -194,12 +190,12 @@ def _clicks_per_second(options: DemoOptions) -> int:
 class _Show:
     """Follows the job and shows it."""
 
-    def __init__(self, stage: _Stage, job_id: str, options: DemoOptions, talk: Console) -> None:
+    def __init__(self, stage: _Stage, job: RemoteJob, options: DemoOptions, talk: Console) -> None:
         self._stage = stage
-        self._job_id = job_id
+        self._job = job
         self._options = options
         self._talk = talk
-        self._layout = JobLayout(stage.settings.jobs_dir / job_id)
+        self._layout = JobLayout(stage.settings.jobs_dir / job.id)
         self._output = stage.settings.warehouse_dir / "enriched"
         self._newest = NewestRows(self._output)
         self._edits: Edits | None = None
@@ -218,43 +214,42 @@ class _Show:
                 )
         return self._result(job, started, submitted_at_ms)
 
-    def _follow(self, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        job: dict[str, Any] = {}
+    def _follow(self, show: Callable[[JobDetail], None]) -> JobDetail:
+        job = self._job.status()
         try:
             while not self._is_done(job):
                 time.sleep(_POLL_S)
-                job = self._stage.client.job(self._job_id)
+                job = self._job.status()
                 self._notice(job)
                 show(job)
         except KeyboardInterrupt:
             self._talk.print("stopping …")
         return job
 
-    def _is_done(self, job: dict[str, Any]) -> bool:
-        if job.get("state") == "FAILED":
-            error = job.get("error") or {}
+    def _is_done(self, job: JobDetail) -> bool:
+        if job.state == "FAILED":
+            error = job.error
             raise DemoError(
-                f"the demo job failed: {error.get('message', 'unknown cause')}",
-                hint=error.get("hint") or "See the runner's log.",
+                f"the demo job failed: {'unknown cause' if error is None else error.message}",
+                hint="See the runner's log." if error is None else error.hint,
             )
-        joined = (job.get("probe") or {}).get("joined_records", 0)
-        if self._options.records is None or joined < self._options.records:
+        if self._options.records is None or _joined(job) < self._options.records:
             return False
         return self._edits is not None and not self._unseen
 
-    def _notice(self, job: dict[str, Any]) -> None:
-        probe = job.get("probe") or {}
-        if self._first_held_at is None and (probe.get("held_records") or 0) > 0:
+    def _notice(self, job: JobDetail) -> None:
+        held = 0 if job.probe is None else job.probe.held_records
+        if self._first_held_at is None and held:
             self._first_held_at = time.monotonic()
-        if not self._opened and job.get("opened_at_ms"):
+        if not self._opened and job.opened_at_ms:
             self._opened = True
-            opened = job.get("versions_at_open") or {}
-            versions = ", ".join(f"{name} at version {at}" for name, at in opened.items())
+            opened = job.versions_at_open.items()
+            versions = ", ".join(f"{name} at version {at}" for name, at in opened)
             self._talk.print(
-                f"[green]gate open[/]: {job.get('held_at_open', 0):,} held records "
+                f"[green]gate open[/]: {job.held_at_open or 0:,} held records "
                 f"are joined with {versions}"
             )
-        if self._opened and self._edits is None and probe.get("joined_records", 0):
+        if self._opened and self._edits is None and _joined(job):
             self._edit()
         elif self._edits is not None and self._unseen:
             self._look_for_edits(self._edits)
@@ -276,12 +271,13 @@ class _Show:
                     f"joined with {row['_dimension_versions']}"
                 )
 
-    def _rows(self, job: dict[str, Any]) -> list[dict[str, object]]:
-        joined = (job.get("probe") or {}).get("joined_records", 0)
-        return self._newest.last(_SHOWN_ROWS) if joined else []
+    def _rows(self, job: JobDetail) -> list[dict[str, object]]:
+        return self._newest.last(_SHOWN_ROWS) if _joined(job) else []
 
-    def _audit(self, job: dict[str, Any]) -> Audit:
-        opened = Opened(job["opened_at_ms"], job["versions_at_open"])
+    def _audit(self, job: JobDetail) -> Audit:
+        if not job.opened_at_ms:
+            return Audit(0, 0, 0, 0)
+        opened = Opened(job.opened_at_ms, job.versions_at_open)
         pins = PinStore(self._layout.checkpoint / "pins")
         return audit_output(
             self._output,
@@ -291,27 +287,23 @@ class _Show:
             deleted=self._edits.deleted if self._edits is not None else (),
         )
 
-    def _result(self, job: dict[str, Any], started: float, submitted_at_ms: int) -> DemoResult:
-        opened_at_ms = job.get("opened_at_ms")
-        audit = self._audit(job) if opened_at_ms else Audit(0, 0, 0, 0)
-        dimension = (job.get("dimensions") or [{}])[0]
+    def _result(self, job: JobDetail, started: float, submitted_at_ms: int) -> DemoResult:
+        audit = self._audit(job)
         return DemoResult(
-            phase=job.get("phase", "LOAD"),
-            snapshot_rows=(dimension.get("snapshot") or {}).get("rows_done", 0),
-            held_records=job.get("held_at_open") or 0,
+            phase=job.phase or "LOAD",
+            snapshot_rows=sum(table.snapshot.rows_done for table in job.dimensions),
+            held_records=job.held_at_open or 0,
             joined_records=audit.joined_records,
             matched=audit.matched,
             unmatched=audit.unmatched,
             early_records=audit.early_records,
-            dimension_version_at_open=(job.get("versions_at_open") or {}).get("user_info", -1),
-            dead_letters=(job.get("probe") or {}).get("dead_letters", 0),
+            dimension_version_at_open=job.versions_at_open.get("user_info", -1),
+            dead_letters=0 if job.probe is None else job.probe.dead_letters,
             seconds_to_first_held=round((self._first_held_at or time.monotonic()) - started, 2),
-            seconds_to_open=round(((opened_at_ms or _now_ms()) - submitted_at_ms) / 1000, 2),
+            seconds_to_open=round(((job.opened_at_ms or now_ms()) - submitted_at_ms) / 1000, 2),
             seconds_total=round(time.monotonic() - started, 2),
         )
 
-    def wait_removed(self) -> None:
-        """Return when the job's directory is gone, or after half a minute."""
-        deadline = time.monotonic() + 30
-        while self._layout.job_dir.exists() and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+
+def _joined(job: JobDetail) -> int:
+    return 0 if job.probe is None else job.probe.joined_records

@@ -1,7 +1,5 @@
 """What the demo shows in a terminal while it runs."""
 
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -9,29 +7,30 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.output import number
+from service.schemas.jobs import ChangelogChannelView, DimensionView, JobDetail, ProbeView
 
 _PHASE_STYLE = {"LOAD": "yellow", "JOIN": "green"}
 
 
-def _watermark(channel: dict[str, Any]) -> Text:
-    if channel["watermark"]["use_processing_time"]:
+def _watermark(channel: ChangelogChannelView) -> Text:
+    if channel.watermark.use_processing_time:
         return Text("processing time", style="green")
     return Text("MIN, waiting", style="yellow")
 
 
-def _dimension(dimension: dict[str, Any]) -> Table:
-    snapshot = dimension["snapshot"]
-    done, total = snapshot["rows_done"], snapshot["rows_total"]
-    about = "~" if snapshot["rows_total_is_estimate"] else ""
+def _dimension(dimension: DimensionView) -> Table:
+    snapshot = dimension.snapshot
+    done, total = snapshot.rows_done, snapshot.rows_total or 0
+    about = "~" if snapshot.rows_total_is_estimate else ""
     grid = Table.grid(padding=(0, 2))
     grid.add_row(
         "snapshot",
         ProgressBar(total=max(total, 1), completed=min(done, total), width=30),
         f"{done:,} of {about}{total:,} rows committed",
     )
-    for channel in dimension["channels"]:
-        grid.add_row(channel["channel"], _watermark(channel), channel["status"].lower())
-    grid.add_row("version", str(dimension["changelog_version"]), "")
+    for channel in dimension.channels:
+        grid.add_row(channel.channel, _watermark(channel), channel.status.lower())
+    grid.add_row("version", str(dimension.changelog_version), "")
     return grid
 
 
@@ -45,25 +44,25 @@ def _rows(rows: list[dict[str, object]]) -> Table:
     return table
 
 
-def render(job: dict[str, Any], rows: list[dict[str, object]], address: str) -> RenderableType:
+def render(job: JobDetail, rows: list[dict[str, object]], address: str) -> RenderableType:
     """The whole screen: phase and reason, the copy, what is held, the newest joined rows."""
-    probe = job.get("probe") or {}
-    phase = job.get("phase") or "LOAD"
+    probe = job.probe or ProbeView(topic="")
+    phase = job.phase or "LOAD"
     head = Text.assemble(
         (f" {phase} ", f"bold reverse {_PHASE_STYLE.get(phase, 'yellow')}"),
-        f"  {job.get('state', 'STARTING')}: ",
-        (job.get("reason") or "starting", "dim"),
+        f"  {job.state}: ",
+        (job.reason, "dim"),
     )
     counts = Table.grid(padding=(0, 3))
     counts.add_row(
-        f"held in Kafka: [bold]{number(probe.get('held_records'))}[/]",
-        f"joined: [bold]{probe.get('joined_records', 0):,}[/]",
-        f"matched: {number(probe.get('matched'))}",
-        f"unmatched: {number(probe.get('unmatched'))}",
-        f"lag: {number(probe.get('lag_records'))}",
+        f"held in Kafka: [bold]{number(probe.held_records)}[/]",
+        f"joined: [bold]{probe.joined_records:,}[/]",
+        f"matched: {number(probe.matched)}",
+        f"unmatched: {number(probe.unmatched)}",
+        f"lag: {number(probe.lag_records)}",
     )
     parts: list[RenderableType] = [head, Text(""), counts, Text("")]
-    parts += [_dimension(dimension) for dimension in job.get("dimensions", ())]
+    parts += [_dimension(dimension) for dimension in job.dimensions]
     if rows:
         parts += [Text(""), _rows(rows)]
     return Panel(Group(*parts), title="sluice demo", subtitle=address, padding=(1, 2))

@@ -13,9 +13,8 @@ from typing import Protocol
 import structlog
 
 from joins.durable.checkpoint import write_atomically
-from service.client import Sluice
-from service.client.refusals import NotFoundError
-from service.client.transport import is_passing
+from service.client import NotFoundError, Sluice
+from service.client.refusals import is_passing
 from service.errors import ControlPlaneError, ExportError
 from service.export.runs import RunCounter, Step
 from service.schemas.progress import Transition

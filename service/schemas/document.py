@@ -1,6 +1,20 @@
 """What all documents of the API have in common."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler
+from pydantic.functional_validators import WrapValidator
+
+
+def _or_newer(value: object, known: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return known(value)
+    except ValidationError:
+        if not isinstance(value, str):
+            raise
+        return value
+
+
+OrNewer = WrapValidator(_or_newer)
+"""For names of which newer programs may have more: one that is not known stays a plain text."""
 
 
 class Document(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.document import Body, Document
+from service.schemas.document import Body, Document, OrNewer
 
 Value = dict[str, Any]
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
@@ -99,7 +99,7 @@ class RequestView(Document):
     """A request to a runner; it is durable, and carried out after a restart, too."""
 
     id: str
-    status: Literal["waiting", "done", "refused"]
+    status: Annotated[Literal["waiting", "done", "refused"], OrNewer]
     result: Value | None = None
     error: RefusalView | None = None
 

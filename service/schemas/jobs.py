@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
-from service.schemas.document import Body, Document
+from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 
 SQL_LIMIT_BYTES = 64 * 1024
@@ -314,9 +314,9 @@ class JobSummary(Document):
 
     id: str
     name: str
-    state: JobState
-    desired_state: DesiredState
-    phase: Literal["LOAD", "JOIN"] | None
+    state: Annotated[JobState, OrNewer]
+    desired_state: Annotated[DesiredState, OrNewer]
+    phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]
     reason: Annotated[str, Field(description="Why the job is where it is, in one sentence.")]
     error: ErrorView | None
     created_at_ms: int

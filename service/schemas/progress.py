@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Document
+from service.schemas.document import Document, OrNewer
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -47,6 +47,21 @@ class PlanView(Document):
     plan: Annotated[dict[str, Any], Field(description="As `plan.json`; secrets are references.")]
 
 
+class AnswerView(Document):
+    """What one statement is answered."""
+
+    statement: Annotated[str, Field(description="Its first words, such as SHOW TABLES.")]
+    line: Annotated[int, Field(description="Of the script, from 1.")]
+    columns: list[str]
+    rows: list[list[str | None]]
+
+
+class AnswerList(Document):
+    """The answers, in the order of the statements."""
+
+    answers: list[AnswerView]
+
+
 # Transitions
 # --------------------------------------------------------------------------------------------------
 
@@ -57,8 +72,8 @@ class Transition(Document):
     sequence: Annotated[int, Field(description="Grows over all jobs; also the id of the event.")]
     job_id: str
     at_ms: int
-    origin: Annotated[JobState | None, Field(alias="from")]
-    target: Annotated[JobState, Field(alias="to")]
+    origin: Annotated[JobState | None, OrNewer, Field(alias="from")]
+    target: Annotated[JobState, OrNewer, Field(alias="to")]
     cause: str
 
 
@@ -101,7 +116,7 @@ class VertexView(Document):
     """A part of the job with a stable id, for the addresses of Flink."""
 
     id: Annotated[str, Field(description="build-<table>, probe, join or windows.")]
-    kind: Literal["build", "probe", "join", "windows"]
+    kind: Annotated[Literal["build", "probe", "join", "windows"], OrNewer]
     parallelism: int
     dimension: str | None = None
 
@@ -110,7 +125,7 @@ class WatermarkReport(Document):
     """Each channel's watermark, what sources have emitted, and what the valve makes of it."""
 
     job_id: str
-    phase: Literal["LOAD", "JOIN"] | None
+    phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]
     combined: WatermarkView | None
     gate: GateView
     channels: list[DimensionChannel]
@@ -153,7 +168,7 @@ class WaitReport(Document):
     """Why nothing comes out: the conditions in the order in which they must come true."""
 
     job_id: str
-    state: JobState
+    state: Annotated[JobState, OrNewer]
     waiting: bool
     sentence: str
     hint: str | None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.schemas.document import Document
+from service.schemas.document import Document, OrNewer
 from service.schemas.jobs import PositionView
 
 Value = dict[str, Any]
@@ -67,6 +67,7 @@ class AbsentKey(Document):
     key: Value
     reason: Annotated[
         Literal["deleted", "not-copied-again", "no-record"],
+        OrNewer,
         Field(description="`no-record`: never seen, or deleted so long ago that nothing tells."),
     ]
     position: PositionView | None
@@ -87,7 +88,7 @@ class DimensionRows(TableView):
 class RowChange(Document):
     """What became of one key between two versions."""
 
-    change: Literal["insert", "update", "delete"]
+    change: Annotated[Literal["insert", "update", "delete"], OrNewer]
     key: Value
     before: Annotated[Value | None, Field(description="Null for an insert.")]
     after: Annotated[Value | None, Field(description="Null for a delete.")]

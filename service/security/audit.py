@@ -18,7 +18,7 @@ from pathlib import Path
 
 import structlog
 
-from joins.durable.checkpoint import fsync_directory
+from joins.kernels.durable import sync
 from service.config import Settings
 from service.security.tokens import without_secrets
 
@@ -79,7 +79,7 @@ class AuditLog:
                 is_new = os.fstat(descriptor).st_size == 0
                 os.write(descriptor, text.encode())
                 if is_new:
-                    fsync_directory(self._path.parent)
+                    sync(self._path.parent)
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # others append while this one syncs
                 os.fsync(descriptor)
         except OSError as exc:

@@ -36,7 +36,9 @@ def main() -> None:
     try:
         plane.run()
     finally:
-        plane.stop_jobs(timeout_s=60.0)
+        from tests.support.control_plane import stop_jobs  # (loads what is not measured)
+
+        stop_jobs(plane, timeout_s=60.0)
         plane.close()
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from service.api.server import ControlPlane
-from service.client import Client
-from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in
+from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_in, stop_jobs
+from tests.support.documents import Documents
 from tests.support.table_job import TableJob, fill, script
 from tests.support.wait import wait_until
 
@@ -41,7 +41,7 @@ def tables_plane(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
-        with plane, Client(plane.url) as client:
+        with plane, Documents(plane.url) as client:
             try:
                 enriched = client.submit(script(), "enriched", idempotency_key=KEY)["id"]
                 fill(TableJob(data_dir, enriched))
@@ -51,4 +51,4 @@ def tables_plane(
                 )
                 yield TablesPlane(plane.url, enriched, printed)
             finally:
-                plane.stop_jobs(timeout_s=20)
+                stop_jobs(plane, timeout_s=20)

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from joins.plan.errors import SourceError
 from service.api.server import ControlPlane
 from service.cli import main as cli
-from service.client import Client
 from service.jobs.store.layout import JobLayout
 from service.security.secret_store import SecretStore
 from tests.service.sql.test_secrets import CANARY, MISPLACED
 from tests.support.canary import files_with, processes_with
-from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in
+from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in, stop_jobs
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.experiment
@@ -51,7 +51,7 @@ def plane(processes, tmp_path, monkeypatch):
     commands = {"runner_command": RUNNER, "inspect_command": INSPECT}
     with ControlPlane(settings, hooks=hooks, **commands) as running:
         yield running
-        running.stop_jobs(timeout_s=60)
+        stop_jobs(running, timeout_s=60)
 
 
 def written(place):
@@ -89,7 +89,7 @@ def test_no_secret_comes_out_anywhere(plane, caplog, tmp_path):
     with (
         capture_logs() as logs,
         httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as http,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
     ):
         ids = [client.submit(script(password=written(place)), place)["id"] for place in WORLD]
         wait_until(

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from joins.plan.plan import JoinPlan
 from service.api.server import ControlPlane
 from service.config import Settings
 from service.jobs.store import plan_codec
+from service.jobs.store.job import RESTING, DesiredState
 from service.jobs.supervise.hooks import Hooks
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import plan_script
@@ -74,6 +76,21 @@ def settings_in(data_dir: Path, **values: object) -> Settings:
     return Settings.load(data_dir=data_dir, **{**given, **values})
 
 
+def stop_jobs(plane: ControlPlane, *, timeout_s: float) -> bool:
+    """Stop every job, also those that come meanwhile; whether all have stopped in time."""
+    services = plane.services
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        jobs = services.store.all_jobs()
+        for job in jobs:
+            if job.desired_state is DesiredState.RUNNING:
+                services.want(job.id, DesiredState.STOPPED)
+        if all(job.state in RESTING for job in jobs):
+            return True
+        time.sleep(0.02)
+    return False
+
+
 @contextmanager
 def control_plane(data_dir: Path, **values: object) -> Iterator[ControlPlane]:
     """A control plane in this process; its jobs are stopped at the end."""
@@ -83,7 +100,7 @@ def control_plane(data_dir: Path, **values: object) -> Iterator[ControlPlane]:
         try:
             yield plane
         finally:
-            plane.stop_jobs(timeout_s=20)
+            stop_jobs(plane, timeout_s=20)
 
 
 class ControlPlaneProgram:

@@ -16,6 +16,7 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
 
@@ -228,7 +229,7 @@ def running_rig(
         try:
             yield rig
         finally:
-            plane.stop_jobs(timeout_s=60.0)
+            stop_jobs(plane, timeout_s=60.0)
 
 
 def cdc_table(

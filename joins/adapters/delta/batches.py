@@ -57,6 +57,12 @@ class TableBatches:
                 hint="A newer runner of the job has taken over; this one ends.",
             )
 
+    def has(self, batch: int, epoch: int, table: Seen) -> bool:
+        """Whether `table` has `batch` already; raises as `check_epoch`."""
+        self.check_epoch(epoch, table)
+        last = self.last_batch(table)
+        return last is not None and last >= batch
+
     def last_in_log(self, table: Seen) -> int | None:
         """The newest batch, from the log itself: a runner's epoch may not know the last one.
 
@@ -119,10 +125,6 @@ class TableBatches:
         """The metadata of the commit of `batch`; None if the log does not have it (any more)."""
         version = self.version_of(batch)
         return None if version is None else self.metadata_at(version)
-
-    def counter(self, name: str, version: int) -> int:
-        """The value that a commit gave counter `name`, as of `version`; 0 before the first."""
-        return self.counters([name], version).get(name, 0)
 
     def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
         """The values that commits gave those of `names` that they gave any, as of `version`."""

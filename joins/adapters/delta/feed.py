@@ -347,10 +347,11 @@ def _checked(config: DeltaFeedConfig, kept: DeltaFeedState | None) -> SourceTabl
     except SourceError as exc:
         if kept is None or kept.needed is None:
             raise
-        hint = f"{exc.hint} The table is then copied again by itself."
-        if isinstance(exc, DefinitionError):
-            hint = exc.OF_A_JOB
-        raise SourceError(f"{kept.needed}; now {exc.message}", hint=hint) from exc
+        again = f"{exc.hint} The table is then copied again by itself."
+        raise SourceError(
+            f"{kept.needed}; now {exc.message}",
+            hint=exc.OF_A_JOB if isinstance(exc, DefinitionError) else again,
+        ) from exc
 
 
 def _changes_of(

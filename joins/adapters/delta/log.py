@@ -150,11 +150,9 @@ class DeltaLog:
         """
         with self.versions.lock:
             table = self.versions.fresh()
-            self.batches.check_epoch(epoch, table)
-            last = self.batches.last_batch(table)
-            if last is not None and last >= batch:
+            if self.batches.has(batch, epoch, table):
                 return int(table.version())
-            if change.is_first and last is not None:
+            if change.is_first and (last := self.batches.last_batch(table)) is not None:
                 raise SinkError(
                     f'delta table "{self.path}" has batch {last} already, {batch} is not its first',
                     hint="Another runner of the job was faster; this one reads the table again.",

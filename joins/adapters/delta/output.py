@@ -264,9 +264,7 @@ class OutputLog(DeltaLog):
         """
         with self.versions.lock:
             table = self.versions.fresh()
-            self.batches.check_epoch(epoch, table)
-            last = self.batches.last_batch(table)
-            if last is not None and last >= batch:
+            if self.batches.has(batch, epoch, table):
                 return int(table.version())
             return save(table, spark_version(epoch, batch))
 

@@ -76,7 +76,7 @@ def from_text(text: pa.Array, to: pa.DataType) -> Checked:
     adds it.
     """
     if pa.types.is_binary(to):
-        return _from_base64(text)
+        return from_base64(text)
     if pa.types.is_boolean(to):
         return _from_boolean(text)
     prepared, pattern = _prepared(text, to)
@@ -119,7 +119,8 @@ def _from_boolean(text: pa.Array) -> Checked:
     return Checked(pc.if_else(known, true, pa.scalar(None, pa.bool_())), failed)
 
 
-def _from_base64(text: pa.Array) -> Checked:
+def from_base64(text: pa.Array) -> Checked:
+    """Bytes; a text that is no base64 has failed."""
     values: list[bytes | None] = []
     failed = np.zeros(len(text), dtype=np.bool_)
     for row, item in enumerate(text.to_pylist()):

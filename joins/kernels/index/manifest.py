@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.index.segment import StoredFile, damaged, store, sync_directory
+from joins.kernels.durable import sync
+from joins.kernels.index.segment import StoredFile, damaged, store
 from joins.plan.errors import IndexBuildError
 
 FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
@@ -53,7 +54,7 @@ def manifest_path(directory: Path, version: int) -> Path:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Make the version usable: its files' names become durable first, then the manifest."""
-    sync_directory(directory)
+    sync(directory)
     marks = [[*key, offset] for key, offset in sorted(manifest.progress.watermarks.items())]
     body = json.dumps(
         {
@@ -70,7 +71,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
         sink.write(text)
 
     store(manifest_path(directory, manifest.version), write)
-    sync_directory(directory)
+    sync(directory)
 
 
 def read_manifest(directory: Path, version: int) -> Manifest:

@@ -215,15 +215,6 @@ def file_checksum(path: Path) -> int:
     return checksum
 
 
-def sync_directory(directory: Path) -> None:
-    """Make renames below `directory` durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def damaged(path: Path, reason: str) -> IndexBuildError:
     """The error for a file that cannot be used."""
     return IndexBuildError(

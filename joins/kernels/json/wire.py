@@ -1,7 +1,5 @@
 """How a database value is written in JSON, what carries it in Arrow, what it may be declared as."""
 
-import base64
-import binascii
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -9,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Checked, mask_of, try_each
+from joins.kernels.expressions.casts import Checked, from_base64, mask_of, try_each
 from joins.kernels.expressions.nested import mapped
 from joins.kernels.json.encode import decimal_text
 from joins.plan.types import SqlType, TypeName, array_type, arrow_type, row_type
@@ -97,7 +95,7 @@ def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checke
     if encoding in (Encoding.DATETIME, Encoding.TIMESTAMP):
         return _instants(wire, encoding, sql_type)
     if encoding is Encoding.BYTES:
-        return _bytes(wire)
+        return from_base64(wire)
     if encoding is Encoding.TIME:
         return _sure(_truncated(wire, sql_type.precision, towards_zero=True))
     if encoding is Encoding.DATE:
@@ -139,18 +137,6 @@ def _truncated(micros: pa.Array, digits: int, *, towards_zero: bool) -> pa.Array
     numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
     rest = np.fmod(numbers, unit) if towards_zero else np.mod(numbers, unit)
     return pa.array(numbers - rest, pa.int64(), mask=~mask_of(micros.is_valid()))
-
-
-def _bytes(wire: pa.Array) -> Checked:
-    failed = np.zeros(len(wire), dtype=np.bool_)
-    values: list[bytes | None] = []
-    for row, text in enumerate(wire.to_pylist()):
-        try:
-            values.append(None if text is None else base64.b64decode(text, validate=True))
-        except (binascii.Error, ValueError):
-            failed[row] = True
-            values.append(None)
-    return Checked(pa.array(values, pa.binary()), failed)
 
 
 def declared_encoding(sql_type: SqlType) -> Encoding:

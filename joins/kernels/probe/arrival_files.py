@@ -6,7 +6,7 @@ has to put in order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -42,7 +42,7 @@ def mapped(path: str) -> list[pa.RecordBatch]:
     return [reader.get_batch(at) for at in range(reader.num_record_batches)]
 
 
-class ScratchWriter:
+class ScratchWriter(AbstractContextManager["ScratchWriter"]):
     """Writes one new Arrow file into a scratch directory; gone on failure, not fsynced.
 
     It is read in the same batch only: what a crash loses or leaves, the batch writes again.
@@ -53,9 +53,6 @@ class ScratchWriter:
         self._schema = schema
         self._rows = 0
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -91,7 +88,7 @@ class ScratchWriter:
         return ScratchFile(str(self._path), self._rows, self._path.stat().st_size)
 
 
-class ScratchFiles:
+class ScratchFiles(AbstractContextManager["ScratchFiles"]):
     """New Arrow files of one schema, one for each number that comes; gone on failure.
 
     Use as a context manager. `by` is what the numbers are.
@@ -104,9 +101,6 @@ class ScratchFiles:
         self._by = by
         self._open = ExitStack()
         self._writers: dict[int, ScratchWriter] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

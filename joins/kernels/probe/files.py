@@ -6,9 +6,9 @@ duplicate.
 
 import hashlib
 import json
-import os
 import re
 import uuid
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from joins.kernels.durable import sync
 
 _FILE_NAME = re.compile(
     r"part-(\d{5,})-(\d{10,})-(\d{5,})-(\d+)-[0-9a-f]{32}(?:-([0-9a-f]{16}))?\.parquet"
@@ -130,15 +132,7 @@ def _repeating(batch: pa.RecordBatch) -> list[str]:
     ]
 
 
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class ParquetStage:
+class ParquetStage(AbstractContextManager["ParquetStage"]):
     """Writes batches of one schema into one new file below a table's root.
 
     Use as a context manager; `finish` gives the staged file, or None if no row came. A file that is
@@ -156,9 +150,6 @@ class ParquetStage:
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
         self._stats = [_ColumnStats(field.type) for field in schema]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -202,7 +193,7 @@ class ParquetStage:
         self._writer.close()
         self._writer = None
         for place in (path, self._root) if self._kept else ():
-            _fsync(place)
+            sync(place)
         names = self._schema.names
         bounded = [(n, s) for n, s in zip(names, self._stats, strict=True) if s.minimum is not None]
         stats = {

@@ -13,6 +13,7 @@ import structlog
 from service.api.http.access import Caller
 from service.api.http.limits import Lockouts
 from service.errors import StoreError, UnauthorizedError
+from service.jobs.store.rows import now_ms
 from service.jobs.store.token_store import TokenStore
 from service.security.tokens import AccessToken, TokenScope, TokenState, parse
 
@@ -74,7 +75,7 @@ class Authenticator:
             return True
         await self._refresh()
         token = self._known.get(caller.token_id)
-        return token is not None and token.state(_now_ms()) is TokenState.ACTIVE
+        return token is not None and token.state(now_ms()) is TokenState.ACTIVE
 
     def forget(self) -> None:
         """Read the tokens again before the next request; for what this process has changed."""
@@ -91,12 +92,12 @@ class Authenticator:
 
     def _note_use(self, token: AccessToken) -> None:
         """Keep when the token was last used, to the minute, without letting the request wait."""
-        now_ms = _now_ms()
+        at_ms = now_ms()
         noted_ms = max(self._noted_ms.get(token.id, 0), token.last_used_at_ms or 0)
-        if now_ms - noted_ms < _USE_NOTED_MS:
+        if at_ms - noted_ms < _USE_NOTED_MS:
             return
-        self._noted_ms[token.id] = now_ms
-        task = asyncio.create_task(self._keep_use(token.id, now_ms))
+        self._noted_ms[token.id] = at_ms
+        task = asyncio.create_task(self._keep_use(token.id, at_ms))
         self._notes.add(task)
         task.add_done_callback(self._notes.discard)
 
@@ -127,14 +128,10 @@ def _checked(token: AccessToken | None, secret: str) -> AccessToken:
             "token is not one of this control plane's",
             hint="Check SLUICE_TOKEN and SLUICE_TOKEN_FILE, and that this is the right server.",
         )
-    state = token.state(_now_ms())
+    state = token.state(now_ms())
     if state is not TokenState.ACTIVE:
         raise UnauthorizedError(
             f'token "{token.name}" ({token.id}) is {state}',
             hint="Ask an admin for a new one: sluice tokens create.",
         )
     return token
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
@@ -40,11 +40,7 @@ def acknowledge(
         by=body.by,
         key=idempotency_key,
     )
-    done = ask_runner(services, job_id, request)
-    if isinstance(done, Response):
-        return done
-    view = AcknowledgementView.model_validate(done)
-    return JSONResponse(view.model_dump(mode="json", by_alias=True))
+    return ask_runner(services, job_id, request, AcknowledgementView)
 
 
 def _choice(body: Acknowledge) -> str:

@@ -5,7 +5,7 @@ import binascii
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.inspection import Place, inspect
@@ -81,11 +81,7 @@ def replay_dead_letters(
     if plan.needs_event_batches:
         raise not_replayable(plan)  # the runner would say the same, if there is one
     request = Asked(REPLAY_DEAD_LETTERS, _selection(body), body.by, idempotency_key)
-    done = ask_runner(services, job_id, request)
-    if isinstance(done, Response):
-        return done
-    view = DeadLetterReplayed.model_validate(done)
-    return JSONResponse(view.model_dump(mode="json"))
+    return ask_runner(services, job_id, request, DeadLetterReplayed)
 
 
 def _selection(body: ReplayDeadLetters) -> dict[str, Any]:

@@ -6,16 +6,11 @@ from fastapi import APIRouter
 from service.api.http.access import OPERATOR
 from service.api.routes.jobs import Injected
 from service.api.views import submission_warning
-from service.schemas.inspection import WarningView
 from service.schemas.jobs import Submission
 from service.schemas.progress import PlanView, ScriptCheck, Validation
 from service.sql.answers.explain import explain
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
-
-
-def _warnings(texts: tuple[str, ...]) -> list[WarningView]:
-    return [WarningView.model_validate(submission_warning(text)) for text in texts]
 
 
 @router.post(":validate", summary="Check a script")
@@ -26,7 +21,7 @@ def validate_script(body: ScriptCheck, services: Injected) -> Validation:
         valid=True,
         name=drafted.plan.name,
         outside=body.outside,
-        warnings=_warnings(drafted.warnings),
+        warnings=[submission_warning(text) for text in drafted.warnings],
     )
 
 
@@ -39,6 +34,6 @@ def plan_script(body: Submission, services: Injected) -> PlanView:
         name=drafted.plan.name,
         lines=lines,
         text="\n".join(lines),
-        warnings=_warnings(drafted.warnings),
+        warnings=[submission_warning(text) for text in drafted.warnings],
         plan=orjson.loads(services.submissions.dump(drafted.plan)),
     )

@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 
 from service.api.routes.jobs import Services
 from service.errors import AnsweredError, RunnerAbsentError
@@ -20,8 +21,8 @@ _WAIT_S = 10.0
 _seats = threading.BoundedSemaphore(8)  # of the server's threads, so many may wait for runners
 
 
-def ask_runner(services: Services, job_id: str, request: Asked) -> dict[str, Any] | Response:
-    """The runner's result, or an answer 202 when it takes longer.
+def ask_runner(services: Services, job_id: str, request: Asked, model: type[BaseModel]) -> Response:
+    """The runner's result as a document of `model`, or an answer 202 when it takes longer.
 
     Raises:
         RunnerAbsentError: nobody would carry it out.
@@ -49,7 +50,8 @@ def ask_runner(services: Services, job_id: str, request: Asked) -> dict[str, Any
         view = RequestView(id=request_id, status="waiting")
         place = {"Location": f"/v1/jobs/{job_id}/requests/{request_id}"}
         return JSONResponse(view.model_dump(mode="json"), status_code=202, headers=place)
-    return _result(answer)
+    result = model.model_validate(_result(answer))
+    return JSONResponse(result.model_dump(mode="json", by_alias=True))
 
 
 def request_view(box: RequestBox, request_id: str) -> RequestView | None:

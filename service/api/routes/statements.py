@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from service.api.http.access import OPERATOR
 from service.api.routes.jobs import Injected, Services
 from service.errors import JobNotFoundError
 from service.jobs.store.job import DesiredState, Job
 from service.jobs.submit.submission import check_script
+from service.schemas.document import Body
 from service.schemas.jobs import SQL_LIMIT_BYTES
+from service.schemas.progress import AnswerList, AnswerView
 from service.sql.answers.answers import JobRow, answers
 
 _SHOWN_JOBS = 500
 router = APIRouter(prefix="/v1/statements", tags=["statements"], dependencies=[OPERATOR])
 
 
-class Statements(BaseModel):
+class Statements(Body):
     """A script that asks."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sql: Annotated[
         str,
@@ -33,25 +33,6 @@ class Statements(BaseModel):
             description="EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB, with what they need in front.",
         ),
     ]
-
-
-class AnswerView(BaseModel):
-    """What one statement is answered."""
-
-    model_config = ConfigDict(frozen=True)
-
-    statement: Annotated[str, Field(description="Its first words, such as SHOW TABLES.")]
-    line: Annotated[int, Field(description="Of the script, from 1.")]
-    columns: list[str]
-    rows: list[list[str | None]]
-
-
-class AnswerList(BaseModel):
-    """The answers, in the order of the statements."""
-
-    model_config = ConfigDict(frozen=True)
-
-    answers: list[AnswerView]
 
 
 @router.post("", summary="Answer statements")

@@ -4,63 +4,14 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.http.access import ADMIN, Caller
 from service.api.routes.jobs import Injected
-from service.security.tokens import (
-    DEFAULT_DAYS,
-    MOST_DAYS,
-    NAME_PATTERN,
-    AccessToken,
-    NewToken,
-    TokenScope,
-    TokenState,
-)
+from service.schemas.tokens import CreatedToken, TokenPage, TokenRequest, TokenView
+from service.security.tokens import AccessToken, NewToken
 
 router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=[ADMIN])
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="As the list names it.")]
-
-
-class TokenRequest(BaseModel):
-    """A token to make."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: Annotated[str, Field(pattern=NAME_PATTERN, description="Whose it is, for the audit log.")]
-    scope: Annotated[TokenScope, Field(description="Each includes those before it.")]
-    expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = DEFAULT_DAYS
-
-
-class TokenView(BaseModel):
-    """A token without its secret."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    name: str
-    scope: TokenScope
-    state: TokenState
-    created_by: str
-    created_at_ms: int
-    expires_at_ms: int
-    revoked_at_ms: int | None
-    last_used_at_ms: Annotated[int | None, Field(description="To the minute.")]
-
-
-class CreatedToken(TokenView):
-    """A new token; its text is shown here and never again."""
-
-    token: Annotated[str, Field(description="Send it as Authorization: Bearer <token>.")]
-
-
-class TokenPage(BaseModel):
-    """Tokens, the newest first; ended ones are kept for 90 days."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[TokenView]
-    next_cursor: int | None
 
 
 @router.post(

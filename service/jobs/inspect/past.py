@@ -1,7 +1,7 @@
 """From a job's directory to what looks back on it: replays and explanations, without a runner."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,12 +31,8 @@ def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
         SluiceError: the job's files cannot be used.
     """
     history = History(history_places(job_dir, sink))
-    with PastIndexes(history.places) as indexes:
-        replayer = Replayer(history, indexes)
-        try:
-            yield replayer
-        finally:
-            replayer.close()
+    with PastIndexes(history.places) as indexes, closing(Replayer(history, indexes)) as replayer:
+        yield replayer
 
 
 @contextmanager
@@ -47,12 +43,11 @@ def open_explainer(job_dir: Path, sink: str | None = None) -> Iterator[RowExplai
         SluiceError: the job's files cannot be used.
     """
     history = History(history_places(job_dir, sink))
-    with PastIndexes(history.places) as indexes:
-        explainer = RowExplainer(history, indexes)
-        try:
-            yield explainer
-        finally:
-            explainer.close()
+    with (
+        PastIndexes(history.places) as indexes,
+        closing(RowExplainer(history, indexes)) as explainer,
+    ):
+        yield explainer
 
 
 def history_places(job_dir: Path, sink: str | None = None) -> HistoryPlaces:

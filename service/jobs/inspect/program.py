@@ -9,7 +9,7 @@ handed over as secrets are. The answer is `{"ok":true,"result":{…}}` with stat
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -163,49 +163,53 @@ def _cursor(text: str) -> LetterPlace:
     return batch, partition, offset
 
 
+_Option = Mapping[str, Any]
+
+
 def _parser() -> argparse.ArgumentParser:
+    number: _Option = {"type": int}
+    some: _Option = {**number, "required": True}
+    flag: _Option = {"action": "store_true"}
     parser = argparse.ArgumentParser(prog="sluice-inspect")
     parser.add_argument("--job-dir", type=Path)
     commands = parser.add_subparsers(required=True)
-
-    batch = commands.add_parser("batch")
-    batch.set_defaults(run=show_batch)
-    batch.add_argument("--number", type=int, required=True)
-    batches = commands.add_parser("batches")
-    batches.set_defaults(run=list_batches)
-    batches.add_argument("--below", type=int)
-    batches.add_argument("--limit", type=int, default=50)
-    replay = commands.add_parser("replay")
-    replay.set_defaults(run=replay_batch)
-    replay.add_argument("--batch", type=int, required=True)
-    replay.add_argument("--diff", action="store_true")
-    replay.add_argument("--sink")
-    explain = commands.add_parser("explain-row")
-    explain.set_defaults(run=explain_row)
-    explain.add_argument("--topic", required=True)
-    explain.add_argument("--partition", type=int, required=True)
-    explain.add_argument("--offset", type=int, required=True)
-    explain.add_argument("--sink")
-    commands.add_parser("doctor").set_defaults(run=doctor)
-    commands.add_parser("tables").set_defaults(run=show_tables)
-    _add_letters(commands.add_parser("dead-letters"))
+    _add(commands.add_parser("batch"), show_batch, number=some)
+    _add(
+        commands.add_parser("batches"),
+        list_batches,
+        below=number,
+        limit={"type": int, "default": 50},
+    )
+    _add(commands.add_parser("replay"), replay_batch, batch=some, diff=flag, sink={})
+    _add(
+        commands.add_parser("explain-row"),
+        explain_row,
+        topic={"required": True},
+        partition=some,
+        offset=some,
+        sink={},
+    )
+    _add(commands.add_parser("doctor"), doctor)
+    _add(commands.add_parser("tables"), show_tables)
+    letters = commands.add_parser("dead-letters").add_subparsers(required=True)
+    _add(
+        letters.add_parser("list"),
+        list_letters,
+        cursor={"type": _cursor},
+        limit={"type": int, "default": 100},
+        pending=flag,
+        value_bytes={"type": int, "default": 1024},
+    )
+    show = letters.add_parser("show")
+    _add(show, show_letter, partition=some, offset=some, batch=number, value_bytes=number)
     return parser
 
 
-def _add_letters(parser: argparse.ArgumentParser) -> None:
-    letters = parser.add_subparsers(required=True)
-    listing = letters.add_parser("list")
-    listing.set_defaults(run=list_letters)
-    listing.add_argument("--cursor", type=_cursor)
-    listing.add_argument("--limit", type=int, default=100)
-    listing.add_argument("--pending", action="store_true")
-    listing.add_argument("--value-bytes", type=int, default=1024)
-    show = letters.add_parser("show")
-    show.set_defaults(run=show_letter)
-    show.add_argument("--partition", type=int, required=True)
-    show.add_argument("--offset", type=int, required=True)
-    show.add_argument("--batch", type=int)
-    show.add_argument("--value-bytes", type=int)
+def _add(parser: argparse.ArgumentParser, run: Callable[..., Any], **options: _Option) -> None:
+    """What `parser` runs, with its options: the name of each, and how argparse is told of it."""
+    parser.set_defaults(run=run)
+    for name, settings in options.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
 
 
 def main() -> int:

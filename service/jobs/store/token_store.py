@@ -1,6 +1,5 @@
 """The tokens in the job store: made, listed, revoked, and when each was last used."""
 
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -8,6 +7,7 @@ from dataclasses import asdict
 import sqlalchemy as sa
 
 from service.errors import TokenLimitError, TokenNotFoundError
+from service.jobs.store.rows import now_ms
 from service.security.tokens import DAY_MS, AccessToken, NewToken, TokenScope, TokenState, issue
 
 MOST_ACTIVE = 1000
@@ -43,11 +43,11 @@ class TokenStore:
         Raises:
             TokenLimitError: there are too many already.
         """
-        now_ms = _now_ms()
-        token, text = issue(new, now_ms)
+        at_ms = now_ms()
+        token, text = issue(new, at_ms)
         with self._writing() as connection:
-            _forget(connection, now_ms - _KEPT_AFTER_END_MS)
-            active = sum(one.state(now_ms) is TokenState.ACTIVE for one in _all(connection))
+            _forget(connection, at_ms - _KEPT_AFTER_END_MS)
+            active = sum(one.state(at_ms) is TokenState.ACTIVE for one in _all(connection))
             if active >= MOST_ACTIVE:
                 raise TokenLimitError(
                     f"there are {active} tokens that can be used, expected less than {MOST_ACTIVE}",
@@ -63,8 +63,8 @@ class TokenStore:
 
     def usable(self) -> bool:
         """Whether any token can be used now."""
-        now_ms = _now_ms()
-        return any(token.state(now_ms) is TokenState.ACTIVE for token in self.all())
+        at_ms = now_ms()
+        return any(token.state(at_ms) is TokenState.ACTIVE for token in self.all())
 
     def revoke(self, token_id: str) -> AccessToken:
         """End a token; ending it again changes nothing.
@@ -74,7 +74,7 @@ class TokenStore:
         """
         unrevoked = (_TOKENS.c.id == token_id, _TOKENS.c.revoked_at_ms.is_(None))
         with self._writing() as connection:
-            connection.execute(sa.update(_TOKENS).where(*unrevoked).values(revoked_at_ms=_now_ms()))
+            connection.execute(sa.update(_TOKENS).where(*unrevoked).values(revoked_at_ms=now_ms()))
             tokens = [token for token in _all(connection) if token.id == token_id]
         if not tokens:
             raise TokenNotFoundError(
@@ -102,7 +102,3 @@ def _all(connection: sa.Connection) -> list[AccessToken]:
 def _forget(connection: sa.Connection, before_ms: int) -> None:
     ended = sa.or_(_TOKENS.c.expires_at_ms < before_ms, _TOKENS.c.revoked_at_ms < before_ms)
     connection.execute(sa.delete(_TOKENS).where(ended))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

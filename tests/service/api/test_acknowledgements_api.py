@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from service.api.routes import runner_requests
-from service.client import Client
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.requests import CHOICES
 from tests.support.control_plane import script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 DECISION = {"cause": "records-lost", "reason": "old clicks do not matter", "by": "ann"}
@@ -28,7 +28,7 @@ def submitted(plane):
     """Submit a job of a name and wait for a state."""
 
     def run(name, state="JOINING"):
-        with Client(plane.url) as client:
+        with Documents(plane.url) as client:
             job_id = client.submit(script(), name)["id"]
             wait_until(lambda: client.job(job_id)["state"] == state, deadline_s=30, what=state)
         return job_id

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from service.api.routes import event_stream
-from service.client import Client
 from service.security.tokens import NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 STREAM = {"Accept": "text/event-stream"}
@@ -18,7 +18,7 @@ ABSENT = "01234567-89ab-7def-8123-456789abcdef"
 
 @pytest.fixture
 def client(plane):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         yield client
 
 
@@ -80,7 +80,7 @@ def test_a_stream_tells_what_was_and_what_comes_and_goes_on_where_it_was_left(pl
         assert steps[-1][1] == "JOINING"
         assert "sql" not in found[-1]["data"]
         assert found[-1]["data"]["probe"]["topic"] == "clicks"
-        client._http.post(f"/v1/jobs/{job_id}:pause")
+        client.pause(job_id)
         later = _until(told, _state("PAUSED"))
         assert _steps(later) == [("JOINING", "PAUSED")]
     ids = [int(event["id"]) for event in [*found, *later] if event["event"] == "transition"]
@@ -106,8 +106,8 @@ def test_the_stream_of_all_jobs_begins_now_and_tells_what_is_gone(plane, client)
         client.remove(new)
         found = _until(told, lambda event: event["event"] == "removed")
         assert found[-1]["data"] == {"job_id": new}
-    page = client._json("GET", "/v1/events", params={"limit": 2})
-    rest = client._json("GET", "/v1/events", params={"cursor": page["next_cursor"], "limit": 500})
+    page = client.get("/v1/events", limit=2)
+    rest = client.get("/v1/events", cursor=page["next_cursor"], limit=500)
     numbers = [event["sequence"] for event in page["items"] + rest["items"]]
     assert numbers == sorted(set(numbers))
     assert {event["job_id"] for event in page["items"] + rest["items"]} >= {old}
@@ -167,7 +167,7 @@ def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monk
             next(told), next(kept)
             tokens.revoke(token.id)
             assert all(event["event"] == "comment" for event in told)
-            with Client(plane.url) as client:
+            with Documents(plane.url) as client:
                 client.submit(script(), "after")
             _until(kept, lambda event: event["event"] == "transition")
         again = httpx.get(f"{plane.url}/v1/events", headers={**STREAM, **bearer}, trust_env=False)

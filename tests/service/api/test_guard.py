@@ -21,7 +21,7 @@ from service.api.http.guard import BODY_LIMIT_BYTES
 from service.api.http.limits import Flights, Lockouts, Rates
 from service.api.routes.jobs import Services
 from service.api.server import ControlPlane
-from service.client import Client, Sluice
+from service.client import Sluice
 from service.config import Settings
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
 from service.jobs.store.store import JobStore
@@ -32,6 +32,7 @@ from service.security.credentials import Credentials
 from service.security.tokens import NewToken, TokenScope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 HOME = "http://127.0.0.1:8326"
@@ -128,10 +129,10 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
     with control_plane(tmp_path, **wanted) as plane:
         token = plane.services.store.tokens.create(NewToken("ops", TokenScope.ADMIN))[1]
         assert plane.url.startswith("https://127.0.0.1:")
-        with Client(plane.url, Credentials(token, cert)) as client:
+        with Documents(plane.url, Credentials(token, cert)) as client:
             assert client.jobs() == []
         with (
-            Client(plane.url, Credentials(token)) as client,
+            Documents(plane.url, Credentials(token)) as client,
             pytest.raises(ControlPlaneError, match="not trusted"),
         ):
             client.jobs()
@@ -143,7 +144,7 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
         trusting = ssl.create_default_context(cafile=cert)
         with httpx.Client(base_url=plane.url, verify=trusting, trust_env=False) as http:
             assert "max-age" in http.get("/livez").headers["strict-transport-security"]
-        with Client(f"http://{host}:{port}") as client, pytest.raises(ControlPlaneError):
+        with Documents(f"http://{host}:{port}") as client, pytest.raises(ControlPlaneError):
             client.jobs()
 
 
@@ -215,7 +216,7 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path, certificate):
 
 def test_a_token_is_not_sent_in_the_clear():
     with pytest.raises(ControlPlaneError, match="in the clear"):
-        Client("http://sluice.example:8326", Credentials("slc_x"))
+        Documents("http://sluice.example:8326", Credentials("slc_x"))
     assert "slc_x" not in repr(Credentials("slc_x"))
 
 

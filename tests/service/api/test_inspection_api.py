@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from service.api.routes import inspection
-from service.client import Client
 from tests.support.control_plane import script
+from tests.support.documents import Documents
 from tests.support.inspect_program import HOSTILE
 from tests.support.wait import wait_until
 
@@ -26,7 +26,7 @@ def job_of(plane):
 
     def submit(name):
         if name not in found:
-            with Client(plane.url) as client:
+            with Documents(plane.url) as client:
                 found[name] = client.submit(script(), name)["id"]
         return found[name]
 

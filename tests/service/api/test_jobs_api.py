@@ -6,9 +6,9 @@ import stat
 import httpx
 import pytest
 
-from service.client import Client
 from service.jobs.store.layout import JobLayout
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 
@@ -28,7 +28,7 @@ def http(plane):
 
 @pytest.fixture
 def client(plane):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         yield client
 
 
@@ -64,7 +64,7 @@ def test_a_job_runs_stops_starts_and_is_removed(plane, client):
     report = client.watermarks(job["id"])
     assert report["combined"] == {"timestamp_ms": -(2**63), "use_processing_time": True}
     assert [channel["channel"] for channel in report["channels"]] == ["users/0"]
-    assert "runner runs" in client.log(job["id"])[0]
+    assert "runner runs" in client.log(job["id"])
     assert client.remove(job["id"], output=True) is None
     data_dir = plane.services.settings.data_dir
     assert (data_dir / f"removed-{job['id']}").read_text() == "True"

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from service.client import Client
 from tests.support.control_plane import script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 
@@ -27,7 +27,7 @@ def test_questions_are_answered_and_nothing_is_started(plane, post):
 
 
 def test_a_job_is_shown_and_stopped(plane, post):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         job_id = client.submit(script(), "watched")["id"]
         wait_until(
             lambda: client.job(job_id)["state"] == "JOINING", deadline_s=30, what="the job joins"

@@ -16,10 +16,10 @@ from typer.exceptions import TyperException
 
 from joins.adapters.delta.log import create_table
 from service.cli import main as cli
-from service.client import Client
 from service.errors import UnreachableError
 from service.security.credentials import Credentials
 from tests.support.control_plane import ROOT, script
+from tests.support.documents import Documents
 from tests.support.program import run_program, silent_logs
 from tests.support.wait import wait_until
 
@@ -72,11 +72,11 @@ def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     assert "runner runs" in log.stdout
     assert "\x1b" not in log.stdout
     assert process("jobs", "stop", "driven").returncode == 0
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         assert client.job(job_id)["state"] == "STOPPED"
     again = process("jobs", "resume", "driven", "--wait", "--timeout", "60")
     assert again.returncode == 0, again.stderr
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         assert client.job(job_id)["state"] == "JOINING"
     removed = process("jobs", "rm", "driven", "--with-output")
     assert removed.returncode == 0
@@ -106,7 +106,7 @@ def test_a_bounded_job_is_waited_for(plane, sluice):
             "submit", "-", "--key", "k", "--name", "done", "--wait", wanted, text=script()
         )
         assert waited.returncode == 0, waited.stderr
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
     assert "FINISHED" in sluice("jobs", "get", job_id).stdout
 
@@ -184,15 +184,15 @@ NO_ADDRESSES = {
 @pytest.mark.parametrize("token", [None, "a token"], ids=["open", "with_a_token"])
 def test_what_is_no_address_is_told_how_one_looks(address, token):
     with pytest.raises(UnreachableError, match="is no address") as caught:
-        Client(address, Credentials(token=token))
+        Documents(address, Credentials(token=token))
     assert caught.value.hint == "Write the whole address, such as http://127.0.0.1:8326."
 
 
 def test_a_whole_address_reaches_a_control_plane(plane):
     _, _, place = plane.url.partition("://")
     with pytest.raises(UnreachableError, match=f'"{place}" is no address'):
-        Client(place)
-    with Client(f"http://{place}") as client:
+        Documents(place)
+    with Documents(f"http://{place}") as client:
         assert client.version()["name"] == "sluice"
 
 
@@ -240,7 +240,7 @@ def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
     ) as serving:
         first = serving.stderr.readline()
         assert first.startswith("control plane at http://127.0.0.1:")
-        with Client(first.split()[3].rstrip(",")) as client:
+        with Documents(first.split()[3].rstrip(",")) as client:
             assert client.version()["name"] == "sluice"
             assert client.jobs() == []
         serving.terminate()

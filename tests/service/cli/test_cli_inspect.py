@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from service.client import Client
 from tests.support.control_plane import ROOT, script
+from tests.support.documents import Documents
 from tests.support.inspect_program import HOSTILE
 from tests.support.program import run_program, silent_logs
 from tests.support.wait import wait_until
@@ -18,7 +18,7 @@ from tests.support.wait import wait_until
 
 @pytest.fixture(scope="module")
 def plane(plane):
-    with silent_logs(), Client(plane.url) as client:
+    with silent_logs(), Documents(plane.url) as client:
         for name in ("good", "sick", "expired", "near"):
             client.submit(script(), name)
         wait_until(lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60)
@@ -132,7 +132,7 @@ def test_letters_that_are_still_bad_are_shown(sluice):
 
 
 def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         job_id = client.submit(script(), "lost")["id"]
         wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
     shown = sluice("jobs", "get", "lost").text
@@ -150,7 +150,7 @@ def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
 
 
 def test_the_same_key_is_the_same_decision(plane, sluice):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         job_id = client.submit(script(), "lost again")["id"]
         wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
     arguments = ["acknowledge", job_id, "records-lost", "--reason", "x", "--key", "k", "-o", "json"]

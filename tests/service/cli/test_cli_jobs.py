@@ -20,9 +20,12 @@ from service.cli.exits import ExitCode, exit_code
 from service.cli.options import complete_job
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli.wait import JobPoll
-from service.client import Client, RefusedError
+from service.client import RefusedError, Sluice
+from service.client.refusals import refusal
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
+from service.schemas.jobs import DimensionView, ProbeView
 from tests.support.control_plane import ROOT, control_plane, script
+from tests.support.documents import Documents
 from tests.support.program import silent_logs
 from tests.support.wait import wait_until
 
@@ -34,7 +37,7 @@ def plane(processes, tmp_path_factory):
     with silent_logs(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         with control_plane(tmp_path_factory.mktemp("data")) as running:
-            with Client(running.url) as client:
+            with Documents(running.url) as client:
                 for name in ("calm", "lost"):
                     client.submit(script(), name)
                 states = {"JOINING", "STALLED"}
@@ -44,7 +47,7 @@ def plane(processes, tmp_path_factory):
 
 @pytest.fixture
 def client(plane):
-    with Client(plane.url) as found:
+    with Documents(plane.url) as found:
         yield found
 
 
@@ -107,7 +110,7 @@ def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
     job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
     job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
     screen = io.StringIO()
-    Console(file=screen, width=width).print(jobs_table([job], whole=False))
+    Console(file=screen, width=width).print(jobs_table([SimpleNamespace(**job)], whole=False))
     header, row = screen.getvalue().splitlines()
     assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
     assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
@@ -130,7 +133,7 @@ STATES = {
 
 @pytest.mark.parametrize(("now", "wanted", "shown"), STATES.values(), ids=STATES)
 def test_a_state_says_what_is_wanted_where_that_differs(now, wanted, shown):
-    assert str(state({"state": now, "desired_state": wanted})) == shown
+    assert str(state(SimpleNamespace(state=now, desired_state=wanted))) == shown
 
 
 def test_watermarks_are_a_line_a_channel(sluice):
@@ -160,10 +163,11 @@ def timed(client):
     client.remove(job_id)
 
 
-def test_a_job_of_windows_has_no_watermark_of_tables(client, timed):
-    job = client.job(timed)
+def test_a_job_of_windows_has_no_watermark_of_tables(plane, timed):
+    with Sluice(plane.url) as client:
+        job = client.job(timed).status()
     assert "watermark  " in shown(job)
-    assert "watermark  " not in shown(job | {"dimensions": []})
+    assert "watermark  " not in shown(job.model_copy(update={"dimensions": []}))
 
 
 def shown(job):
@@ -230,7 +234,7 @@ VAIN = {"another_rest": ("stopped", "join", "jobs resume"), "the_end": ("done", 
 
 @pytest.mark.parametrize(("name", "phase", "hint"), VAIN.values(), ids=VAIN)
 def test_waiting_in_vain_is_an_error_at_once(plane, sluice, name, phase, hint):
-    with Client(plane.url) as client:
+    with Documents(plane.url) as client:
         job_id = client.submit(script(), name)["id"]
     if name == "done":
         (plane.services.settings.jobs_dir / job_id / "go").touch()
@@ -258,27 +262,31 @@ def test_what_a_removal_leaves_is_said(plane, client, sluice):
 def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as first:
-        client = Client(first.url)
-        job_id = client.submit(script(), "patient")["id"]
-        look = JobPoll(client, job_id)
+        client = Sluice(first.url, attempts=1)
+        job = client.submit(script(), "patient")
+        look = JobPoll(job)
         look.job()
     with ThreadPoolExecutor() as pool:
         found = pool.submit(look.job)
         with control_plane(tmp_path, port=int(first.url.rpartition(":")[2])):
-            assert found.result(timeout=60)["id"] == job_id
+            assert found.result(timeout=60).id == job.id
     with pytest.raises(UnreachableError):
-        JobPoll(client, job_id).job()
+        JobPoll(job).job()
     client.close()
 
 
 def test_a_job_is_paused_and_resumed(sluice, client):
     assert sluice("jobs", "pause", "calm")[0] == 0
-    assert client.job(client.find("calm"))["state"] == "PAUSED"
+    assert state_of(client, "calm") == "PAUSED"
     in_vain = sluice("wait", "calm", "join")
     assert in_vain[0] == 1
     assert "sluice jobs resume" in in_vain[2]
     assert sluice("jobs", "resume", "calm", "--wait")[0] == 0
-    assert client.job(client.find("calm"))["state"] == "JOINING"
+    assert state_of(client, "calm") == "JOINING"
+
+
+def state_of(client, name):
+    return next(job["state"] for job in client.jobs() if job["name"] == name)
 
 
 def test_a_script_is_checked_with_all_that_it_names(sluice, tmp_path):
@@ -293,14 +301,15 @@ def test_a_script_is_checked_with_all_that_it_names(sluice, tmp_path):
     assert found == {**here, "outside": True}
 
 
+PROBLEM = {"detail": "x", "hint": "y"}
 CODES = {
-    "refused": (RefusedError("x", hint="y", problem={"status": 409}), 1),
+    "refused": (refusal({**PROBLEM, "status": 409}, None), 1),
     "failed_runner": (RefusedError("x", hint="y", problem={"type": "source"}), 1),
     "cannot_start": (ControlPlaneError("x", hint="y"), 1),
     "no_such_job": (JobNotFoundError("x", hint="y"), 1),
     "unreachable": (UnreachableError("x", hint="y"), 3),
-    "no_token": (RefusedError("x", hint="y", problem={"status": 401}), 4),
-    "too_little_scope": (RefusedError("x", hint="y", problem={"status": 403}), 4),
+    "no_token": (refusal({**PROBLEM, "status": 401}, None), 4),
+    "too_little_scope": (refusal({**PROBLEM, "status": 403}, None), 4),
     "too_late": (WaitTimeoutError("x", hint="y"), 5),
 }
 
@@ -353,8 +362,9 @@ def test_watching_a_job_that_fails_ends_with_1(sluice, client):
 
 def job(**values):
     snapshot = {"rows_done": 4, "rows_total": 10, "rows_total_is_estimate": True}
-    dimension = {"name": "users", "snapshot": {**snapshot, **values.pop("snapshot", {})}}
-    return {"phase": "LOAD", "dimensions": [dimension], "probe": None, **values}
+    snapshot |= {"chunks_done": 1, "chunks_total": 2, **values.pop("snapshot", {})}
+    users = DimensionView(name="users", generation=1, snapshot=snapshot)
+    return SimpleNamespace(**{"phase": "LOAD", "dimensions": [users], "probe": None, **values})
 
 
 PROBE = {
@@ -374,10 +384,10 @@ BARS = {
         [Bar("users", 4, None, "4 rows")],
     ),
     "of_a_bounded_stream": (
-        job(phase="JOIN", probe=PROBE),
+        job(phase="JOIN", probe=ProbeView(**PROBE)),
         [Bar("clicks", 35, 40, "35 of 40 records")],
     ),
-    "of_an_endless_stream": (job(phase="JOIN", probe={**PROBE, "bounded_offsets": None}), []),
+    "of_an_endless_stream": (job(phase="JOIN", probe=ProbeView(topic="clicks")), []),
 }
 
 

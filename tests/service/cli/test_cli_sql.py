@@ -12,9 +12,10 @@ import pytest
 from service.cli.output import show_json
 from service.cli.prompt import Prompt, completions, is_whole
 from service.cli.sql import Conversation
-from service.client import Client, RefusedError
+from service.client import RefusedError, Sluice
 from service.sql.text.errors import SqlError
 from tests.support.control_plane import ROOT, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 DECLARED, _, INSERT = script().rpartition("INSERT")
@@ -23,15 +24,16 @@ INSERT = f"INSERT{INSERT}"
 
 @pytest.fixture
 def client(plane):
-    with Client(plane.url) as found:
+    with Documents(plane.url) as found:
         yield found
 
 
 @pytest.fixture
-def talk(client):
+def talk(plane):
     """A conversation, and what it was told."""
     told = []
-    return Conversation(client, told.append, 60.0), told
+    with Sluice(plane.url) as client:
+        yield Conversation(client, told.append, 60.0), told
 
 
 def test_each_statement_sees_what_those_before_it_have_declared(talk, client):
@@ -214,8 +216,8 @@ def until(leader, wanted):
     return seen
 
 
-def test_json_is_one_document_a_statement(client, capsys):
-    Conversation(client, show_json, 60.0).carry_out("SHOW JOBS; SHOW VIEWS")
+def test_json_is_one_document_a_statement(talk, capsys):
+    Conversation(talk[0].client, show_json, 60.0).carry_out("SHOW JOBS; SHOW VIEWS")
     found = capsys.readouterr().out
     first, end = json.JSONDecoder().raw_decode(found)
     second = json.loads(found[end:])

@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -40,6 +41,25 @@ def test_json_is_the_answer_of_the_api_at_the_version(sluice):
     done = sluice("dim", "get", "enriched", "users", "1", "--version", "2", "-o", "json")
     (row,) = json.loads(done.stdout)["items"]
     assert row["values"] == {"user_id": 1, "name": "user 1"}
+
+
+DOCUMENTS = {
+    "tables": ("dim ls enriched", "dimensions"),
+    "rows": ("dim get enriched users", "dimensions/users?limit=100"),
+    "keys": ("dim get enriched users 1 2", "dimensions/users?limit=100&key=1&key=2"),
+    "changes": ("dim diff enriched users --from 2", "dimensions/users/changes?from=2"),
+    "output": ("preview enriched", "preview"),
+    "letters": ("dlq ls enriched", "dead-letters"),
+}
+
+
+@pytest.mark.parametrize(("command", "path"), DOCUMENTS.values(), ids=DOCUMENTS)
+def test_json_is_the_document_of_the_api_byte_by_byte(sluice, tables_plane, command, path):
+    job = f"{tables_plane.url}/v1/jobs/{tables_plane.enriched}"
+    found = httpx.get(f"{job}/{path}", trust_env=False, timeout=60).json()
+    told = sluice(*command.split(), "-o", "json")
+    found = found["items"] if path == "dimensions" else found
+    assert told.stdout == json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
 CONFLICTS = {

@@ -10,11 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pyarrow as pa
 import pytest
 
+from service.cli.output import plain
 from service.client import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
-    ProblemError,
+    RefusedError,
     Sluice,
     UnavailableError,
     remote_job,
@@ -240,7 +241,7 @@ def test_a_submission_is_repeated_with_the_same_key_while_the_control_plane_is_b
 def test_what_does_not_pass_is_not_repeated_and_what_does_not_end_is_an_error():
     for answer, error, requests in (
         (problem(409, "job-state"), ConflictError, 1),
-        (problem(500, "internal-server-error"), ProblemError, 1),
+        (problem(500, "internal-server-error"), RefusedError, 1),
         (BUSY, UnavailableError, 6),
     ):
         with Flaky(answer) as server, Sluice(server.url) as made, pytest.raises(error):
@@ -253,6 +254,15 @@ def test_members_of_a_newer_control_plane_are_no_error():
     with Flaky(document(page)) as server, Sluice(server.url) as made:
         (found,) = made.jobs()
     assert found.model_extra == {"newer": 1}
+
+
+def test_names_of_a_newer_control_plane_are_texts_and_are_printed_as_they_came():
+    newer = {**STATUS, "state": "DREAMING", "phase": "SLEEP"}
+    page = {"items": [newer], "next_cursor": None}
+    with Flaky(document(page)) as server, Sluice(server.url) as made:
+        (found,) = made.jobs()
+    assert (found.state, found.phase, found.desired_state.value) == ("DREAMING", "SLEEP", "RUNNING")
+    assert plain(found) == {name: value for name, value in newer.items() if name != "newer"}
 
 
 def sse(*events):

@@ -6,15 +6,16 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pymysql
 import pytest
 
 from service.cli.up import next_commands
-from service.client import Client
 from service.demo.up import USERS
 from tests.support.control_plane import ROOT
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 FOUND = {"control_plane": "http://127.0.0.1:4711", "script": "/data/first job.sql"}
@@ -33,12 +34,12 @@ NEXT = {
 @pytest.mark.parametrize(("left", "expected"), NEXT.values(), ids=NEXT)
 def test_what_to_type_next_goes_on_with_what_an_earlier_up_has_left(monkeypatch, left, expected):
     monkeypatch.setenv("PATH", "/nowhere")
-    path, server, *commands = next_commands(FOUND, 8326, left)
+    path, server, *commands = next_commands(FOUND, 8326, [SimpleNamespace(**job) for job in left])
     assert path == f"export PATH={Path(sys.executable).parent}:$PATH"
     assert server == "export SLUICE_SERVER=http://127.0.0.1:4711"
     assert commands[:2] == [f"sluice {command}" for command in expected]
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert list(next_commands(FOUND, 4711, left)) == commands
+    assert list(next_commands(FOUND, 4711, [SimpleNamespace(**job) for job in left])) == commands
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def up(directory):
     ) as running:
         found = json.loads("".join(iter(running.stdout.readline, "}\n")) + "}")
         children = psutil.Process(running.pid).children(recursive=True)
-        with Client(found["control_plane"]) as client:
+        with Documents(found["control_plane"]) as client:
             yield found, client, children
         running.send_signal(signal.SIGTERM)
         assert running.wait(timeout=120) == 0

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from service.client import Client
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.receiver import receiver
 from tests.support.wait import wait_until
 
@@ -33,7 +33,7 @@ def export(what, plane, *more, **variables):
 def test_lineage_names_datasets_columns_and_how_a_run_goes_on(tables_plane, posted):
     export("openlineage", tables_plane, "--to", posted.url, "--namespace", "shop")
     events = [json.loads(body) for body in posted.taken()]
-    with Client(tables_plane.url) as client:
+    with Documents(tables_plane.url) as client:
         job = client.job(tables_plane.enriched)
     mine = [event for event in events if event["job"]["name"] == job["name"]]
     assert [event["eventType"] for event in mine][:2] == ["START", "RUNNING"]
@@ -100,7 +100,7 @@ def small_plane(processes, tmp_path_factory):
     with (
         pytest.MonkeyPatch.context() as patch,
         control_plane(tmp_path_factory.mktemp("plane")) as plane,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
     ):
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         job = client.submit(script(), "small")["id"]

@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.client import Client, Sluice
+from service.client import Sluice
 from service.errors import ExportError
 from service.export.follow import Follower, FollowPosition
 from service.export.runs import RunCounter
 from service.schemas.progress import Transition
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -121,7 +122,7 @@ def lived(tmp_path_factory):
     with (
         pytest.MonkeyPatch.context() as patch,
         control_plane(tmp_path_factory.mktemp("plane")) as plane,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
         Sluice(plane.url) as sluice,
     ):
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")

@@ -8,10 +8,10 @@ import httpx
 import psutil
 import pytest
 
-from service.client import Client
 from service.errors import ControlPlaneError
 from service.jobs.store.store import JobStore
 from tests.support.control_plane import ControlPlaneProgram, end_runners, script, settings_in
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.experiment, pytest.mark.usefixtures("processes")]
@@ -49,7 +49,7 @@ def _joining(client, job_id):
 
 def test_a_runner_outlives_the_control_plane_and_is_adopted(start):
     first = start()
-    with Client(first.url) as client:
+    with Documents(first.url) as client:
         job_id = client.submit(script(), "orphan")["id"]
         pid = _joining(client, job_id)["runner"]["pid"]
         first.kill()
@@ -69,7 +69,7 @@ def test_a_runner_outlives_the_control_plane_and_is_adopted(start):
 
 def test_an_adopted_runner_is_stopped_like_any_other(start):
     first = start()
-    with Client(first.url) as client:
+    with Documents(first.url) as client:
         job_id = client.submit(script(), "adopted")["id"]
         pid = _joining(client, job_id)["runner"]["pid"]
         first.kill()
@@ -81,7 +81,7 @@ def test_an_adopted_runner_is_stopped_like_any_other(start):
 
 def test_a_runner_that_died_with_the_control_plane_is_started_again(start):
     first = start()
-    with Client(first.url) as client:
+    with Documents(first.url) as client:
         job_id = client.submit(script(), "both")["id"]
         pid = _joining(client, job_id)["runner"]["pid"]
         first.kill()
@@ -99,7 +99,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_after_it(start, tmp_path):
     acknowledged = []
 
     def submit_until_killed():
-        with Client(first.url) as client:
+        with Documents(first.url) as client:
             for number in range(1000):
                 try:
                     key = f"key{number}"
@@ -118,7 +118,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_after_it(start, tmp_path):
     assert set(acknowledged) <= kept
     assert len(kept) - len(acknowledged) <= 1
     second = start()
-    with Client(second.url) as client:
+    with Documents(second.url) as client:
         again = client.submit(script(), "wait", idempotency_key="key0")
         assert again["id"] == acknowledged[0]
         directories = {path.name for path in (tmp_path / "jobs").iterdir()}

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from service.client import Client
 from service.config import Settings
 from service.jobs.supervise.liveness import Silence
 from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -30,7 +30,7 @@ def _when(client, job_id, found):
 @pytest.mark.experiment
 def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 4}
-    with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "frozen")["id"]
         running = _when(client, job_id, lambda job: job["state"] == "JOINING")
         pid = running["runner"]["pid"]
@@ -49,7 +49,7 @@ def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
 
 
 def test_a_runner_that_speaks_again_in_time_is_left_alone(tmp_path):
-    with control_plane(tmp_path, runner_hang_report_s=2) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, runner_hang_report_s=2) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "hiccup")["id"]
         pid = _when(client, job_id, lambda job: job["state"] == "JOINING")["runner"]["pid"]
         os.kill(pid, signal.SIGSTOP)
@@ -62,7 +62,7 @@ def test_a_runner_that_speaks_again_in_time_is_left_alone(tmp_path):
 
 
 def test_a_stopped_runner_does_not_keep_its_job_from_being_stopped(tmp_path):
-    with control_plane(tmp_path, stop_timeout_s=1) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "frozen")["id"]
         pid = _when(client, job_id, lambda job: job["state"] == "JOINING")["runner"]["pid"]
         os.kill(pid, signal.SIGSTOP)

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from service.api.server import ControlPlane
-from service.client import Client
 from service.config import Settings
 from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
@@ -17,6 +16,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.supervise import liveness, watch
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -42,7 +42,7 @@ def _in(state):
 @pytest.mark.experiment
 def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 4}
-    with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         names = ("one", "two", "three", "crash", "silent")
         ids = {name: client.submit(script(), name)["id"] for name in names}
         good = [_when(client, ids[name], _in("JOINING")) for name in names[:3]]
@@ -69,7 +69,7 @@ def test_a_runner_that_hangs_at_each_start_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "_HEALTHY_S", 0.5)
     monkeypatch.setattr(liveness, "STARTING_S", 2.0)
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 1}
-    with control_plane(tmp_path, **values) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "late")["id"]
         failed = _when(client, job_id, _in("FAILED"))
         assert "crashed 2 times in a row" in failed["error"]["message"]
@@ -126,7 +126,7 @@ def test_after_a_restart_two_hundred_jobs_are_listed_and_few_runners_start_at_on
     ids = _store_jobs(settings)
     wanted = ids[: STATES["late"][0]]
     (settings.jobs_dir / wanted[1] / "runner.pid").write_text("damaged")
-    with control_plane(tmp_path, start_limit=2) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, start_limit=2) as plane, Documents(plane.url) as client:
         found = wait_until(lambda: len(s := _started(plane, ids)) == 2 and s, what="two start")
         for _ in range(3):
             waiting = next(job_id for job_id in wanted if job_id not in found)
@@ -151,7 +151,7 @@ def test_after_a_restart_two_hundred_jobs_are_listed_and_few_runners_start_at_on
 
 def test_a_start_that_hangs_keeps_no_other_job_waiting_for_long(tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "_START_SLOT_S", 1.0)
-    with control_plane(tmp_path, start_limit=1) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, start_limit=1) as plane, Documents(plane.url) as client:
         hangs = client.submit(script(), "late")["id"]
         _when(client, hangs, _in("STARTING"))
         other = client.submit(script(), "other")["id"]

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import httpx
 import pytest
 
-from service.client import Client
 from service.errors import JobStateError
 from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
 from service.jobs.store.layout import living_runner
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import control_plane, script, stop_jobs
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -89,11 +90,11 @@ def _until(client, job_id, **wanted):
 
 
 def _ask(client, job_id, verb):
-    return client._http.post(f"/v1/jobs/{job_id}:{verb}")
+    return httpx.post(f"{client.url}/v1/jobs/{job_id}:{verb}", trust_env=False, timeout=60)
 
 
 def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "rests")["id"]
         job_dir = plane.services.settings.jobs_dir / job_id
         _until(client, job_id, state="JOINING")
@@ -103,8 +104,8 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
         assert not paused["runner"]["alive"]
         assert living_runner(job_dir) is None
         assert _ask(client, job_id, "pause").status_code == 202
-        assert plane.stop_jobs(timeout_s=10), "a paused job has nothing to stop"
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+        assert stop_jobs(plane, timeout_s=10), "a paused job has nothing to stop"
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: plane.services.supervisor.alive)
         assert client.job(job_id)["state"] == "PAUSED"
         assert _ask(client, job_id, "resume").status_code == 202
@@ -120,7 +121,7 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
 
 
 def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):
-    with control_plane(tmp_path, stop_timeout_s=1) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "deaf")["id"]
         _until(client, job_id, state="JOINING")
         _ask(client, job_id, "pause")
@@ -133,7 +134,7 @@ def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):
 
 
 def test_a_pause_that_the_state_does_not_allow_is_a_problem_that_names_it(tmp_path):
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "over")["id"]
         client.stop(job_id)
         _until(client, job_id, state="STOPPED")

@@ -9,14 +9,14 @@ import psutil
 import pytest
 
 from service.api.server import ControlPlane
-from service.client import Client
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout, living_runner
 from service.jobs.store.reports import read_status
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.sql.planner.planner import plan_script
-from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in
+from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in, stop_jobs
+from tests.support.documents import Documents
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
 
@@ -30,7 +30,7 @@ def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(
     settings = settings_in(tmp_path, stop_with_parent=True, stop_timeout_s=1)
     with (
         ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
     ):
         running = [client.submit(script(), name)["id"] for name in ("polite", "deaf", "waits")]
         resting = {
@@ -47,7 +47,7 @@ def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(
     assert not [pid for pid in pids if is_alive(pid)]
     with (
         ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
     ):
         wait_until(lambda: all(client.job(i)["state"] == "JOINING" for i in running[:2]))
         assert client.job(running[2])["desired_state"] == "RUNNING"
@@ -66,12 +66,12 @@ def test_a_job_that_comes_while_all_are_stopped_is_stopped_too(tmp_path, monkeyp
     settings = settings_in(tmp_path, stop_timeout_s=3)
     with (
         ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
-        Client(plane.url) as client,
+        Documents(plane.url) as client,
     ):
         first = client.submit(script(), "deaf")["id"]
         wait_until(lambda: client.job(first)["state"] == "JOINING")
         stopped = []
-        stopping = threading.Thread(target=lambda: stopped.append(plane.stop_jobs(timeout_s=30)))
+        stopping = threading.Thread(target=lambda: stopped.append(stop_jobs(plane, timeout_s=30)))
         stopping.start()
         wait_until(lambda: plane.services.store.get(first).desired_state == "STOPPED")
         late = client.submit(script(), "late")["id"]

@@ -8,7 +8,7 @@ import pytest
 
 from joins.durable.checkpoint import CheckpointLock
 from service.api.server import ControlPlane
-from service.client import Client, RefusedError
+from service.client import RefusedError
 from service.jobs.store.layout import (
     JobLayout,
     living_runner,
@@ -19,6 +19,7 @@ from service.jobs.store.layout import (
 from service.jobs.store.reports import read_changes
 from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestBox
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
+from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -36,7 +37,7 @@ def _state(client, job_id, state):
 
 
 def test_a_runner_that_ignores_sigterm_is_killed_after_the_deadline(tmp_path):
-    with control_plane(tmp_path, stop_timeout_s=1) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "deaf")["id"]
         _state(client, job_id, "JOINING")
         client.stop(job_id)
@@ -45,13 +46,13 @@ def test_a_runner_that_ignores_sigterm_is_killed_after_the_deadline(tmp_path):
 
 
 def test_too_many_crashes_in_a_row_fail_the_job(tmp_path):
-    with control_plane(tmp_path, restart_limit=1) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path, restart_limit=1) as plane, Documents(plane.url) as client:
         job = _state(client, client.submit(script(), "crash")["id"], "FAILED")
         assert "crashed 2 times in a row" in job["error"]["message"]
 
 
 def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "twin")["id"]
         _state(client, job_id, "JOINING")
         client.stop(job_id)
@@ -71,7 +72,7 @@ def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
 
 
 def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "held")["id"]
         _state(client, job_id, "JOINING")
         client.stop(job_id)
@@ -115,7 +116,7 @@ def test_a_process_of_another_user_is_not_a_runner(tmp_path, processes):
 
 def test_a_job_that_has_finished_stays_so(tmp_path):
     """Its runner ends with 0 and is not missed; neither a start nor a new supervisor wakes it."""
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "done")["id"]
         _state(client, job_id, "JOINING")
         (plane.services.settings.jobs_dir / job_id / "go").touch()
@@ -125,7 +126,7 @@ def test_a_job_that_has_finished_stays_so(tmp_path):
         with pytest.raises(RefusedError, match="has finished"):
             client.start(job_id)
         client.stop(job_id)
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job = client.job(job_id)
         assert (job["state"], job["runner"]["crashes"], job["runner"]["restarts"]) == (
             "FINISHED",
@@ -138,7 +139,7 @@ def test_a_job_that_has_finished_stays_so(tmp_path):
 def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
     settings = settings_in(tmp_path)
     with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
-        with Client(plane.url) as client:
+        with Documents(plane.url) as client:
             job_id = client.submit(script(), "done unseen")["id"]
             _state(client, job_id, "JOINING")
         plane.services.supervisor.close()
@@ -146,7 +147,7 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
         (job_dir / "go").touch()
         wait_until(lambda: _has_ended(noted_pid(job_dir)), what="the runner ends")
         assert plane.services.store.get(job_id).state == "JOINING"
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
         job = client.job(job_id)
         found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
@@ -157,7 +158,7 @@ def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path
     """The control plane has seen that the stream has ended, but not that the runner has."""
     settings = settings_in(tmp_path)
     with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
-        with Client(plane.url) as client:
+        with Documents(plane.url) as client:
             job_id = client.submit(script(), "done unsettled")["id"]
             _state(client, job_id, "JOINING")
         plane.services.supervisor.close()
@@ -167,14 +168,14 @@ def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path
         changes, offset = read_changes(job_dir, plane.services.store.get(job_id).events_offset)
         seen = plane.services.store.follow(job_id, changes, offset)
         assert (seen.state, seen.desired_state) == ("FINISHED", "RUNNING")
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
         assert [event["to"] for event in client.events(job_id)][-2:] == ["JOINING", "FINISHED"]
 
 
 def test_a_runner_that_cannot_be_started_to_answer_is_tried_again_less_and_less_often(tmp_path):
     settings = settings_in(tmp_path)
-    with control_plane(tmp_path) as plane, Client(plane.url) as client:
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "done")["id"]
         _state(client, job_id, "JOINING")
         (settings.jobs_dir / job_id / "go").touch()

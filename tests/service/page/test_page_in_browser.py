@@ -8,7 +8,6 @@ import time
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from service.client import Client
 from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
 from service.security.credentials import Credentials
@@ -21,7 +20,9 @@ from tests.support.control_plane import (
     control_plane,
     script,
     settings_in,
+    stop_jobs,
 )
+from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows
 from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
 from tests.support.told_runner import COMMAND, tell
@@ -42,7 +43,7 @@ class Plane:
         self.url = f"http://127.0.0.1:{port}"
         self.plane = None
         self.gone = []  # supervisors that have started runners which live on
-        self.client = Client(self.url)
+        self.client = Documents(self.url)
 
     def start(self):
         self.plane = ControlPlane(
@@ -55,7 +56,7 @@ class Plane:
 
     def end(self):
         jobs = self.plane.services.store.all_jobs()
-        self.plane.stop_jobs(timeout_s=30)
+        stop_jobs(self.plane, timeout_s=30)
         self.stop()
         for supervisor in self.gone:
             for job in jobs:
@@ -346,7 +347,7 @@ def test_who_may_only_look_is_told_what_an_order_needs(tmp_path, shaken):
             scope: plane.services.store.tokens.create(NewToken("night shift", scope))[1]
             for scope in (TokenScope.VIEWER, TokenScope.OPERATOR)
         }
-        with Client(plane.url, Credentials(tokens[TokenScope.OPERATOR])) as client:
+        with Documents(plane.url, Credentials(tokens[TokenScope.OPERATOR])) as client:
             job_id = client.submit(script(), "watched")["id"]
         browser.open(f"{plane.url}/#/jobs/{job_id}")
         browser.until("This control plane asks for a token", "main")

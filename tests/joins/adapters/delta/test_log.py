@@ -239,7 +239,7 @@ def test_files_are_replaced_in_one_commit_that_is_no_change(table):
     change = Rewrite([whole], [file.path for file in old[:2]], {"dropped": 7})
     assert log.rewrite(change, 1, {"why": "small"}) == 4
     assert ids_in(table) == [1, 2, 3]
-    assert [log.batches.counter("dropped", version) for version in (3, 4)] == [0, 7]
+    assert [log.batches.counters(["dropped"], at).get("dropped", 0) for at in (3, 4)] == [0, 7]
     assert (log.batches.last_batch(), log.batches.metadata_at(4)) == (2, {"why": "small"})
     assert [path.name for path in log.files.files_added(1, 4)] == [file.path for file in old]
     assert log.files.files_named(4, 4) == {whole.path}

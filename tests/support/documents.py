@@ -1,0 +1,80 @@
+"""The answers of a control plane as they come, for tests that look at its documents."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from service.client.transport import Transport
+from service.security.credentials import Credentials
+
+
+class Documents:
+    """Asks a control plane, each time once."""
+
+    def __init__(self, url: str, credentials: Credentials | None = None) -> None:
+        self.url = url
+        self._transport = Transport(url, credentials or Credentials(), attempts=1)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        return self._transport.send("GET", path, params=query).json()
+
+    def _want(self, job_id: str, what: str) -> dict[str, Any]:
+        return self._transport.send("POST", f"/v1/jobs/{job_id}:{what}").json()
+
+    def version(self) -> dict[str, Any]:
+        return self.get("/v1/version")
+
+    def submit(
+        self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        body = {"sql": sql} | ({} if name is None else {"name": name})
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
+
+    def validate(self, sql: str) -> dict[str, Any]:
+        return self._transport.send("POST", "/v1/jobs:validate", json={"sql": sql}).json()
+
+    def jobs(self) -> list[dict[str, Any]]:
+        page = self.get("/v1/jobs", limit=500)
+        assert page["next_cursor"] is None
+        return page["items"]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.get(f"/v1/jobs/{job_id}")
+
+    def start(self, job_id: str) -> dict[str, Any]:
+        return self._want(job_id, "start")
+
+    def stop(self, job_id: str) -> dict[str, Any]:
+        return self._want(job_id, "stop")
+
+    def pause(self, job_id: str) -> dict[str, Any]:
+        return self._want(job_id, "pause")
+
+    def remove(self, job_id: str, *, output: bool = False) -> Mapping[str, Any] | None:
+        """None when it is gone; the job while that goes on, or what is left."""
+        answer = self._transport.send("DELETE", f"/v1/jobs/{job_id}", params={"output": output})
+        return answer.json() if answer.content else None
+
+    def events(self, job_id: str) -> list[dict[str, Any]]:
+        return self.get(f"/v1/jobs/{job_id}/events", limit=500)["items"]
+
+    def watermarks(self, job_id: str) -> dict[str, Any]:
+        return self.get(f"/v1/jobs/{job_id}/watermarks")
+
+    def log(self, job_id: str) -> str:
+        return self._transport.send("GET", f"/v1/jobs/{job_id}/log").text
