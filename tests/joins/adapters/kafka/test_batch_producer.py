@@ -8,7 +8,7 @@ from joins.adapters.kafka.codecs import compressed
 from joins.kernels.records.encode import Places, encode_bodies
 from joins.plan.errors import SinkError
 from joins.plan.plan import COMPRESSION_TYPE, Compression, KafkaOptions
-from tests.support.topics import consume, create_topic, delete_topics
+from tests.support.topics import consume, create_topic, delete_topics, unique_name
 
 
 def options(kafka, topic, compression=Compression.NONE):
@@ -101,6 +101,19 @@ def test_a_topic_that_is_not_there_is_refused_and_not_made(kafka, name):
     for question in (producer.partitions, lambda: producer.send([bodies(1)])):
         with pytest.raises(SinkError, match=f'topic "{name}"'):
             question()
+
+
+def test_once_the_missing_topic_is_there_the_same_batch_is_sent(kafka):
+    missing = unique_name("later")
+    producer = BatchProducer(options(kafka, missing))
+    with pytest.raises(SinkError, match=missing) as refused:
+        producer.send([bodies(3)])
+    assert refused.value.hint == "Repair what the message names; the batch is sent again."
+    create_topic(kafka.bootstrap_servers, missing)
+    producer.send([bodies(3)])
+    producer.close()
+    assert len(consume(kafka.bootstrap_servers, missing)) == 3
+    delete_topics(kafka.bootstrap_servers, missing)
 
 
 def test_a_cluster_that_does_not_answer_is_named():
