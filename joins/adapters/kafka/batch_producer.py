@@ -94,12 +94,12 @@ class BatchProducer:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        with self._connected() as client:
-            for part in parts:
-                queues: _Queues = {}
-                columns = (column.to_pylist() for column in part.columns)
-                for partition, records, body in zip(*columns, strict=True):
-                    queues.setdefault(partition, deque()).append((records, body))
+        for part in parts:
+            queues: _Queues = {}
+            columns = (column.to_pylist() for column in part.columns)
+            for partition, records, body in zip(*columns, strict=True):
+                queues.setdefault(partition, deque()).append((records, body))
+            with self._connected() as client:
                 client.run(self._send, client, queues)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 Requests go through its connection manager, which it keeps private: its version is pinned exactly.
 """
 
+import logging
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
     """Leaves neither thread nor connection behind where it cannot reach the cluster."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it raises says it, too
         self._ends = threading.Lock()  # two threads that end it would both drive its connections
         try:
             super().__init__(**configs)

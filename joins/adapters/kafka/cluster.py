@@ -1,6 +1,5 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,7 +58,6 @@ class KafkaCluster:
         self._keep_open = keep_open
         self._kept: KafkaClient | None = None
         self._answers = False
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
     def close(self) -> None:
         """Close the kept client, if there is one."""

@@ -1,6 +1,5 @@
 """Records of a Kafka topic between two offsets: Fetch responses as Arrow, no object a record."""
 
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -49,7 +48,6 @@ class KafkaRecords:
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
         self._client: KafkaClient | None = None
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
     def __enter__(self) -> Self:
         return self

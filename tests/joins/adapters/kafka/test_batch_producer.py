@@ -1,5 +1,7 @@
 """Record batches on a real broker: acknowledged, in order, not twice, refused with a reason."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 
@@ -8,6 +10,7 @@ from joins.adapters.kafka.codecs import compressed
 from joins.kernels.records.encode import Places, encode_bodies
 from joins.plan.errors import SinkError
 from joins.plan.plan import COMPRESSION_TYPE, Compression, KafkaOptions
+from service.embedded.broker import BrokerSettings, KafkaBroker
 from tests.support.topics import consume, create_topic, delete_topics, unique_name
 
 
@@ -114,6 +117,28 @@ def test_once_the_missing_topic_is_there_the_same_batch_is_sent(kafka):
     producer.close()
     assert len(consume(kafka.bootstrap_servers, missing)) == 3
     delete_topics(kafka.bootstrap_servers, missing)
+
+
+@pytest.fixture
+def own_broker(tmp_path, java, broker_jars):
+    """A broker that may be stopped."""
+    with KafkaBroker(tmp_path, java, broker_jars, BrokerSettings(heap="256m")) as broker:
+        yield broker
+
+
+@pytest.mark.experiment
+def test_what_a_broker_did_not_take_before_it_went_is_sent_once_it_is_back(own_broker):
+    topic = create_topic(own_broker.bootstrap_servers, partitions=2)
+    producer = BatchProducer(options(own_broker, topic))
+    producer.send([bodies(100, 2)])
+    own_broker.stop()
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(producer.send, [bodies(100, 2, first=100), bodies(100, 2, first=200)])
+        own_broker.start()
+        sent.result(timeout=90)
+    producer.close()
+    keys = [key for keys in keys_by_partition(own_broker, topic).values() for key in keys]
+    assert sorted(keys) == list(range(300))
 
 
 def test_a_cluster_that_does_not_answer_is_named():
