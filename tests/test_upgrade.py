@@ -73,7 +73,6 @@ KEPT_FAULTS = [
     "partitions-missing",
     "pinned-version-expired",
     "plan-format",
-    "problem",
     "question",
     "records-expired",
     "records-lost",

@@ -178,7 +178,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
                 compression="zstd" if self._kept else "none",
                 version="2.6",
                 use_dictionary=_repeating(batch) if self._kept else False,
-                write_statistics=self._kept,
             )
         self._writer.write_batch(batch)
         self._rows += batch.num_rows

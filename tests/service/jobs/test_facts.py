@@ -19,6 +19,8 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import Status, read_status
 from service.jobs.supervise.liveness import UNRESPONSIVE
 from service.jobs.supervise.watch import RunnerView
+from service.schemas.jobs import JobDetail
+from service.schemas.progress import WaitReport
 from tests.support.laws import examples
 from tests.support.page_jobs import dimension, stream
 
@@ -113,8 +115,9 @@ def jobs(draw):
 def text_of(job):
     """What `sluice jobs get` prints."""
     console = Console(width=400, force_terminal=False)
+    whose = {"job_id": job["id"], "state": job["state"], "hint": None, "status_age_ms": None}
     with console.capture() as capture:
-        for part in job_parts(job, explained(job)):
+        for part in job_parts(JobDetail(**job), WaitReport(**whose, **explained(job))):
             console.print(part)
     return capture.get()
 
