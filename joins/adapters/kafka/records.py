@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pyarrow as pa
@@ -72,15 +73,16 @@ class KafkaRecords:
             SourceUnavailableError: the cluster does not answer.
             SourceError: it refused, or the records are in a way that we cannot read.
         """
-        for partition, records in self._records(topic, ranges):
-            stamps = pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC"))
-            columns = [
-                records.texts(VALUE),
-                pa.repeat(pa.scalar(partition, pa.int32()), len(records)),
-                pa.array(records.column(OFFSET)),
-                stamps.cast(pa.timestamp("us", "UTC")),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        with self._errors(topic, ranges):
+            for partition, records in self._pieces(topic, ranges):
+                stamps = pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC"))
+                columns = [
+                    records.texts(VALUE),
+                    pa.repeat(pa.scalar(partition, pa.int32()), len(records)),
+                    pa.array(records.column(OFFSET)),
+                    stamps.cast(pa.timestamp("us", "UTC")),
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
     def marked(
         self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
@@ -90,18 +92,19 @@ class KafkaRecords:
         Raises:
             As `batches`.
         """
-        for _, records in self._records(topic, ranges):
-            texts = zip(*(records.texts(at).to_pylist() for at in (KEY, VALUE)), strict=True)
-            for row, (key, value) in enumerate(texts):
-                headers = records.headers(row)
-                if header in headers:
-                    values = dict(headers)
-                    yield tuple(values.get(name) for name in names), key, value
+        with self._errors(topic, ranges):
+            for _, records in self._pieces(topic, ranges):
+                texts = zip(*(records.texts(at).to_pylist() for at in (KEY, VALUE)), strict=True)
+                for row, (key, value) in enumerate(texts):
+                    headers = records.headers(row)
+                    if header in headers:
+                        values = dict(headers)
+                        yield tuple(values.get(name) for name in names), key, value
 
-    def _records(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
-        """What comes of each partition, piece by piece."""
+    @contextmanager
+    def _errors(self, topic: str, ranges: Ranges) -> Iterator[None]:
         try:
-            yield from self._pieces(topic, {p: r for p, r in ranges.items() if r[0] < r[1]})
+            yield
         except kafka_errors.OffsetOutOfRangeError as exc:
             raise RecordsExpiredError(
                 f'topic "{topic}" does not keep all of the offsets {dict(ranges)} any more',
@@ -116,9 +119,9 @@ class KafkaRecords:
             self.close()
             raise self._translated(topic, exc) from exc
 
-    def _pieces(
-        self, topic: str, unfinished: dict[int, tuple[int, int]]
-    ) -> Iterator[tuple[int, DecodedRecords]]:
+    def _pieces(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
+        """What comes of each partition, piece by piece."""
+        unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
         heard_at, failed = time.monotonic(), None
         while unfinished:
             client = self._connected()

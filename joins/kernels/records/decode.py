@@ -15,6 +15,7 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 """Columns of `DecodedRecords.places`; of texts the start, the end is beside it."""
 
 _COLUMNS = 8
+_TABLE = 7  # columns of what `_parse` is told of batches
 _ARROW_BYTES = (1 << 31) - 1
 
 Decompress = Callable[[int, bytes], bytes]
@@ -69,7 +70,7 @@ class DecodedRecords:
         for _ in range(count):
             name, at = _text(self.data, at, end)
             value, at = _text(self.data, at, end)
-            headers.append(((name or b"").decode(), value))
+            headers.append(((name or b"").decode(errors="replace"), value))
         return headers
 
 
@@ -100,13 +101,14 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
 
     Args:
         data: the bodies.
-        batches: of each batch start and end of its body, first offset, time, whether records tell
-            how much later they are, and how many there are.
+        batches: of each batch start and end of its body, first and last offset, time, whether
+            records tell how much later they are, and how many there are.
         places: receives a row a record.
     """
     row = 0
     for batch in range(len(batches)):
-        at, end, offset, time_ms, is_own_time, count = batches[batch]
+        at, end, offset, last, time_ms, is_own_time, count = batches[batch]
+        before = offset - 1
         for _ in range(count):
             length, at = _varint(data, at, end)
             stop = at + length
@@ -121,8 +123,9 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
                 places[row, text] = at if length >= 0 else -1
                 at = at + max(length, 0) if at >= 0 else at
                 places[row, text + 1] = at
-            if at < 0 or at >= stop:
+            if at < 0 or at >= stop or not before < offset + delta <= last:
                 return False
+            before = offset + delta
             places[row, HEADERS], places[row, HEADERS + 1] = at, stop
             at, row = stop, row + 1
         if at != end:
@@ -180,6 +183,15 @@ def _committed(
             yield header, body
 
 
+def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
+    """The records of a batch; so many have room there, whatever comes of them."""
+    plain = decompress(header.codec, bytes(body)) if header.codec else body
+    if not 0 <= header.records <= len(plain):
+        said = f"{header.records} records in {len(plain)} bytes"
+        raise RecordFormatError(f"the batch at offset {header.base_offset} has {said}")
+    return plain
+
+
 def decode(
     data: bytes | memoryview,
     bounds: tuple[int, int],
@@ -200,22 +212,22 @@ def decode(
     """
     batches = list(_whole_batches(memoryview(data)))
     next_offset = batches[-1][0].last_offset + 1 if batches else None
-    headers: list[BatchHeader] = []
-    bodies: list[bytes | memoryview] = []
-    for header, body in _committed(batches, aborted):
-        if header.base_offset < bounds[1] and header.last_offset >= bounds[0]:
-            headers.append(header)
-            bodies.append(decompress(header.codec, bytes(body)) if header.codec else body)
+    chosen = [
+        (header, body)
+        for header, body in _committed(batches, aborted)
+        if header.base_offset < bounds[1] and header.last_offset >= bounds[0]
+    ]
+    bodies = [_plain(header, body, decompress) for header, body in chosen]
     joined = np.frombuffer(b"".join(bodies), np.uint8)
     ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
-    table = np.empty((len(headers), 6), np.int64)
-    for row, header in enumerate(headers):
+    table = np.empty((len(chosen), _TABLE), np.int64)
+    for row, (header, _) in enumerate(chosen):
         time = (header.max_ms, 0) if header.is_append_time else (header.base_ms, 1)
-        place = (ends[row] - len(bodies[row]), ends[row], header.base_offset)
-        table[row] = (*place, *time, header.records)
-    places = np.empty((int(table[:, 5].sum()), _COLUMNS), np.int64)
+        place = (ends[row] - len(bodies[row]), ends[row])
+        table[row] = (*place, header.base_offset, header.last_offset, *time, header.records)
+    places = np.empty((int(table[:, -1].sum()), _COLUMNS), np.int64)
     if not _parse(joined, table, places):
-        raise RecordFormatError(f"records from offset {headers[0].base_offset} on are damaged")
+        raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")
     offsets = places[:, OFFSET]
     kept = places[(offsets >= bounds[0]) & (offsets < bounds[1])]
     return DecodedRecords(joined, kept, next_offset)
@@ -224,6 +236,6 @@ def decode(
 def warm_up() -> None:
     """Compile, or read what another process of this node has compiled."""
     nothing = np.empty(0, np.uint8)
-    _parse(nothing, np.empty((0, 6), np.int64), np.empty((0, _COLUMNS), np.int64))
+    _parse(nothing, np.empty((0, _TABLE), np.int64), np.empty((0, _COLUMNS), np.int64))
     DecodedRecords(nothing, np.full((1, _COLUMNS), -1, np.int64), None).texts(VALUE)
     _varint(nothing, 0, 0)
