@@ -3,14 +3,13 @@
 A replayed batch gives the same bytes, so two records with the same source coordinates are one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from joins.adapters.kafka.batch_producer import BatchProducer
@@ -117,8 +116,9 @@ class BodyEncoding:
             name: of_all[name] if name in of_all else rows.column(_OF_ROWS[name])
             for name in HEADER_NAMES
         }
-        bodies = encode_bodies(rows.column("key"), rows.column("value"), headers, self.places)
-        return compressed(bodies, self.compression)
+        keys, places = rows.column("key"), self.places
+        columns = (keys, rows.column("value"), headers, places.of(keys))
+        return compressed(encode_bodies(*columns, places.body_bytes), self.compression)
 
 
 class _Topic:
@@ -167,7 +167,7 @@ class KafkaSinkWriter:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        self._topic.producer.send(_bodies(self._staged.paths(report)))
+        self._topic.producer.send_files(self._staged.paths(report))
         self._staged.clear(epoch)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         write_json_atomically(self._progress, note)
@@ -178,14 +178,6 @@ class KafkaSinkWriter:
         if noted is None or noted["batch"] < pin.batch:
             return None
         return dict(noted["counts"]) if noted["batch"] == pin.batch else {}
-
-
-def _bodies(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """What the tasks have left, as much at a time as one of them has written at once."""
-    for path in paths:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                yield from file.read_row_group(group).to_batches()
 
 
 class KafkaLetterWriter:

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.options import spark_options
+from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
@@ -38,8 +38,11 @@ from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, f
 from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.stalls import Stalls
+from joins.kernels.probe.files import ParquetStage
+from joins.kernels.records.encode import BODIES, encode_bodies
 from joins.plan.errors import (
     DefinitionError,
+    SinkError,
     SnapshotNeededError,
     SourceError,
     SourceUnavailableError,
@@ -47,10 +50,11 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source.coordinator import SourceCoordinator, SourceView, last_line
 from joins.source.state import SourceState
+from joins.worker.row_files import ROWS, RowFiles
+from joins.worker.staging import TaskReport, current_origin
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
-_RECORDS_DDL = "key binary, value binary, partition int"
 _log = structlog.get_logger(__name__)
 
 
@@ -71,13 +75,36 @@ class SourceSettings:
     chunks_per_job: int = 8
 
 
-def read_chunks(
-    batches: Iterator[pa.RecordBatch], *, task: SnapshotTask, chunks: tuple[Chunk, ...]
-) -> Iterator[pa.RecordBatch]:
-    """On a worker: the records of the chunks whose numbers come in."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from snapshot_chunk_records(task, chunks[number])
+@dataclass(frozen=True, slots=True)
+class ChunkStage:
+    """On a worker: chunks become the bodies of record batches, in a file; picklable.
+
+    Attributes:
+        task: how chunks are read.
+        chunks: those of the job.
+        body_bytes: of one body at the most.
+        directory: of the files.
+    """
+
+    task: SnapshotTask
+    chunks: tuple[Chunk, ...]
+    body_bytes: int
+    directory: Path
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage the chunks whose numbers come in; emits one report."""
+        origin = current_origin(self.task.generation, 0)
+        with ParquetStage(self.directory, BODIES, origin, kept=False) as stage:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for records in snapshot_chunk_records(self.task, self.chunks[number]):
+                        stage.write(self._bodies(records))
+            file = stage.finish()
+        yield TaskReport(files={} if file is None else {ROWS: file}).to_batch()
+
+    def _bodies(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        keys, values, partitions = records.columns
+        return encode_bodies(keys, values, {}, partitions.to_numpy(), self.body_bytes)
 
 
 class SnapshotCoordinator(SourceCoordinator):
@@ -98,6 +125,8 @@ class SnapshotCoordinator(SourceCoordinator):
         self._source = dimension.source
         self._table = table
         self._settings = settings
+        self._staged = RowFiles(settings.state_file.with_suffix(".staged"))
+        self._producer = BatchProducer(replace(settings.kafka, topic=settings.topic))
         self._keeping = threading.Lock()
         self.state: SourceState | None = None
 
@@ -279,6 +308,12 @@ class SnapshotCoordinator(SourceCoordinator):
         self._take_event(event)
 
     def _read_snapshot(self, state: SourceState) -> None:
+        try:
+            self._read_chunks(state)
+        finally:
+            self._producer.close()
+
+    def _read_chunks(self, state: SourceState) -> None:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
         bounds = chunk_bounds(
             self._connection_of(state),
@@ -310,17 +345,17 @@ class SnapshotCoordinator(SourceCoordinator):
             settings.partitions,
         )
         numbers = self._spark.range(0, len(chunks), 1, len(chunks))
-        records = numbers.mapInArrow(partial(read_chunks, task=task, chunks=chunks), _RECORDS_DDL)
         try:
-            records.write.format("kafka").options(**spark_options(settings.kafka)).option(
-                "topic", settings.topic
-            ).save()
-        except (PySparkException, Py4JError) as exc:
+            stage = ChunkStage(task, chunks, self._producer.body_bytes(), self._staged.directory)
+            report = self._staged.collect(numbers, stage, state.generation)
+            self._producer.send_files(self._staged.paths(report))
+        except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()
             raise SourceError(
                 f'snapshot of "{self._dimension.name}" failed: {last_line(exc)}',
                 hint="The chunk is read again; if this stays, see the runner's log.",
             ) from exc
+        self._staged.clear(state.generation)
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None

@@ -65,19 +65,26 @@ def _stage(
     yield TaskReport(files=counts.files, counts=counts.values).to_batch()
 
 
+StageTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does: it takes its part of a frame, leaves files, and gives one report."""
+
+
 class RowFiles:
     """The files of one job's newest batch, in a directory that all nodes see."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
 
     def run(
         self, frame: DataFrame, task: BatchTask, pin: Pin, encoding: RowEncoding
     ) -> BatchReport:
         """Join on the workers; nothing of another batch is left."""
-        self.clear(task.epoch)
-        directory = self._directory
-        stage = partial(_stage, task=task, pin=pin, encoding=encoding, directory=directory)
+        stage = partial(_stage, task=task, pin=pin, encoding=encoding, directory=self.directory)
+        return self.collect(frame, stage, task.epoch)
+
+    def collect(self, frame: DataFrame, stage: StageTask, epoch: int) -> BatchReport:
+        """Run tasks that leave files of `epoch` in `directory`; nothing older is left."""
+        self.clear(epoch)
         return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
 
     def paths(self, report: BatchReport) -> list[str]:
@@ -86,7 +93,7 @@ class RowFiles:
         Raises:
             SinkError: one is gone.
         """
-        paths = [self._directory / file.path for file in self.staged(report)]
+        paths = [self.directory / file.path for file in self.staged(report)]
         for path in paths:
             if not path.is_file():
                 raise SinkError(
@@ -102,9 +109,9 @@ class RowFiles:
 
     def clear(self, epoch: int) -> None:
         """Remove what runner `epoch` and older ones have left."""
-        if not self._directory.is_dir():
+        if not self.directory.is_dir():
             return
-        for path in self._directory.iterdir():
+        for path in self.directory.iterdir():
             origin = FileOrigin.of_name(path.name)
             if origin is not None and origin.epoch <= epoch:
                 path.unlink(missing_ok=True)

@@ -32,13 +32,19 @@ def client_options(kafka: KafkaOptions) -> dict[str, Any]:
     return options
 
 
-def spark_options(kafka: KafkaOptions) -> dict[str, str]:
-    """Spark's Kafka options for `kafka`; a SASL login is put together here, never by the user."""
-    properties = dict(kafka.properties)
-    properties.pop(ISOLATION_LEVEL, None)  # who writes has none
-    properties.pop(COMPRESSION_TYPE, None)  # who reads has none, and the changelog is ours
+def reader_options(kafka: KafkaOptions) -> dict[str, str]:
+    """Spark's options for a source; a SASL login is put together here, never by the user.
+
+    It fetches more at a time than a consumer does by itself, unless `kafka` says how much. A poll
+    of 500 records and a fetch of 1 MiB, the defaults, cost a third of the time that Spark needs for
+    small records (measured). Behind each poll Spark asks for the partition's offsets, and the
+    broker answers only after the fetch that already waits for more: by default 500 ms, for each
+    partition, where nothing more comes.
+    """
+    properties = {**dict(kafka.properties), ISOLATION_LEVEL: kafka.isolation.value}
+    properties.pop(COMPRESSION_TYPE, None)  # who reads has none
     username, password = properties.pop("sasl.username", None), properties.pop("sasl.password", "")
-    options = {f"kafka.{name}": value for name, value in properties.items()}
+    options = {**_FETCH, **{f"kafka.{name}": value for name, value in properties.items()}}
     options["kafka.bootstrap.servers"] = kafka.bootstrap_servers
     if username is not None:
         module = _LOGIN_MODULES[properties.get("sasl.mechanism", "PLAIN")]
@@ -47,15 +53,3 @@ def spark_options(kafka: KafkaOptions) -> dict[str, str]:
             f'{module} required username="{name}" password="{secret}";'
         )
     return options
-
-
-def reader_options(kafka: KafkaOptions) -> dict[str, str]:
-    """Spark's options for a source: it fetches more at a time than a consumer does by itself.
-
-    What the user sets in `kafka` wins. A poll of 500 records and a fetch of 1 MiB, the defaults,
-    cost a third of the time that Spark needs for small records (measured). Behind each poll Spark
-    asks for the partition's offsets, and the broker answers only after the fetch that already waits
-    for more: by default 500 ms, for each partition, where nothing more comes.
-    """
-    level = {f"kafka.{ISOLATION_LEVEL}": kafka.isolation.value}
-    return {**_FETCH, **spark_options(kafka), **level}

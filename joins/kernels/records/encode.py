@@ -76,6 +76,10 @@ class Places:
     first: int
     body_bytes: int
 
+    def of(self, keys: pa.Array) -> NDArray[np.int32]:
+        """The partition of each key, `binary`: the one that other producers of Kafka choose."""
+        return _partitions(texts_of(keys), self.partitions, self.first, KEYLESS_RUN)
+
 
 @compiled
 def _varint_size(value: int) -> int:
@@ -287,24 +291,27 @@ def _finished(headers: Headers, rows: int) -> Texts:
 
 
 def encode_bodies(
-    keys: pa.Array, values: pa.Array, headers: Mapping[str, bytes | pa.Array], places: Places
+    keys: pa.Array,
+    values: pa.Array,
+    headers: Mapping[str, bytes | pa.Array],
+    partitions: NDArray[np.int32],
+    body_bytes: int,
 ) -> pa.RecordBatch:
     """The rows as bodies of record batches, `BODIES`; those of a partition in their order.
 
     Args:
-        keys: `binary`; rows with the same key go to the same partition, which other producers of
-            Kafka choose as well.
+        keys: `binary`.
         values: `binary`; NULL is a tombstone.
         headers: name → its value in all rows, or one a row, `binary`; NULL is left out.
-        places: where rows go, and how much of them in one batch.
+        partitions: where each row goes.
+        body_bytes: as `Places` says.
     """
     rows = len(values)
     texts = (texts_of(keys), texts_of(values), _finished(_segments(headers, rows), rows))
-    chosen = _partitions(texts[0], places.partitions, places.first, KEYLESS_RUN)
-    written = RecordRows(np.argsort(chosen, kind="stable"), chosen, *texts)
+    written = RecordRows(np.argsort(partitions, kind="stable"), partitions, *texts)
     out = np.empty(sum(map(_bytes_of, texts)) + rows * _FIXED_BYTES, np.uint8)
     bodies = np.empty((rows, 3), np.int64)
-    bodies = bodies[: _put_records(out, bodies, written, places.body_bytes)]
+    bodies = bodies[: _put_records(out, bodies, written, body_bytes)]
     ends = np.concatenate([np.zeros(1, np.int64), bodies[:, 2]])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(out[: int(ends[-1])])]
     body = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bodies), buffers)
@@ -316,4 +323,4 @@ def warm_up() -> None:
     """Compile, or read what another process of this node has compiled."""
     with one_at_a_time():
         row = pa.array([b""], pa.binary())
-        encode_bodies(row, row, {"": row}, Places(1, 0, 1))
+        encode_bodies(row, row, {"": row}, Places(1, 0, 1).of(row), 1)

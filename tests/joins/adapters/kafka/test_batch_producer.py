@@ -21,8 +21,9 @@ def options(kafka, topic, compression=Compression.NONE):
 def bodies(count, partitions=1, *, size=10, body_bytes=4_000, first=0):
     keys = [b"%d" % number for number in range(first, first + count)]
     values = [key.ljust(size, b".") for key in keys]
-    columns = (pa.array(each, pa.binary()) for each in (keys, values))
-    return encode_bodies(*columns, {"h": b"1"}, Places(partitions, 0, body_bytes))
+    columns = [pa.array(each, pa.binary()) for each in (keys, values)]
+    chosen = Places(partitions, 0, body_bytes).of(columns[0])
+    return encode_bodies(*columns, {"h": b"1"}, chosen, body_bytes)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.options import reader_options, spark_options
+from joins.adapters.kafka.options import reader_options
 from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
 from tests.support.laws import examples
@@ -243,11 +243,10 @@ def test_whoever_reads_kafka_with_spark_does_so_with_the_options_of_a_reader(cal
     assert len(readers) == 3
 
 
-def test_a_reader_of_spark_has_the_level_and_a_writer_has_none(kafka):
+def test_a_reader_of_spark_has_the_level(kafka):
     level = "kafka.isolation.level"
     assert reader_options(options(kafka))[level] == "read_committed"
     assert reader_options(options(kafka, "read_uncommitted"))[level] == "read_uncommitted"
-    assert level not in spark_options(options(kafka, "read_uncommitted"))
 
 
 # What the broker does in its own time; it has been at it since this module began

@@ -29,7 +29,7 @@ def binary(values):
 def bodies_of(rows, places, skipped=0):
     keys, values, marks = (binary([row[at] for row in rows]).slice(skipped) for at in range(3))
     headers = {"batch": b"41", "größe": marks, "empty": b""}
-    return encode_bodies(keys, values, headers, places)
+    return encode_bodies(keys, values, headers, places.of(keys), places.body_bytes)
 
 
 def decoded(bodies, compression=Compression.NONE):
