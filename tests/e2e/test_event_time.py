@@ -5,7 +5,7 @@ next record. Each example is a bounded job of its own; two run at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -282,11 +282,21 @@ def topic_results(servers: str, topic: str) -> list[Result]:
 
 
 @pytest.fixture(scope="module")
-def finished(rig: Rig) -> Iterator[Callable[[str], Finished]]:
-    """The examples by name, as they ended."""
+def finished(rig: Rig, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Finished]]:
+    """The examples by name, as they ended; those that selected tests name are begun at once."""
     with ThreadPoolExecutor(2) as pool:
-        jobs = {name: pool.submit(run, rig, example) for name, example in EXAMPLES.items()}
-        yield lambda name: jobs[name].result()
+        jobs: dict[str, Future[Finished]] = {}
+
+        def ended(name: str) -> Future[Finished]:
+            if name not in jobs:
+                jobs[name] = pool.submit(run, rig, EXAMPLES[name])
+            return jobs[name]
+
+        calls = [getattr(item, "callspec", None) for item in request.session.items]
+        for name in (call.params.get("name") for call in calls if call is not None):
+            if isinstance(name, str) and name in EXAMPLES:
+                ended(name)
+        yield lambda name: ended(name).result()
 
 
 # Seed 000
