@@ -4,7 +4,6 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -32,12 +31,7 @@ class CpuSeconds:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

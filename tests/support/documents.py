@@ -1,7 +1,6 @@
 """The answers of a control plane as they come, for tests that look at its documents."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from service.client.transport import Transport
@@ -21,12 +20,7 @@ class Documents:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def get(self, path: str, **query: object) -> dict[str, Any]:

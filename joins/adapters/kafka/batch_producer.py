@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from kafka import errors as kafka_errors
-from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from joins.adapters.kafka.client import KafkaClient, failure, passing
@@ -84,7 +83,8 @@ class BatchProducer:
         """
         if self._body_bytes is None:
             with self._connected() as client:
-                most = _largest_batch(client, self._kafka.topic)
+                config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
+            most = int(config.get(_LIMIT) or 2 * BODY_BYTES)  # not told: as much as we would send
             # What cannot be compressed becomes a little larger by it.
             self._body_bytes = max(1, min(BODY_BYTES, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
@@ -226,14 +226,3 @@ async def _new_producer(client: KafkaClient) -> _Producer:
     if (error := failure(answer.error_code, "no producer id")) is not None:
         raise error
     return _Producer(answer.producer_id, answer.producer_epoch)
-
-
-def _largest_batch(client: KafkaClient, topic: str) -> int:
-    """What the topic takes; where the cluster does not tell, as much as we would send."""
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_LIMIT: ""})
-    try:
-        configs = client.describe_configs([resource], config_filter=ConfigFilterType.ALL)
-    except kafka_errors.KafkaError:
-        return 2 * BODY_BYTES
-    limit = configs.get("topic", {}).get(topic, {}).get(_LIMIT, {})
-    return int(limit.get("value") or 2 * BODY_BYTES)

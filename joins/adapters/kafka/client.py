@@ -5,12 +5,20 @@ Requests go through its connection manager, which it keeps private: its version 
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
+from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
+from kafka.protocol.consumer import IsolationLevel
 
+from joins.plan.plan import Isolation
+
+LEVELS = {
+    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
+}
 _Answer = TypeVar("_Answer")
 _ANSWER_BYTES = (1 << 31) - 1  # a Fetch response is as large as was asked for, or as its batch
 
@@ -39,6 +47,16 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         """End it, once a `cut` that has begun is done."""
         with self._ends:
             super().close()
+
+    def topic_config(self, topic: str, names: Iterable[str]) -> dict[str, Any] | None:
+        """Name → value of the topic's settings `names`, None if the cluster does not tell."""
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names, ""))
+        try:
+            configs = self.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+        except kafka_errors.KafkaError:
+            return None
+        values = configs.get("topic", {}).get(topic, {})
+        return {name: each["value"] for name, each in values.items() if "value" in each}
 
     def run(self, work: Callable[..., Awaitable[_Answer]], *arguments: object) -> _Answer:
         """What `work` gives, run by the thread that has the connections."""

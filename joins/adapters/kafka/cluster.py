@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
-from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType, OffsetSpec
-from kafka.protocol.consumer import IsolationLevel
+from kafka.admin import OffsetSpec
 
 from joins.adapters.deadline import current_deadline
-from joins.adapters.kafka.client import KafkaClient
+from joins.adapters.kafka.client import LEVELS, KafkaClient
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
 from joins.plan.errors import SourceError, SourceUnavailableError
@@ -24,10 +23,6 @@ _SHORT_TIMEOUT_MS = 5_000
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
-_LEVELS = {
-    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
-    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +198,7 @@ class KafkaCluster:
             try:
                 results = admin.list_partition_offsets(
                     {TopicPartition(topic, p): spec for p in partitions},
-                    isolation_level=_LEVELS[isolation or self._kafka.isolation],
+                    isolation_level=LEVELS[isolation or self._kafka.isolation],
                 )
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
@@ -269,18 +264,13 @@ class KafkaCluster:
 
     def retention(self, topic: str) -> Retention:
         """What the topic keeps; unlimited where the cluster does not tell."""
-        resource = ConfigResource(
-            ConfigResourceType.TOPIC, topic, dict.fromkeys((_MAX_AGE, _MAX_BYTES, _POLICY), "")
-        )
         with self._admin() as admin:
-            try:
-                configs = admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
-            except kafka_errors.KafkaError:
-                return Retention()
-        values = configs.get("topic", {}).get(topic, {})
-        if "delete" not in str(values.get(_POLICY, {}).get("value", "delete")):
+            values = admin.topic_config(topic, (_MAX_AGE, _MAX_BYTES, _POLICY))
+        if values is None:
             return Retention()
-        age, size = (int(values.get(k, {}).get("value") or -1) for k in (_MAX_AGE, _MAX_BYTES))
+        if "delete" not in str(values.get(_POLICY, "delete")):
+            return Retention()
+        age, size = (int(values.get(k) or -1) for k in (_MAX_AGE, _MAX_BYTES))
         return Retention(None if age < 0 else age, None if size < 0 else size)
 
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -291,7 +281,7 @@ class KafkaCluster:
         with self._admin() as admin:
             results = admin.list_partition_offsets(
                 {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()},
-                isolation_level=_LEVELS[self._kafka.isolation],
+                isolation_level=LEVELS[self._kafka.isolation],
             )
         return {
             tp.partition: (value.offset, value.timestamp)

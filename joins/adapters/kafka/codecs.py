@@ -39,16 +39,13 @@ def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBat
     return bodies.set_column(2, BODIES.field("body"), pa.array(each, pa.large_binary()))
 
 
-def decompressed(codec: int, body: bytes) -> bytes:
-    """A body, given the number of its codec in the attributes of its batch.
+def decompressed(compression: Compression, body: bytes) -> bytes:
+    """A body that is compressed.
 
     Raises:
-        RecordFormatError: Kafka has no such codec, or the body is not compressed by it.
+        RecordFormatError: not in this way.
     """
-    known = dict(enumerate(Compression))
-    if codec not in known:
-        raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")
     try:
-        return _DECOMPRESS[known[codec]](body)
+        return _DECOMPRESS[compression](body)
     except Exception as exc:  # each library has errors of its own
-        raise RecordFormatError(f"a batch is no {known[codec]}: {exc}") from exc
+        raise RecordFormatError(f"a batch is no {compression}: {exc}") from exc

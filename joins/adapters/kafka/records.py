@@ -7,15 +7,15 @@ from typing import Any, Self
 
 import pyarrow as pa
 from kafka import errors as kafka_errors
-from kafka.protocol.consumer import FetchRequest, IsolationLevel
+from kafka.protocol.consumer import FetchRequest
 
-from joins.adapters.kafka.client import KafkaClient, failure, passing
+from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
 from joins.adapters.kafka.codecs import decompressed
 from joins.adapters.kafka.options import client_options
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
 from joins.kernels.records.layout import RecordFormatError
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
-from joins.plan.plan import Isolation, KafkaOptions
+from joins.plan.plan import KafkaOptions
 
 Ranges = Mapping[int, tuple[int, int]]
 
@@ -26,10 +26,6 @@ _WAIT_MS = 500
 _PARTITION_BYTES = 8 << 20  # of one that has larger batches comes one batch
 _RESPONSE_BYTES = 64 << 20
 _FETCH_VERSION = 12  # from 13 on a topic goes by its id
-_LEVELS = {
-    Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
-    Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
-}
 _SCHEMA = pa.schema(
     [
         ("value", pa.binary()),
@@ -187,7 +183,7 @@ class KafkaRecords:
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_RESPONSE_BYTES,
-            isolation_level=_LEVELS[self._kafka.isolation],
+            isolation_level=LEVELS[self._kafka.isolation],
             topics=[topic_type(topic=topic, partitions=partitions)],
             max_version=_FETCH_VERSION,
         )

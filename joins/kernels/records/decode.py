@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from joins.kernels.compiled import compiled
 from joins.kernels.records.layout import BatchHeader, RecordFormatError
+from joins.plan.plan import Compression
 
 OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 """Columns of `DecodedRecords.places`; of texts the start, the end is beside it."""
@@ -18,8 +19,8 @@ _COLUMNS = 8
 _TABLE = 7  # columns of what `_parse` is told of batches
 _ARROW_BYTES = (1 << 31) - 1
 
-Decompress = Callable[[int, bytes], bytes]
-"""The body of a batch, given the number of its codec and its bytes."""
+Decompress = Callable[[Compression, bytes], bytes]
+"""The body of a batch, given how it is compressed and its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,8 @@ def _committed(
 
 def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
     """The records of a batch; so many have room there, whatever comes of them."""
-    plain = decompress(header.codec, bytes(body)) if header.codec else body
+    kind = header.compression
+    plain = body if kind is Compression.NONE else decompress(kind, bytes(body))
     if not 0 <= header.records <= len(plain):
         said = f"{header.records} records in {len(plain)} bytes"
         raise RecordFormatError(f"the batch at offset {header.base_offset} has {said}")
@@ -231,11 +233,3 @@ def decode(
     offsets = places[:, OFFSET]
     kept = places[(offsets >= bounds[0]) & (offsets < bounds[1])]
     return DecodedRecords(joined, kept, next_offset)
-
-
-def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
-    nothing = np.empty(0, np.uint8)
-    _parse(nothing, np.empty((0, _TABLE), np.int64), np.empty((0, _COLUMNS), np.int64))
-    DecodedRecords(nothing, np.full((1, _COLUMNS), -1, np.int64), None).texts(VALUE)
-    _varint(nothing, 0, 0)

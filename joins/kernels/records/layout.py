@@ -17,7 +17,7 @@ _CRC = struct.Struct(">I")
 _BEHIND_CRC = struct.Struct(">hiqqqhii")
 _WHOLE = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">qi")  # what the length does not count
-_CODECS = {kind: number for number, kind in enumerate(Compression)}  # in the attributes
+_KINDS = tuple(Compression)  # each has its place as its number in the attributes
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 
 
@@ -89,9 +89,16 @@ class BatchHeader:
         return cls(*ends, crc, flags, base_ms, max_ms, producer, records)
 
     @property
-    def codec(self) -> int:
-        """The number of its codec, 0 for none."""
-        return self.attributes & _CODEC
+    def compression(self) -> Compression:
+        """Of its records.
+
+        Raises:
+            RecordFormatError: by a codec that Kafka has not.
+        """
+        codec = self.attributes & _CODEC
+        if codec >= len(_KINDS):
+            raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")
+        return _KINDS[codec]
 
     @property
     def is_append_time(self) -> bool:
@@ -122,7 +129,7 @@ def record_batch(
         origin: of the batch.
     """
     who = (origin.producer_id, origin.producer_epoch, origin.sequence)
-    behind = _BEHIND_CRC.pack(_CODECS[compression], records - 1, at_ms, at_ms, *who, records)
+    behind = _BEHIND_CRC.pack(_KINDS.index(compression), records - 1, at_ms, at_ms, *who, records)
     length = BatchHeader.SIZE - _LENGTH.size + len(body)
     checksum = crc32c.crc32c(body, crc32c.crc32c(behind))
     before = _BEFORE_CRC.pack(0, length, -1, _MAGIC)
