@@ -13,7 +13,7 @@ from typing import Any
 from joins.adapters.delta.state_log import StateColumns, StateFile
 from joins.batch.event_state import Advance
 from joins.plan.plan import WindowKind
-from joins.worker.staging import RECORDS_WORTH_A_TASK
+from joins.worker.work import RECORDS_WORTH_A_TASK
 
 WAITING_COLUMNS = StateColumns(due="_time", keep="_time", bucket="_partition")
 WINDOW_COLUMNS = StateColumns(due="_due", keep="_keep", bucket="_bucket")

@@ -8,14 +8,13 @@ outputs have it; when it is run again, an INSERT whose output has it already is 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-
 from joins.batch.lookups import Lookups
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask
 from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 Counts = Mapping[str, int]
 _OF_THE_STREAM = ("records", "bytes")  # the same for all INSERTs; all else is a sum
@@ -83,10 +82,10 @@ class Inserts:
         """What the batch counted if all outputs are complete, else None."""
         return counts_of_all(self.committed(pin))
 
-    def stage(self, frame: DataFrame, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
+    def stage(self, work: Work, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
         """Join and stage what is not yet `committed`; raises as the writers and lookups do."""
         reports = tuple(
-            _staged(insert, frame, pin) if counts is None else None
+            _staged(insert, work, pin) if counts is None else None
             for insert, counts in zip(self._all, committed, strict=True)
         )
         counts = [
@@ -108,8 +107,8 @@ class Inserts:
             writer.commit(report, pin, epoch)
 
 
-def _staged(insert: ProbeInsert, frame: DataFrame, pin: Pin) -> BatchReport:
-    with insert.lookups.ready(frame, insert.task, pin) as (ready, task):
+def _staged(insert: ProbeInsert, work: Work, pin: Pin) -> BatchReport:
+    with insert.lookups.ready(work, insert.task, pin) as (ready, task):
         return insert.writer.run(ready, task, pin)
 
 

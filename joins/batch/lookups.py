@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
-
 from joins.adapters.delta.log import DeltaLog
 from joins.batch.shuffle import Shuffle, ShuffleSource
 from joins.durable.pins import Pin
@@ -17,6 +15,7 @@ from joins.kernels.index.spec import IndexSpec
 from joins.lookup.broadcast import DEFAULT_MAX_BYTES, BroadcastRows
 from joins.plan.plan import LookupStrategy
 from joins.worker.probe_task import CopiedRole, ProbeTask
+from joins.worker.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,14 @@ class Lookups:
             rows.rows(versions[dimension])
 
     @contextmanager
-    def ready(
-        self, frame: DataFrame, task: ProbeTask, pin: Pin
-    ) -> Iterator[tuple[DataFrame, ProbeTask]]:
-        """What the workers get in place of `frame` and `task`, until the batch is staged.
+    def ready(self, work: Work, task: ProbeTask, pin: Pin) -> Iterator[tuple[Work, ProbeTask]]:
+        """What the workers get in place of `work` and `task`, until the batch is staged.
 
         Raises:
             DimensionTooLargeError: a dimension is too large to be broadcast.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        context = frame.sparkSession.sparkContext
+        context = work.frame.sparkSession.sparkContext
         copies = {
             dimension: rows.copy(context, pin.versions[dimension])
             for dimension, rows in self._broadcast.items()
@@ -81,9 +78,9 @@ class Lookups:
         copied = {r.alias: CopiedRole(r.spec, copies[r.dimension]) for r in self._copied}
         task = replace(task, copied=copied)
         if not self._shuffle.is_used:
-            yield frame, task
+            yield work, task
             return
-        with self._shuffle.gathered(frame, task, pin) as gathered:
+        with self._shuffle.gathered(work, task, pin) as gathered:
             yield gathered
 
     def forget(self) -> None:

@@ -11,19 +11,18 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.probe_progress import ProbeProgress
-from joins.batch.probe_side import FinishedBatch, logs_disagree
 from joins.durable.checkpoint import Checkpoint, JobMeta
-from joins.durable.pins import Pin, PinStore, newest_logged, read_offset_log, restore_offset_log
-from joins.durable.probe_lives import LOGS_DISAGREE, Life, ProbeLives
+from joins.durable.pins import Pin, PinStore
+from joins.durable.probe_lives import Life, ProbeLives
 from joins.durable.requests import Request
 from joins.durable.stalls import Fault, Stalls
-from joins.plan.errors import NothingToAcknowledgeError, RequestError
+from joins.plan.errors import LogsDisagreeError, NothingToAcknowledgeError, RequestError
 from joins.plan.plan import KafkaOptions
 from joins.sinks.port import CommittedBatches
-from joins.stream.bounds import cut
-from joins.stream.guards import TopicGuard, TopicView, check_batch, explain_spark
+from joins.stream.guards import TopicGuard, TopicView, check_batch
 from joins.stream.resumption import resumption
 from watermark.errors import SluiceError
 
@@ -39,7 +38,7 @@ class ControlParts:
     Attributes:
         writer: tells which batches have their output.
         available: versions by dimension → for each the oldest one not older that can be read.
-        event: the tables of a job with event batches, whose offsets Spark does not log.
+        event: the tables of a job with event batches.
         outputs: the Delta outputs of a job with several; one may have a batch that another lacks.
     """
 
@@ -106,7 +105,7 @@ class ProbeControl:
 
         Args:
             holding: records wait for the gate.
-            running: the probe's query is alive.
+            running: the probe's loop is alive.
 
         Raises:
             SourceUnavailableError: no broker answers.
@@ -118,19 +117,15 @@ class ProbeControl:
         self._guard.observe(view, self.progress.reach(running=running))
 
     def wait_for_batch(self, timeout_s: float) -> None:
-        """Let the batch that runs come to its end: what Spark interrupts ends badly."""
+        """Let the batch that runs come to its end, which is better than to break it off."""
         if self.turn.acquire(timeout=timeout_s):
             self.turn.release()
 
     def report(self, error: Exception) -> None:
-        """A batch or a query has failed with `error`."""
+        """A batch or a loop has failed with `error`; a look at the topic follows soon."""
+        self.progress.look_soon()
         if isinstance(error, SluiceError):
             self._guard.report(error)
-
-    def explain(self, error: object) -> SluiceError | None:
-        """What an error of Spark's means for the stream; a look at the topic follows soon."""
-        self.progress.look_soon()
-        return explain_spark(self._parts.kafka.topic, str(error))
 
     def check_batch(self, pin: Pin) -> None:
         """After a batch has read: was it the right topic, and is the next batch's still there?
@@ -152,63 +147,28 @@ class ProbeControl:
     # ----------------------------------------------------------------------------------------
 
     def prepare_start(self) -> None:
-        """Before the query starts: make Spark's offset log and the newest pin agree.
-
-        An entry that Spark's log has lost is written again if its batch is not committed. If the
-        batch is committed, a new life begins behind it. Event batches have no log but the pins.
+        """Before the loop starts: see that the pins are all there.
 
         Raises:
-            LogsDisagreeError: both have the batch, uncommitted, with other offsets.
-            JoinError: a batch of the query before is still running.
+            LogsDisagreeError: batches are committed that have no pin any more.
+            JoinError: a batch of the loop before is still running.
         """
         with self._quiet():
-            if self._parts.event is not None:
-                self._catch_up()
-            else:
-                self._make_logs_agree()
+            self._catch_up()
+            newest, done = self.pins.newest(), self._newest_committed()
+            if done < self.lives.current.first_batch:
+                return
+            if newest is None or newest.batch < done:
+                raise LogsDisagreeError(
+                    f"batch {done} is committed, but has no pin",
+                    hint="Files of the checkpoint were lost or changed. Acknowledge it to go on "
+                    "where the counted output ends; what was committed behind it comes twice.",
+                )
 
-    def _make_logs_agree(self) -> None:
-        self._catch_up()
-        pin, life = self.pins.newest(), self.lives.current
-        if pin is None or pin.batch < life.first_batch:
-            return
-        directory, spark_batch = self.lives.spark_directory, pin.batch - life.first_batch
-        logged = read_offset_log(directory, spark_batch, self._parts.kafka.topic)
-        planned = None if logged is None else cut(logged.end_offsets, life.end_offsets)
-        if self._is_committed(pin):
-            if planned != dict(pin.end_offsets):
-                self._begin_behind(pin)
-            return
-        done = newest_logged(directory, "commits")
-        if done is not None and done >= spark_batch:
-            raise logs_disagree(pin.batch)
-        if planned is None:
-            self._restore_log(pin, spark_batch)
-        elif planned != dict(pin.end_offsets):
-            raise logs_disagree(pin.batch)
-
-    def _restore_log(self, pin: Pin, spark_batch: int) -> None:
-        """The entry of `pin` and of the batch before it, which Spark reads as its start."""
-        before = self.pins.read(pin.batch - 1) if spark_batch > 0 else None
-        for each, number in ((before, spark_batch - 1), (pin, spark_batch)):
-            if each is not None:
-                restore_offset_log(self.lives.spark_directory, number, each)
-        _log.warning("spark's offset log was completed from the pins", batch=pin.batch)
-
-    def _begin_behind(self, pin: Pin) -> None:
-        """Spark's log lost a committed batch: nothing is uncommitted, so nobody need decide."""
-        life = Life(
-            directory=self.lives.next_directory(),
-            first_batch=pin.batch + 1,
-            topic_id=self.lives.current.topic_id,
-            start_offsets={**self.lives.current.start_offsets, **pin.end_offsets},
-            cause=LOGS_DISAGREE,
-            end_offsets=self.lives.current.end_offsets,
-            backlog_offsets=self.lives.current.backlog_offsets,
-        )
-        self.lives.begin(life)
-        self._guard.continues(life)
-        _log.warning("spark's offset log lost a committed batch; a new one begins", batch=pin.batch)
+    def _newest_committed(self) -> int:
+        """The newest batch that was counted, or whose dead letters are committed; -1 if none."""
+        batches = (self.progress.counts.batch, self._parts.dead_letters.batches.last_batch())
+        return max((batch for batch in batches if batch is not None), default=-1)
 
     def _is_committed(self, pin: Pin) -> bool:
         done = self.progress.counts.batch
@@ -286,10 +246,10 @@ class ProbeControl:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """While no batch runs, not even one whose query was stopped."""
+        """While no batch runs, not even one whose loop was stopped."""
         if not self.turn.acquire(timeout=_BATCH_ENDS_S):
             raise RequestError(
-                "a batch of the stopped query is still running", hint="Try it again soon."
+                "a batch of the stopped loop is still running", hint="Try it again soon."
             )
         try:
             yield
@@ -303,6 +263,7 @@ class ProbeControl:
         uncommitted = pin if pin is not None and not self._is_committed(pin) else None
         committed = self.progress.next_offsets
         resumed = resumption(old, committed, self._guard.marks, view)
+        newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
         record = {
             "id": request.id,
@@ -317,7 +278,7 @@ class ProbeControl:
         }
         life = Life(
             directory=directory,
-            first_batch=old.first_batch if pin is None else pin.batch + 1,
+            first_batch=max(old.first_batch, 1 + newest),
             topic_id=view.topic_id or "",
             start_offsets=resumed.start_offsets,
             cause=fault.type,

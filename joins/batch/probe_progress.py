@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.batch.probe_side import FinishedBatch
+from joins.batch.batches import FinishedBatch
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
 from joins.durable.probe_lives import ProbeLives
@@ -62,7 +62,7 @@ class ProbeCounts:
 class ProbeProgress:
     """Counts and offsets of one job's probe.
 
-    `record` and `begins` come from Spark's batch thread, everything else from the main loop.
+    `record` and `begins` come from the loop's thread, everything else from the main loop.
 
     Attributes:
         newest: pin of the newest batch that has ended since this runner started.

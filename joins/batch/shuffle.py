@@ -23,6 +23,7 @@ from joins.kernels.probe.probe import joins_before
 from joins.lookup.index_source import version_expired
 from joins.plan.errors import SinkError
 from joins.worker.probe_task import ProbeTask, role_keys
+from joins.worker.work import Work
 
 _BUCKET_ROWS = 250_000  # a bucket is looked up in the memory of one worker
 _BUCKET_FILE_BYTES = 16 << 20  # of Parquet, several times that in memory
@@ -100,21 +101,19 @@ class Shuffle:
         return bool(self._sources)
 
     @contextmanager
-    def gathered(
-        self, frame: DataFrame, task: ProbeTask, pin: Pin
-    ) -> Iterator[tuple[DataFrame, ProbeTask]]:
-        """The records of `frame` with the rows that they ask for, and the task that joins them.
+    def gathered(self, work: Work, task: ProbeTask, pin: Pin) -> Iterator[tuple[Work, ProbeTask]]:
+        """The records of `work` with the rows that they ask for, and the task that joins them.
 
         Raises:
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        batch = _ShuffledBatch(task, pin, frame.mapInArrow(pack, PACKETS_DDL).persist())
+        batch = _ShuffledBatch(task, pin, work.map(pack, PACKETS_DDL).persist())
         try:
             for source in self._sources:
                 version = pin.versions[source.dimension]
-                batch.match(source, self._rows_of(frame.sparkSession, source, version))
+                batch.match(source, self._rows_of(work.frame.sparkSession, source, version))
             roles = tuple(batch.roles.values())
-            yield batch.in_order(list(batch.matched)), replace(task, shuffled=roles)
+            yield Work(batch.in_order(list(batch.matched))), replace(task, shuffled=roles)
         finally:
             for each in (batch.records, *batch.matched.values()):
                 each.unpersist()

@@ -5,18 +5,18 @@ its batch number; only after that commit its watermarks go on. The dimension ver
 Delta version.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog, FileActions
-from joins.adapters.kafka.options import reader_options
-from joins.durable.pins import read_offset_log
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import OF_A_CHANGELOG, TopicName
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -26,18 +26,15 @@ from joins.kernels.changelog.digest import (
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
 from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.probe.files import ParquetStage
+from joins.loop.loop import Loop, LoopSettings
+from joins.loop.turns import LoopGuards
 from joins.plan.plan import KafkaOptions, WatermarkSpec
-from joins.worker.staging import (
-    REPORT_DDL,
-    BatchReport,
-    QueryGuards,
-    TaskReport,
-    collect_reports,
-    current_origin,
-    in_few_tasks,
-)
+from joins.worker.staging import BatchReport, TaskReport, current_origin, reading_error
+from joins.worker.topic_reader import TopicReader, range_item
+from joins.worker.work import Ranges, Work, split, spread
 
 _TABLE = "changelog"
+_NEXT_OFFSET = "next-offset-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +73,35 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """Settings of one build query."""
+    """Settings of one build loop."""
 
     kafka: KafkaOptions
-    checkpoint: Path
     trigger_ms: int = 200
     max_records_per_batch: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class BuildHooks:
-    """What a build query asks and tells, all on Spark's batch thread.
+    """What a build loop asks and tells, all on its thread.
 
     Attributes:
         state: the committed state that a batch continues.
+        on_start: what is committed may be untold: the loop before may have ended behind a commit.
         on_commit: a commit and what it made true.
         rest: return when the next batch may begin.
-        on_repeat: a batch comes again that is committed; what its commit made true may be untold.
     """
 
     state: Callable[[], ChangelogState]
+    on_start: Callable[[], None]
     on_commit: Callable[[CommittedBatch], None]
     rest: Callable[[], object]
-    on_repeat: Callable[[], None]
-    guards: QueryGuards
+    guards: LoopGuards
 
 
 def stage_changes(
     batches: Iterator[pa.RecordBatch], *, task: BuildTask, batch: int, state: ChangelogState
 ) -> Iterator[pa.RecordBatch]:
-    """Decode Kafka rows `[key, value, partition, offset]` and stage them; emits one report.
+    """Decode records `[key, value, partition, offset]` and stage them; emits one report.
 
     A streamed change whose position its partition has already seen is a repeat and is dropped.
     """
@@ -126,7 +122,11 @@ def stage_changes(
 
 
 class BuildSide:
-    """The streaming query of one dimension; callbacks come on Spark's batch thread."""
+    """The steps of one dimension's loop.
+
+    The table itself says how far it is, so a batch that was not committed leaves nothing behind:
+    the next one may have other records.
+    """
 
     def __init__(
         self,
@@ -141,72 +141,94 @@ class BuildSide:
         self._settings = settings
         self._log = log
         self._hooks = hooks
+        self._cluster = KafkaCluster(settings.kafka, keep_open=True)
+        self._reader = TopicReader(settings.kafka, TopicName(task.topic), OF_A_CHANGELOG)
 
-    def start(self) -> StreamingQuery:
-        """Start the query; it goes on from its checkpoint."""
-        reader = (
-            self._spark.readStream.format("kafka")
-            .options(**reader_options(self._settings.kafka))
-            .option("subscribe", self._task.topic)
-            .option("startingOffsets", "earliest")
-            .option("failOnDataLoss", "true")
-            .option("maxOffsetsPerTrigger", self._settings.max_records_per_batch)
-        )
-        return (
-            reader.load()
-            .select("key", "value", "partition", "offset")
-            .writeStream.queryName(f"build-{self._task.topic}")
-            .option("checkpointLocation", str(self._settings.checkpoint))
-            .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
-            .foreachBatch(self._hooks.guards.guarded(self._run_batch))
-            .start()
-        )
+    def loop(self) -> Loop:
+        """The loop of these steps, not yet started."""
+        settings = LoopSettings(f"build-{self._task.topic}", "build", self._settings.trigger_ms)
+        return Loop(self._spark, self, settings, self._hooks.guards)
 
-    def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        last = self._log.batches.last_batch()
-        if last is not None and last >= batch:
-            self._hooks.on_repeat()
-            return
+    def recover(self) -> None:
+        """See what is committed."""
+        self._hooks.on_start()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._cluster.close()
+
+    def step(self) -> None:
+        """Append what the topic has beyond the table.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            RecordsExpiredError: records are gone that no commit has.
+            SourceUnavailableError: no broker answers.
+        """
         before = self._hooks.state()
-        frame = in_few_tasks(frame, self._records(batch, before))
+        ends = self._cluster.end_offsets(self._task.topic)
+        upto = spread(before.next_offsets, ends, self._settings.max_records_per_batch)
+        start = {p: before.next_offsets.get(p, 0) for p in upto}
+        ranges = {p: (start[p], end) for p, end in upto.items() if start[p] < end}
+        if ranges:
+            self._append(ranges, before)
+            self._hooks.rest()
+
+    def _append(self, ranges: Ranges, before: ChangelogState) -> None:
+        hit = self._hooks.guards.failpoints.hit
+        last = self._log.batches.last_batch()
+        batch = 0 if last is None else last + 1
+        # the digest of a partition is made by one task, in the order of its offsets
+        parts = split(ranges, self._spark.sparkContext.defaultParallelism, whole=True)
+        work = Work.of(self._spark, [range_item(part) for part in parts], self._reader)
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
-        report = collect_reports(frame.mapInArrow(stage, REPORT_DDL))
-        self._hooks.guards.failpoints.hit("C11", batch)
-        committed = _committed(before, report)
-        counters = committed.state.events.counters()
+        try:
+            report = work.report(stage)
+        except PySparkException as exc:
+            raise reading_error(exc) or exc from exc
+        hit("C11", batch)
+        committed = _committed(before, report, {p: end for p, (_, end) in ranges.items()})
         version = self._log.commit_change(
             batch,
             self._task.epoch,
-            FileActions(report.files.get(_TABLE, ()), counters=counters),
+            FileActions(report.files.get(_TABLE, ()), counters=_counters(committed.state)),
             {"sluice.batch": batch, "sluice.epoch": self._task.epoch},
         )
-        self._hooks.guards.failpoints.hit("C12", batch)
+        hit("C12", batch)
         self._hooks.on_commit(replace(committed, version=version))
-        self._hooks.rest()
-
-    def _records(self, batch: int, before: ChangelogState) -> int:
-        """How many records Spark has planned behind the committed ones, at the most."""
-        logged = read_offset_log(self._settings.checkpoint, batch, self._task.topic)
-        planned = logged.end_offsets if logged is not None else {}
-        return sum(max(0, end - before.next_offsets.get(p, 0)) for p, end in planned.items())
 
 
-def _committed(before: ChangelogState, report: BatchReport) -> CommittedBatch:
-    """What the commit will make true; its version is not known yet."""
+def _counters(state: ChangelogState) -> dict[str, int]:
+    """What the commit keeps of `state` that its rows alone do not tell."""
+    ends = {f"{_NEXT_OFFSET}{p}": offset for p, offset in state.next_offsets.items()}
+    return {**state.events.counters(), **ends}
+
+
+def _committed(
+    before: ChangelogState, report: BatchReport, ends: Mapping[int, int]
+) -> CommittedBatch:
+    """What the commit will make true, when it has read up to `ends`; its version is not known."""
     digest = ChangelogDigest(before.high_water)
     for detail in report.details:
         digest.merge(detail)
     return CommittedBatch(
         version=-1,
-        state=digest.state_after(before),
+        state=read_to(digest.state_after(before), ends),
         marked_partitions=tuple(sorted(digest.marks)),
         streamed=digest.streamed,
         source_ts_ms=digest.source_ts_ms,
     )
 
 
-def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
-    """The state of the changelog table at `version`: its rows, and what compaction counted."""
+def read_to(state: ChangelogState, offsets: Mapping[int, int]) -> ChangelogState:
+    """`state` where the topic is read up to `offsets` at least: not all has become rows."""
+    known = state.next_offsets
+    ends = {p: max(known.get(p, 0), offsets.get(p, 0)) for p in {*known, *offsets}}
+    return replace(state, next_offsets=ends)
+
+
+def read_changelog_state(log: DeltaLog, version: int, partitions: int) -> ChangelogState:
+    """The state of the changelog table at `version`: its rows, and what was counted beside them."""
     digest = ChangelogDigest({})
     for table in log.files.read_files(log.files.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
@@ -215,6 +237,9 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
     dropped = log.batches.counters([counter], version).get(counter, 0)
     compacted = ChangelogState(snapshot_rows=dropped, generation=digest.generation)
     state = digest.state_after(compacted)
+    names = {f"{_NEXT_OFFSET}{p}": p for p in range(partitions)}
+    ends = {names[n]: offset for n, offset in log.batches.counters(names, version).items()}
+    state = read_to(state, ends)
     return replace(state, events=read_event_state(log, version, state.next_offsets))
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import structlog
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, create_table
 from joins.dimension.build_side import (
@@ -19,17 +18,20 @@ from joins.dimension.build_side import (
     CommittedBatch,
     read_changelog_state,
     read_event_state,
+    read_to,
 )
 from joins.dimension.fold import Fold
 from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
+from joins.durable.spark_logs import spark_offsets
 from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
 from joins.lookup.fold_commits import Folded, newest_fold
+from joins.loop.loop import Loop
+from joins.loop.turns import LoopGuards
 from joins.plan.plan import Dimension
-from joins.worker.staging import QueryGuards
 from watermark.model import PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
@@ -43,6 +45,7 @@ class DimensionPlaces:
 
     Attributes:
         index_specs: none if no role is looked up in an index; each committed version is ready then.
+        spark_logs: where a version with streaming queries kept the offsets of batches.
     """
 
     topic: str
@@ -51,6 +54,7 @@ class DimensionPlaces:
     current: Path
     index: Path
     index_specs: tuple[IndexSpec, ...]
+    spark_logs: Path
 
 
 @dataclass(slots=True)
@@ -114,7 +118,13 @@ class DimensionRuntime:
         version = self.changelog.version()
         if version == self.version:
             return
-        self._advance(version, read_changelog_state(self.changelog, version))
+        state = read_changelog_state(self.changelog, version, self.places.partitions)
+        self._advance(version, read_to(state, self._ends_before_loops()))
+
+    def _ends_before_loops(self) -> Mapping[int, int]:
+        """How far the topic is read, if the newest batch is of a version with Spark's logs."""
+        last = self.changelog.batches.last_batch()
+        return {} if last is None else spark_offsets(self.places.spark_logs, last)
 
     def _advance(self, version: int, state: ChangelogState) -> None:
         self._past = (*self._past[-_STATES_KEPT:], (version, state))
@@ -179,23 +189,22 @@ class DimensionRuntime:
         """Whether the newest generation's watermark of each channel is committed."""
         return all(self.state.is_complete(p) for p in range(self.places.partitions))
 
-    def start_build(
+    def build_loop(
         self,
         spark: SparkSession,
         settings: BuildSettings,
-        guards: QueryGuards,
+        guards: LoopGuards,
         rest: Callable[[], object],
-    ) -> StreamingQuery:
-        """Start the streaming query that appends to the changelog; `rest` ends each batch."""
+    ) -> Loop:
+        """The loop that appends to the changelog, not yet started; `rest` ends each batch."""
         hooks = BuildHooks(
             state=lambda: self.state,
+            on_start=self._look_again,
             on_commit=self._committed,
             rest=rest,
-            on_repeat=self._repeated,
             guards=guards,
         )
-        side = BuildSide(spark, self._task, settings, self.changelog, hooks)
-        return side.start()
+        return BuildSide(spark, self._task, settings, self.changelog, hooks).loop()
 
     def serve_index(self) -> int:
         """Build the index of the newest version, and from now on advance it with each commit.
@@ -245,8 +254,8 @@ class DimensionRuntime:
         if events.future_rowtimes > known.future_rowtimes:
             _log.warning("rows ahead of the clock", dimension=name, rows=events.future_rowtimes)
 
-    def _repeated(self) -> None:
-        """A query that failed behind its commit, or an earlier runner, may not have told it."""
+    def _look_again(self) -> None:
+        """A loop that failed behind its commit, or an earlier runner, may not have told it."""
         before = self.state.generation
         self._read_back()
         self._restart_channels(before)

@@ -275,7 +275,7 @@ class Checkpoint:
         return self.directory / "sources" / f"{dimension}.cdc.json"
 
     def spark_directory(self, query: str) -> Path:
-        """Spark's own checkpoint of the query `build-<dimension>` or `probe`."""
+        """Where a version with streaming queries had Spark's logs of one."""
         return self.directory / "spark" / query
 
     def read_meta(self) -> JobMeta | None:

@@ -6,8 +6,7 @@ once in the life of the job. A point may have several entries; one passage meets
 most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`FailpointError`),
 `enospc` (`OSError(ENOSPC)`).
 
-`POINTS` says what has happened at each of them. C1 and C10 lie inside Spark: delete the
-last entry of its offset log or commit log after a stop instead.
+`POINTS` says what has happened at each of them.
 """
 
 import errno
@@ -21,14 +20,16 @@ from pathlib import Path
 from joins.plan.errors import JoinError
 
 POINTS = {
-    "C2": "Spark's offset log has the batch, its pin is not written",
+    "C1": "a loop begins, the newest pin was not looked at",
+    "C2": "the batch is planned, its pin is not written",
     "C3": "the pin is durable",
     "C4": "the driver has attached the index",
     "C5": "a worker has attached the index and begins the last stage",
     "C6": "everything is staged, nothing is committed",
     "C7": "the dead letters are committed, the output is not",
     "C8": "the output is committed",
-    "C9": "progress is stored, Spark's commit log has no entry",
+    "C9": "progress is stored, the loop does not go on yet",
+    "C10": "the loop goes on behind the batch",
     "C11": "changes are staged, the changelog's commit has not begun",
     "C12": "the changelog is committed, watermarks and index do not know it",
     "C13": "the state of an event batch is committed, its output is not",

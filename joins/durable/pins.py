@@ -1,16 +1,14 @@
 """Pins: what makes a micro-batch a pure function. One file a batch, created once, never changed.
 
-A pin copies the offset range and the batch's time from Spark's offset log and adds each dimension's
-version and the runner's epoch, so a retry and a replay read the same values without Spark's log.
+They are the only log of the stream's batches: where the newest one ends, the next one begins.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joins.durable.checkpoint import create_json_once, json_lines, read_json
+from joins.durable.checkpoint import create_json_once, read_json
 from joins.durable.event_pin import EventPin
 from joins.plan.errors import CheckpointError
 
@@ -22,7 +20,7 @@ class Pin:
     Attributes:
         start_offsets: partition → first offset of the batch.
         end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
-            end, though Spark may have planned more.
+            end.
         versions: dimension → changelog version.
         batch_timestamp_ms: the batch's PROCTIME.
         epoch: the runner's epoch when the pin was written.
@@ -161,69 +159,3 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
         **event,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedBatch:
-    """A batch in Spark's offset log."""
-
-    end_offsets: Mapping[int, int]
-    batch_timestamp_ms: int
-
-
-def read_offset_log(spark_checkpoint: Path, batch: int, topic: str) -> LoggedBatch | None:
-    """What Spark's offset log says of `batch`, or None if it has no entry.
-
-    Raises:
-        CheckpointError: the entry is not in the form that Spark writes (version `v1`, metadata, one
-            source).
-    """
-    path = spark_checkpoint / "offsets" / str(batch)
-    try:
-        lines = _lines(path)
-    except FileNotFoundError:
-        return None
-    try:
-        if lines[0] != b"v1" or len(lines) != 3:
-            raise ValueError(lines[0])
-        timestamp = int(json.loads(lines[1])["batchTimestampMs"])
-        offsets = offsets_value(json.loads(lines[2])[topic])
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
-        raise CheckpointError(
-            f'offset log entry "{path}" cannot be read: {exc!r}',
-            hint="It was damaged or written by another Spark version; restore it from a backup.",
-        ) from exc
-    return LoggedBatch(offsets, timestamp)
-
-
-def _lines(entry: Path) -> list[bytes]:
-    return list(json_lines(entry.read_bytes()))
-
-
-def restore_offset_log(spark_checkpoint: Path, batch: int, pin: Pin) -> None:
-    """Give Spark's offset log the entry of `batch` back, as `pin` has it, if it has none.
-
-    Spark does not fsync its logs: a power failure may take an entry whose pin is durable.
-    """
-    directory = spark_checkpoint / "offsets"
-    if (directory / str(batch)).exists():
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f".{batch}.crc").unlink(missing_ok=True)
-    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": pin.batch_timestamp_ms, "conf": {}}
-    before = directory / str(batch - 1)
-    if before.exists():
-        lines = _lines(before)
-        metadata["conf"] = json.loads(lines[1]).get("conf", {})
-    offsets = {pin.topic: offsets_text(pin.end_offsets)}
-    text = "\n".join(("v1", json.dumps(metadata), json.dumps(offsets)))
-    aside = directory / f".{batch}.restored.tmp"
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(directory / str(batch))
-
-
-def newest_logged(spark_checkpoint: Path, log: str) -> int | None:
-    """The greatest batch in Spark's log `offsets` or `commits`, None if it is empty."""
-    directory = spark_checkpoint / log
-    names = [p.name for p in directory.iterdir()] if directory.is_dir() else []
-    return max((int(name) for name in names if name.isdigit()), default=None)

@@ -1,22 +1,19 @@
-"""Lives of the probe: one Spark checkpoint each, under one sequence of batch numbers.
+"""Lives of the probe, under one sequence of batch numbers.
 
-A batch's number is the life's first one plus Spark's batch id, so it grows over lives and is never
-used again. A new life begins when an operator has acknowledged a fault, or when Spark's log lost
-what the pins still know and nothing is uncommitted.
+A batch's number grows over lives and is never used again. A new life begins when an operator has
+acknowledged a fault.
 """
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 
 SUBMISSION = "submission"
-LOGS_DISAGREE = "logs-disagree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +31,17 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One Spark checkpoint of the probe query.
+    """What the probe reads, until an acknowledgement says otherwise.
 
     Attributes:
-        directory: its name below `checkpoint/spark`.
-        first_batch: number of the batch that Spark calls 0.
+        directory: its name.
+        first_batch: number of its first batch.
         topic_id: Kafka's UUID of the topic that this life reads.
         start_offsets: partition → first offset. Also of partitions that are not there: they go on
             at that offset if they come back.
         versions: what the first batch pins, None for the newest ones.
-        cause: why it began: `submission`, `logs-disagree` or the acknowledged fault.
+        cause: why it began: `submission` or the acknowledged fault; in older files also
+            `logs-disagree`.
         acknowledgement: the operator's decision, None where none was needed.
         abandoned: batches of earlier lives that were pinned and are never committed.
         end_offsets: partition → where the stream ends, None if it does not; a partition that is
@@ -123,11 +121,6 @@ class ProbeLives:
     def current(self) -> Life:
         """The life that runs."""
         return self._lives[-1]
-
-    @property
-    def spark_directory(self) -> Path:
-        """Spark's checkpoint of the current life."""
-        return self._checkpoint.spark_directory(self.current.directory)
 
     def next_directory(self) -> str:
         """A name that no life has."""

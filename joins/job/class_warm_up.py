@@ -1,8 +1,8 @@
 """What a JVM loads for a job: ``python -m joins.job.class_warm_up ARCHIVE JAVA_HOME SCRATCH JAR…``.
 
-It runs a little of everything that Spark, Delta and Kafka's connector do for a job, and lets the
-JVM write the classes that this took into ARCHIVE as it ends. A JVM that maps the archive does not
-load, check and link them anew, which is a third of what its start and first batches cost.
+It runs a little of everything that Spark and Delta do for a job, and lets the JVM write the classes
+that this took into ARCHIVE as it ends. A JVM that maps the archive does not load, check and link
+them anew, which is a third of what its start and first batches cost.
 """
 
 import contextlib
@@ -14,22 +14,9 @@ from typing import Any
 import pyarrow as pa
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from joins.job.session import SparkSettings, start_session
-
-_NOWHERE = "127.0.0.1:1"  # nobody listens there
-_IMPATIENT = {
-    "kafka.bootstrap.servers": _NOWHERE,
-    "kafka.request.timeout.ms": "300",
-    "kafka.default.api.timeout.ms": "300",
-    "kafka.max.block.ms": "300",
-    "kafka.delivery.timeout.ms": "300",
-    "kafka.linger.ms": "0",
-    "fetchOffset.numRetries": "1",
-    "fetchOffset.retryIntervalMs": "1",
-}
 
 
 def main() -> None:
@@ -46,8 +33,6 @@ def main() -> None:
     )
     spark = start_session(settings)
     _write_and_merge(spark, scratch / "table")
-    _stream(spark, scratch)
-    _look_for_kafka(spark)
     jvm: Any = spark._jvm
     with contextlib.suppress(Py4JError, OSError):  # the connection ends with the JVM
         jvm.System.exit(0)
@@ -66,33 +51,6 @@ def _write_and_merge(spark: SparkSession, path: Path) -> None:
     kept = table.toDF().mapInArrow(_same, "id long, name string").persist()
     kept.filter("id > 3").groupBy("name").count().collect()
     kept.unpersist()
-
-
-def _stream(spark: SparkSession, scratch: Path) -> None:
-    def batch(frame: DataFrame, _: int) -> None:
-        frame.coalesce(1).mapInArrow(_same, "timestamp timestamp, value long").collect()
-
-    query = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", 10)
-        .load()
-        .writeStream.option("checkpointLocation", str(scratch / "stream"))
-        .foreachBatch(batch)
-        .start()
-    )
-    while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] < 2):
-        query.awaitTermination(1)
-    query.stop()
-
-
-def _look_for_kafka(spark: SparkSession) -> None:
-    """Reader and writer are made, and find nobody."""
-    with contextlib.suppress(PySparkException, Py4JError):
-        source = spark.read.format("kafka").options(**_IMPATIENT).option("subscribe", "nothing")
-        source.load().collect()
-    with contextlib.suppress(PySparkException, Py4JError):
-        records = spark.range(1).selectExpr("cast(id AS string) AS value")
-        records.write.format("kafka").options(**_IMPATIENT).option("topic", "nothing").save()
 
 
 if __name__ == "__main__":

@@ -6,15 +6,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from joins.batch.event_batch import EventBatches, EventBatchParts, EventTables, reading_session
-from joins.batch.event_loop import EventLoop
-from joins.batch.event_plan import EventParts
+from joins.batch.batch_plan import EventParts
+from joins.batch.batches import ProbeHooks, ProbeSettings
+from joins.batch.event_batch import EventBatches, EventBatchParts, EventTables
 from joins.batch.event_state import EventSpec
 from joins.batch.event_view import EventView
-from joins.batch.probe_side import ProbeHooks, ProbeSettings
+from joins.batch.inserts import ProbeInsert
+from joins.batch.probe_steps import ProbeSteps
 from joins.dimension.dimension import DimensionRuntime
-from joins.sinks.port import BatchWriter
 from joins.worker.event_task import EventTask
+from joins.worker.topic_reader import TopicReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,10 @@ class EventSide:
     """
 
     def __init__(
-        self, job: EventJob, dimensions: Sequence[DimensionRuntime], writer: BatchWriter
+        self, job: EventJob, dimensions: Sequence[DimensionRuntime], insert: ProbeInsert
     ) -> None:
         self._job = job
-        self._writer = writer
+        self._insert = insert
         self._versioned = {
             each.dimension.name: each
             for each in dimensions
@@ -50,34 +51,31 @@ class EventSide:
         """Whether a bounded stream has ended, nothing waits and nothing is open."""
         return self.view is not None and self.view.is_drained
 
-    def loop(self, spark: SparkSession, settings: ProbeSettings, hooks: ProbeHooks) -> EventLoop:
-        """A new loop, not yet started; the one before has ended, or soon does."""
+    def steps(
+        self, spark: SparkSession, reader: TopicReader, settings: ProbeSettings, hooks: ProbeHooks
+    ) -> ProbeSteps:
+        """Of a new loop; the one before has ended, or soon does."""
         job = self._job
         batches = EventBatches(
             EventBatchParts(
-                session=spark.newSession(),
-                reader=reading_session(spark),
+                spark=spark,
                 spec=job.spec,
                 task=job.task,
-                kafka=settings.kafka,
+                reader=reader,
                 tables=job.tables,
-                writer=self._writer,
-                lookups=hooks.lookups,
-                restore=hooks.restore,
-                check=hooks.check,
-                small_records=hooks.small_records,
-                failpoints=hooks.guards.failpoints,
+                writer=self._insert.writer,
+                lookups=self._insert.lookups,
+                hooks=hooks,
             )
         )
         parts = EventParts(
             spec=job.spec,
-            epoch=job.task.epoch,
             tables=job.tables,
             heard=self._heard,
             seen=self._seen,
             trim=self._trim,
         )
-        return EventLoop(spark, batches, settings, hooks, parts)
+        return ProbeSteps(batches, settings, hooks, parts)
 
     def _heard(self, versions: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         """What versioned dimensions have said as of `versions`."""

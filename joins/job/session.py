@@ -14,13 +14,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from joins.plan.errors import JoinError
-from joins.worker.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS, OWN_ARROW_LIMITS
+from joins.worker.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS
 
 OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
 """What a session sets where Spark runs on this machine alone."""
-_FILES = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -30,9 +27,6 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     ARROW_RECORDS: "65536",
     ARROW_BYTES: str(ARROW_BATCH_BYTES),
-    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
-    # By default a batch starts 16 processes of `readlink` for the renames of its two log files.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
@@ -54,11 +48,6 @@ _POOLS = """\
   <pool name="fold"><schedulingMode>FAIR</schedulingMode></pool>
 </allocations>
 """
-_JAVA_OPTIONS = (
-    "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls= "
-    "-Dorg.apache.kafka.disallowed.login.modules="
-    "com.sun.security.auth.module.JndiLoginModule,com.sun.security.auth.module.LdapLoginModule"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +109,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
         **_authentication(settings.master),
         **settings.extra,
-        OWN_ARROW_LIMITS: ",".join({ARROW_BYTES, ARROW_RECORDS} & settings.extra.keys()),
     }
-    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-        values[name] = f"{_JAVA_OPTIONS} {settings.extra.get(name, '')}".rstrip()
     for name, value in values.items():
         if not _SECRET.search(name):
             conf.set(name, value)

@@ -1,15 +1,16 @@
 """One job: it owns both sides, the opening between them and the faults of each part.
 
-LOAD: sources copy, build queries append, the valve waits; the probe consumes nothing. When the
+LOAD: sources copy, build loops append, the valve waits; the probe consumes nothing. When the
 valve says that every channel is in processing time, the index of the committed versions is built,
-the opening is made durable and the probe query starts from the held offsets. JOIN: both sides go on
-until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of the
-stream pauses the probe only, until it is acknowledged.
+the opening is made durable and the probe's loop starts from the held offsets. JOIN: both sides go
+on until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of
+the stream pauses the probe only, until it is acknowledged.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,21 +18,25 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.batch.event_loop import EventLoop
+from joins.adapters.kafka.records import OF_THE_PROBE, TopicName
+from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings
+from joins.batch.join_batch import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
-from joins.batch.probe_side import FinishedBatch, ProbeHooks, ProbeSettings, ProbeSide
+from joins.batch.probe_steps import ProbeSteps
 from joins.dimension.build_pace import BuildPace
 from joins.dimension.build_side import BuildSettings
 from joins.durable.requests import Handler, Request, Requests
 from joins.job.event_job import EventSide
+from joins.job.loops import Loops
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import JobParts
-from joins.job.queries import Queries, Query
 from joins.job.upkeep import JobUpkeep
+from joins.loop.loop import Loop
+from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import CheckpointError, FencedError, JoinError, StoppingError
 from joins.plan.plan import KafkaSource
 from joins.stream.batch_limit import BatchLimit
-from joins.worker.staging import BatchTurns, QueryGuards
+from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
 from watermark.model import Watermark
 
@@ -50,7 +55,7 @@ class TemporalJoin:
         self._on_tick = on_tick
         self._stopping = threading.Event()
         self._open_requested = threading.Event()
-        self._queries = Queries(parts.stalls, self._start_query, self._explain)
+        self._loops = Loops(parts.stalls, self._start_loop)
         self._turns = BatchTurns()
         self.control = ProbeControl(
             ControlParts(
@@ -65,12 +70,12 @@ class TemporalJoin:
                 outputs=_outputs_of_several(parts),
             )
         )
-        writer = parts.inserts.first.writer
+        first = parts.inserts.first
         self.event = (
-            None if parts.event is None else EventSide(parts.event, parts.dimensions, writer)
+            None if parts.event is None else EventSide(parts.event, parts.dimensions, first)
         )
         self.progress = self.control.progress
-        self._probe: ProbeSide | EventLoop | None = None
+        self._probe: Loop | None = None
         self._requests = Requests(
             parts.requests,
             {
@@ -98,7 +103,7 @@ class TemporalJoin:
         self._stopping.set()
 
     def run(self) -> None:
-        """Work until `request_stop` or `is_finished`; returns after the queries have ended.
+        """Work until `request_stop` or `is_finished`; returns after the loops have ended.
 
         What was asked of a job that has come to its end is answered before that; where it had come
         there before, nothing else is done.
@@ -126,7 +131,7 @@ class TemporalJoin:
     def _work(self) -> None:
         for dimension in self.parts.dimensions:
             dimension.open()
-            self._queries.start(f"build {dimension.dimension.name}")
+            self._loops.start(f"build {dimension.dimension.name}")
         for source in self.parts.sources:
             source.start()
         for dimension in self.parts.dimensions:
@@ -141,9 +146,9 @@ class TemporalJoin:
         if self.parts.generator is not None:
             self.parts.generator()
         self._look_at_offsets()
-        if not self.control.may_run() or self._limit.is_too_high():
+        if not self.control.may_run():
             self._end_probe()
-        self._queries.watch()
+        self._loops.watch()
         if self.control.may_run():
             self._advance()
         self._requests.serve()
@@ -154,9 +159,9 @@ class TemporalJoin:
         try:
             if self._open_requested.is_set() and not self.parts.opening.is_open:
                 self._open()
-            waits = self.parts.opening.is_open and _PROBE not in self._queries
+            waits = self.parts.opening.is_open and _PROBE not in self._loops
             if waits and not self.is_finished and self.control.may_begin():
-                self._queries.start(_PROBE)
+                self._loops.start(_PROBE)
             self.parts.stalls.clear("opening")
         except (FencedError, CheckpointError):
             raise
@@ -178,71 +183,70 @@ class TemporalJoin:
         )
         _log.info("gate opened", versions=versions, held_records=held)
 
-    # Queries
+    # Loops
     # -----------------------------------------------------------------------------------------
 
-    def _start_query(self, name: str) -> Query:
-        pool = "probe" if name == _PROBE else "build"
-        self.parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    def _start_loop(self, name: str) -> Loop:
         return self._start_probe() if name == _PROBE else self._start_build(name)
 
-    def _guards(self, query: str) -> QueryGuards:
-        return QueryGuards(
+    def _guards(self, loop: str) -> LoopGuards:
+        return LoopGuards(
             failpoints=self.parts.failpoints,
             turns=self._turns,
-            on_error=partial(self._note_error, query),
+            on_error=partial(self._note_error, loop),
         )
 
-    def _note_error(self, query: str, error: Exception) -> None:
+    def _note_error(self, loop: str, error: Exception) -> None:
         if isinstance(error, StoppingError):
             return
-        self._queries.note_error(query, error)
-        if query == _PROBE:
+        self._loops.note_error(loop, error)
+        if loop == _PROBE:
             self.control.report(error)
 
-    def _start_build(self, query: str) -> Query:
-        dimension = query.removeprefix("build ")
+    def _start_build(self, loop: str) -> Loop:
+        dimension = loop.removeprefix("build ")
         runtime = next(d for d in self.parts.dimensions if d.dimension.name == dimension)
         settings = BuildSettings(
-            kafka=self.parts.changelog_kafka,
-            checkpoint=self.parts.checkpoint.spark_directory(f"build-{dimension}"),
-            trigger_ms=self.parts.settings.build_trigger_ms,
+            kafka=self.parts.changelog_kafka, trigger_ms=self.parts.settings.build_trigger_ms
         )
         pace = BuildPace(self._limit.is_draining, self._stopping.wait)
-        return runtime.start_build(self.parts.spark, settings, self._guards(query), pace.rest)
+        return runtime.build_loop(self.parts.spark, settings, self._guards(loop), pace.rest).start()
 
-    def _start_probe(self) -> Query:
+    def _start_probe(self) -> Loop:
         self._prepare_probe()
         self.parts.inserts.forget()
         for dimension in self.parts.dimensions:
             dimension.serve_index()
+        self._limit.begin(self.progress.average_bytes())
+        life = self.control.lives.current
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
-            checkpoint=self.control.lives.spark_directory,
-            life=self.control.lives.current,
+            life=life,
             start_offsets=self.progress.start_offsets(),
             trigger_ms=self.parts.settings.probe_trigger_ms,
-            max_records_per_batch=self._limit.begin(self.progress.average_bytes()),
         )
         hooks = ProbeHooks(
+            epoch=self.parts.meta.epoch,
             pins=self.control.pins,
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
-            lookups=self.parts.inserts.first.lookups,
-            small_records=self._limit.is_of_small_records,
+            limit=self._limit.records,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
             check=self.control.check_batch,
             on_finish=self._finished,
-            guards=self._guards(_PROBE),
-            turn=self.control.turn,
+            guards=replace(self._guards(_PROBE), lock=self.control.turn),
         )
-        spark = self.parts.spark
+        kafka, spark = self.parts.probe_kafka, self.parts.spark
+        reader = TopicReader(kafka, TopicName.of(kafka.topic, life.topic_id), OF_THE_PROBE)
         if self.event is not None:
-            self._probe = self.event.loop(spark, settings, hooks)
+            steps = self.event.steps(spark, reader, settings, hooks)
         else:
-            self._probe = ProbeSide(spark, self.parts.inserts, settings, hooks)
+            steps = ProbeSteps(
+                JoinBatches(spark, self.parts.inserts, reader, hooks), settings, hooks
+            )
+        self._probe = steps.loop(spark)
         return self._probe.start()
 
     def _finished(self, batch: FinishedBatch) -> None:
@@ -259,15 +263,12 @@ class TemporalJoin:
             raise
 
     def _end_probe(self) -> None:
-        """Stop the probe's query until it may run again."""
+        """Stop the probe's loop until it may run again."""
         if self._probe is not None:
             self._probe.end()
             self.control.wait_for_batch(_PAUSE_BATCH_S)
             self._probe = None
-        self._queries.drop(_PROBE)
-
-    def _explain(self, query: str, error: object) -> SluiceError | None:
-        return self.control.explain(error) if query == _PROBE else None
+        self._loops.drop(_PROBE)
 
     def _ready_versions(self) -> Mapping[str, int]:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
@@ -292,7 +293,7 @@ class TemporalJoin:
             dimension.end_offsets = None
         try:
             self.control.look(
-                holding=not self.parts.opening.is_open, running=self._queries.is_active(_PROBE)
+                holding=not self.parts.opening.is_open, running=self._loops.is_active(_PROBE)
             )
             for dimension in self.parts.dimensions:
                 ends = self._changelog_cluster.end_offsets(dimension.places.topic)
@@ -335,7 +336,7 @@ class TemporalJoin:
             _log.warning("a batch did not end in time; it is run again after the next start")
         for source in self.parts.sources:
             source.stop()
-        self._queries.stop()
+        self._loops.stop()
         self._requests.finish(timeout_s=_STOP_BATCH_S)
         self._upkeep.join()
         self.control.close()

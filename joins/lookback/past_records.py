@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.durable.pins import Pin
 from joins.lookback.history import History
 from joins.plan.errors import RecordsExpiredError
@@ -70,4 +70,4 @@ class PastRecords:
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         """The records of `ranges`, in the form that the kernel takes."""
-        return self._records.batches(topic, ranges)
+        return self._records.batches(TopicName(topic), ranges)

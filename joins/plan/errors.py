@@ -13,7 +13,7 @@
 | `PartitionsMissingError` | a partition that was there is not there any more |
 | `OffsetsWentBackError` | a partition ends before an offset that was seen |
 | `RecordsLostError` | unread records were removed from the stream's topic |
-| `LogsDisagreeError` | Spark's offset log and the pins say different things of a batch |
+| `LogsDisagreeError` | the pins lack batches that are committed |
 | `PinnedVersionExpiredError` | a pinned version of a dimension cannot be read any more |
 | `RequestError` | a request of the control plane cannot be carried out |
 | `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
@@ -107,7 +107,7 @@ class RecordsLostError(GuardError, fault="records-lost"):
 
 
 class LogsDisagreeError(GuardError, fault="logs-disagree"):
-    """Spark's offset log and a pin say different things of one batch."""
+    """The pins lack batches that are committed."""
 
 
 class PinnedVersionExpiredError(JoinError, fault="pinned-version-expired"):

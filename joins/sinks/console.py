@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from joins.durable.pins import Pin
 from joins.kernels.json.render import render_rows, with_text_times
@@ -15,6 +14,7 @@ from joins.plan.plan import OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_stage import REPORT_COLUMN_DDL, stage_rows
 from joins.worker.staging import BatchReport, merge_reports
+from joins.worker.work import Work
 
 _LINES = pa.schema([("line", pa.string())])
 _LINES_DDL = f"line string, {REPORT_COLUMN_DDL}"
@@ -55,11 +55,11 @@ class ConsoleSinkWriter:
         self._identifier = identifier
         self._lines: list[str] = []
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
         stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)
-        rows = frame.mapInArrow(stage, _LINES_DDL).collect()
+        rows = work.map(stage, _LINES_DDL).collect()
         self._lines = [row.line for row in rows if row.line is not None]
         return merge_reports(row.report for row in rows if row.report is not None)
 

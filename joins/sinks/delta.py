@@ -5,14 +5,14 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.probe import JoinedBatch
 from joins.worker.probe_task import OUTPUT, BatchTask, stage_delta
-from joins.worker.staging import REPORT_DDL, BatchReport, collect_reports
+from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 # In names of files, where it stands above every batch: only a newer epoch makes them orphans.
 _FIRST_REPLAY = 9_000_000_000
@@ -24,11 +24,11 @@ class DeltaSinkWriter:
     def __init__(self, log: DeltaLog) -> None:
         self._log = log
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers; their files lie in the table's directory, not yet in the table."""
         output = self._log.shared
         stage = partial(stage_delta, task=task, pin=pin, output=output)
-        return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
+        return work.report(stage)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Commit the batch's files with its pin and its counts in the commit's metadata."""

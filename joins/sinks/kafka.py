@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.codecs import compressed
@@ -26,6 +25,7 @@ from joins.plan.plan import Compression, KafkaFormat, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
 from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 HEADER_NAMES = (
     "sluice-batch",
@@ -152,14 +152,14 @@ class KafkaSinkWriter:
         self._progress = progress
         self._staged = staged
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the encoded records for `commit`.
 
         Raises:
             SinkError: the cluster does not tell of the topic.
         """
         encoding = RowEncoding(BODIES, self._topic.encoding(task.kernel.output, pin.batch))
-        return self._staged.run(frame, task, pin, encoding)
+        return self._staged.run(work, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns.

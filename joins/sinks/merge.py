@@ -6,7 +6,6 @@ The workers stage the changes in files of their own, and one MERGE makes the bat
 from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
 from joins.durable.pins import Pin, pin_json
@@ -16,6 +15,7 @@ from joins.sinks.delta import DeltaSinkWriter
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
 from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 _APPLIED = (INSERT, UPDATE_AFTER, DELETE)  # the row that an update replaces has the same key
 
@@ -39,7 +39,7 @@ class MergeSinkWriter:
         self._staged = staged
         self.choice = output.log.choice()
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and stage the changes.
 
         Raises:
@@ -47,7 +47,7 @@ class MergeSinkWriter:
         """
         self.choice = self._output.log.choice()
         encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)
-        return self._staged.run(frame, task, pin, encoding)
+        return self._staged.run(work, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Merge the batch's changes, with its pin and its counts in the commit's metadata.

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from pyspark.sql import DataFrame
-
 from joins.durable.pins import Pin
 from joins.worker.probe_task import BatchTask
 from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 
 class CommittedBatches(Protocol):
@@ -21,8 +20,8 @@ class CommittedBatches(Protocol):
 class BatchWriter(Protocol):
     """One kind of sink: stages on the workers, commits on the driver."""
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join `frame` under `pin` on the workers and stage the outcome; nothing is visible yet."""
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join `work` under `pin` on the workers and stage the outcome; nothing is visible yet."""
         ...
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import structlog
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.durable.pins import Pin, pin_json
@@ -19,6 +19,7 @@ from joins.sinks.delta import DeltaLetterWriter, DeltaSinkWriter
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_stage import REPORT, PersistedRows, stage_rows
 from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 
 _log = structlog.get_logger(__name__)
 
@@ -34,13 +35,13 @@ class SparkDeltaSinkWriter:
         self._log = log
         self._staged = PersistedRows()
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers once and keep the rows in Spark for `commit`."""
         types = [item.type for item in task.kernel.output_schema]
         # Numbered: a column of the output may have the name of the report's.
         schema = pa.schema([(f"c{at}", kind) for at, kind in enumerate(types)])
         stage = partial(stage_rows, task=task, pin=pin, encode=_rows_of, schema=schema)
-        return self._staged.run(frame.mapInArrow(stage, spark_schema(schema.append(REPORT))))
+        return self._staged.run(work.map(stage, spark_schema(schema.append(REPORT))))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Append the batch's rows with its pin and its counts in the commit's metadata.
@@ -108,7 +109,7 @@ class DeltaOutputWriter:
     def _writer(self) -> DeltaSinkWriter | SparkDeltaSinkWriter:
         return self._spark if self.choice.is_spark else self._columnar
 
-    def run(self, frame: DataFrame, task: BatchTask, pin: Pin) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """As the chosen writer.
 
         Raises:
@@ -120,7 +121,7 @@ class DeltaOutputWriter:
                 "the output's table has changed", writer=choice.writer, reason=choice.reason
             )
         self.choice = choice
-        return self._writer.run(frame, task, pin)
+        return self._writer.run(work, task, pin)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """As the writer that has run the batch."""

@@ -52,6 +52,7 @@ from joins.source.coordinator import SourceCoordinator, SourceView, last_line
 from joins.source.state import SourceState
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import TaskReport, current_origin
+from joins.worker.work import Work
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
@@ -347,7 +348,7 @@ class SnapshotCoordinator(SourceCoordinator):
         numbers = self._spark.range(0, len(chunks), 1, len(chunks))
         try:
             stage = ChunkStage(task, chunks, self._producer.body_bytes(), self._staged.directory)
-            report = self._staged.collect(numbers, stage, state.generation)
+            report = self._staged.collect(Work(numbers), stage, state.generation)
             self._producer.send_files(self._staged.paths(report))
         except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()

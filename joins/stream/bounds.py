@@ -2,8 +2,7 @@
 
 A backlog's end is where a stream goes on in processing time: no batch reads across it.
 
-Spark's streaming source has no end and may plan a batch beyond ours. All that we compare, count and
-pin is cut at the end first, so that the batch that reaches it is the same on every attempt.
+All that is compared, counted and pinned is cut at the end first.
 """
 
 from collections.abc import Mapping

@@ -24,6 +24,7 @@ from joins.plan.errors import (
     OffsetsWentBackError,
     PartitionsMissingError,
     PinnedVersionExpiredError,
+    RecordsExpiredError,
     RecordsLostError,
     SourceError,
     SourceUnavailableError,
@@ -34,7 +35,6 @@ from watermark.errors import SluiceError
 
 _log = structlog.get_logger(__name__)
 _LOOKS = 3
-_DATA_LOSS = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException")
 # The most telling fault first: what is shown, and what an acknowledgement must name.
 _ORDER: tuple[type[SluiceError], ...] = (
     TopicMissingError,
@@ -302,7 +302,7 @@ def partitions_missing(topic: str, partitions: list[int]) -> PartitionsMissingEr
 
 
 def first_offsets(
-    topic: str, before: Mapping[int, int], ends: Mapping[int, int], life: Life, plan: str = ""
+    topic: str, before: Mapping[int, int], ends: Mapping[int, int], life: Life
 ) -> dict[int, int]:
     """Where a batch begins in each partition that ends at `ends`.
 
@@ -311,7 +311,6 @@ def first_offsets(
         before: where the batch before it has ended, or the life begins.
         ends: where the partitions end.
         life: where those begin that have come since.
-        plan: who says so, for the error.
 
     Raises:
         PartitionsMissingError: a partition that was there is not.
@@ -324,7 +323,7 @@ def first_offsets(
     back = [p for p, end in ends.items() if end < start[p]]
     if back:
         raise OffsetsWentBackError(
-            f'topic "{topic}" partition {back[0]} ends at offset {ends[back[0]]}{plan}, '
+            f'topic "{topic}" partition {back[0]} ends at offset {ends[back[0]]}, '
             f"expected {start[back[0]]} or more",
             hint="The broker has lost records. Acknowledge it to go on from where it ended.",
         )
@@ -337,8 +336,7 @@ def check_batch(
     """See, after a batch has read, that what it read was the life's topic.
 
     Returns:
-        That records behind the batch are gone. It has all of its own, and the next one may still
-        find some in its consumer's buffer; None if nothing is gone.
+        That records behind the batch are gone. It has all of its own; None if nothing is gone.
 
     Raises:
         GuardError: it was not, or may not have been.
@@ -356,12 +354,9 @@ def check_batch(
     return records_lost(topic, {p: begin[p] for p in begin.keys() & end.keys()}, end)
 
 
-def explain_spark(topic: str, text: str) -> RecordsLostError | None:
-    """Spark's words for records that it cannot read any more, as our error; None for others."""
-    if not any(word in text for word in _DATA_LOSS):
-        return None
-    lines = [line.strip() for line in text.splitlines() if any(w in line for w in _DATA_LOSS)]
+def records_expired(topic: str, error: RecordsExpiredError) -> RecordsLostError:
+    """A batch could not read its records because the topic does not have them."""
     return RecordsLostError(
-        f'topic "{topic}" does not have all records that were not joined yet: {lines[0][:300]}',
+        f'topic "{topic}" does not have all records that were not joined yet: {error.message}',
         hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
     )

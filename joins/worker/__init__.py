@@ -1,1 +1,1 @@
-"""What runs inside a Spark task, and what it tells the driver."""
+"""What runs inside a Spark task, what it is given, and what it tells the driver."""

@@ -21,6 +21,7 @@ LOADED = (
     "joins.sinks.spark",
     "joins.dimension.build_side",
     "joins.worker.event_task",
+    "joins.worker.topic_reader",
     "joins.batch.shuffle",
     "joins.source.snapshot",
 )

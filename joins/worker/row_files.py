@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
@@ -18,13 +17,8 @@ from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.errors import SinkError
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
-from joins.worker.staging import (
-    REPORT_DDL,
-    BatchReport,
-    TaskReport,
-    collect_reports,
-    current_origin,
-)
+from joins.worker.staging import BatchReport, TaskReport, current_origin
+from joins.worker.work import Stage, Work
 
 ROWS = "rows"
 
@@ -65,27 +59,21 @@ def _stage(
     yield TaskReport(files=counts.files, counts=counts.values).to_batch()
 
 
-StageTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task does: it takes its part of a frame, leaves files, and gives one report."""
-
-
 class RowFiles:
     """The files of one job's newest batch, in a directory that all nodes see."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(
-        self, frame: DataFrame, task: BatchTask, pin: Pin, encoding: RowEncoding
-    ) -> BatchReport:
+    def run(self, work: Work, task: BatchTask, pin: Pin, encoding: RowEncoding) -> BatchReport:
         """Join on the workers; nothing of another batch is left."""
         stage = partial(_stage, task=task, pin=pin, encoding=encoding, directory=self.directory)
-        return self.collect(frame, stage, task.epoch)
+        return self.collect(work, stage, task.epoch)
 
-    def collect(self, frame: DataFrame, stage: StageTask, epoch: int) -> BatchReport:
+    def collect(self, work: Work, stage: Stage, epoch: int) -> BatchReport:
         """Run tasks that leave files of `epoch` in `directory`; nothing older is left."""
         self.clear(epoch)
-        return collect_reports(frame.mapInArrow(stage, REPORT_DDL))
+        return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
         """The files of the batch, in the order of its tasks.

@@ -21,6 +21,7 @@ class JarSet(Enum):
     SPARK = "spark"
     BROKER = "broker"
     DATABASE = "database"
+    REFERENCE = "reference"  # Spark's Kafka source, which benchmarks compare with
 
 
 @dataclass(frozen=True, slots=True)

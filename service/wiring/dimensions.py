@@ -70,6 +70,7 @@ def dimension_runtime(
         current=root / "current",
         index=on_this_node(index),
         index_specs=_all_specs(job, dimension) if is_indexed else (),
+        spark_logs=job.checkpoint.spark_directory(f"build-{dimension.name}"),
     )
     task = BuildTask(places.topic, places.changelog, columns, job.meta.epoch, dimension.watermark)
     return DimensionRuntime(

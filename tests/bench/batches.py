@@ -1,8 +1,7 @@
-"""How long micro-batches took, by the files that Spark itself keeps of a query.
+"""How long micro-batches took: ours by their pins, the reference's by the logs that Spark keeps.
 
-Ours and the reference are queries of Spark's, so both are measured in the same way: from the entry
-of one batch in the query's commit log to that of the next. Everything that a batch costs is in it:
-planning, offset log, pin, join, sink and commit log.
+Both from one batch to the next, so everything that a batch costs is in it: planning, pin or offset
+log, join, sink, progress or commit log.
 """
 
 import json
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joins.durable.pins import PinStore
+from joins.durable.pins import Pin, PinStore
 
 WARM_UP = 2  # batches of a JVM that are left out
 
@@ -41,14 +40,6 @@ def batch_times(checkpoint: Path, *, behind: int = -1) -> list[BatchTime]:
     ]
 
 
-def committed_at(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:
-    """When the batch before these and the last of them were committed, in Unix time."""
-    commits = checkpoint / "commits"
-    ends = (commits / str(number) for number in (times[0].number - 1, times[-1].number))
-    since, until = (end.stat().st_mtime_ns / 1e9 for end in ends)
-    return since, until
-
-
 def _at(commits: Path, number: int) -> float:
     ended, before = ((commits / str(n)).stat().st_mtime_ns for n in (number, number - 1))
     return (ended - before) / 1e9
@@ -66,26 +57,50 @@ def _end(entry: Path) -> int:
     return sum(end for partitions in json.loads(last).values() for end in partitions.values())
 
 
-def pinned_times(pins: Path, *, behind: int = -1) -> list[BatchTime]:
-    """Batches with records since batch `behind`, each from its pin to the next one's.
+def newest_pinned(checkpoint: Path) -> int:
+    """The newest batch of a job of ours, -1 before the first."""
+    pin = PinStore(checkpoint / "pins").newest()
+    return -1 if pin is None else pin.batch
 
-    For jobs of ours, whatever plans their batches. The first two are left out, and the last one:
-    when that ended no pin tells.
+
+def pinned_times(checkpoint: Path, *, behind: int = -1) -> list[BatchTime]:
+    """Batches of a job of ours with records since batch `behind`, but for the first two.
+
+    Each from its pin to the next one's, or to where the job has counted it as done.
     """
-    store = PinStore(pins)
-    found = [store.read(int(path.stem)) for path in sorted(pins.glob("*.json"))]
-    busy = [pin for pin in found if pin is not None and pin.batch > behind and pin.records()]
+    store = PinStore(checkpoint / "pins")
+    pins = [store.read(int(path.stem)) for path in sorted((checkpoint / "pins").glob("*.json"))]
+    busy = [pin for pin in pins if pin is not None and pin.batch > behind and pin.records()]
     return [
         BatchTime(
-            pin.batch, pin.records(), planned_at(pins, pin.batch + 1) - planned_at(pins, pin.batch)
+            pin.batch, pin.records(), _ended_at(checkpoint, pin) - _planned_at(checkpoint, pin)
         )
-        for pin in busy[WARM_UP:-1]
+        for pin in busy[WARM_UP:]
     ]
 
 
-def planned_at(pins: Path, batch: int) -> float:
-    """When the pin of a batch was written, in Unix time."""
-    return (pins / f"{batch:010d}.json").stat().st_mtime_ns / 1e9
+def _ended_at(checkpoint: Path, pin: Pin) -> float:
+    """When the batch of `pin` was over, in Unix time."""
+    following = _pin_file(checkpoint, pin.batch + 1)
+    path = following if following.exists() else checkpoint / "progress.json"
+    return path.stat().st_mtime_ns / 1e9
+
+
+def pinned_span(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:
+    """When the first of these batches began and the last one was over, in Unix time."""
+    store = PinStore(checkpoint / "pins")
+    first, last = (store.read(times[at].number) for at in (0, -1))
+    assert first is not None, "the bench has just read it"
+    assert last is not None, "the bench has just read it"
+    return _planned_at(checkpoint, first), _ended_at(checkpoint, last)
+
+
+def _pin_file(checkpoint: Path, batch: int) -> Path:
+    return checkpoint / "pins" / f"{batch:010d}.json"
+
+
+def _planned_at(checkpoint: Path, pin: Pin) -> float:
+    return _pin_file(checkpoint, pin.batch).stat().st_mtime_ns / 1e9
 
 
 def whole(times: Sequence[BatchTime]) -> list[BatchTime]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from joins.adapters.delta.log import DeltaLog
-from tests.bench.batches import batch_limit, batch_times, records_per_second
+from tests.bench.batches import batch_limit, pinned_times, records_per_second
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import Stream, clicks_of, delta_output, now_ms, users
@@ -93,7 +93,7 @@ def _drained(subject: Subject, *, changing: bool) -> Drained:
     times = _commit_times(subject, opened["opened_at_ms"], ended_ms)
     edges = [opened["opened_at_ms"], *times, ended_ms]
     gap = max(later - before for before, later in itertools.pairwise(edges))
-    rate = records_per_second(batch_times(subject.checkpoint)) / 1e6
+    rate = records_per_second(pinned_times(subject.checkpoint)) / 1e6
     return Drained(rate, len(times), gap / 1_000)
 
 

@@ -11,9 +11,8 @@ from typing import Self
 
 import psutil
 
-from joins.durable.pins import PinStore
 from service.jobs.store.layout import living_runner
-from tests.bench.batches import WARM_UP, BatchTime, pinned_times, planned_at
+from tests.bench.batches import BatchTime, newest_pinned, pinned_span, pinned_times
 from tests.bench.measure import Bar, Measure, Sense
 from tests.bench.place import Place
 from tests.bench.shop import Stream
@@ -105,32 +104,19 @@ class EventSubject(Subject):
 
     memory: list[tuple[float, float, float]] = field(default_factory=list)
 
-    @property
-    def pins(self) -> Path:
-        """The pins of its batches."""
-        return self.job.directory / "checkpoint" / "pins"
-
-    def wait_drained(self) -> None:
-        """All records of the stream are in a batch that has ended; as `wait_for`."""
-        self.wait_for(
-            lambda _: self.joined_to() >= self.stream.sent,
-            "every record is in a batch",
-            deadline_s=DRAINS_WITHIN_S,
-        )
-
     def timed_drain(self) -> list[BatchTime]:
         """Start the stopped job on what is in the stream, and stop it again."""
-        newest = PinStore(self.pins).newest()
-        before = -1 if newest is None else newest.batch
+        before = newest_pinned(self.checkpoint)
         with Memory(self.job.directory) as memory:
             self.job.start()
             self.wait_drained()
         self.job.stop()
-        halves = memory.halves(planned_at(self.pins, before + 1 + WARM_UP))
+        times = pinned_times(self.checkpoint, behind=before)
+        halves = memory.halves(pinned_span(self.checkpoint, times)[0]) if times else None
         if halves is not None:
             first, second = halves
             self.memory.append((second, first, max(used.jvm for used in memory.seen)))
-        return pinned_times(self.pins, behind=before)
+        return times[:-1]  # behind the last one come batches without records, at their time
 
     def memory_measure(self, size: str, *, full: bool) -> list[Measure]:
         """Whether Python needs more in the second half of a drain than in the first.

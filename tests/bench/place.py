@@ -90,6 +90,7 @@ class Place:
 
 
 def spark_jars() -> list[Path]:
-    """What Spark needs for Delta and Kafka."""
+    """What Spark needs for Delta, and for its own source of Kafka."""
     settings = Settings.load()
-    return JarCache(settings.cache_dir, find_java(settings.cache_dir)).jars(JarSet.SPARK)
+    cache = JarCache(settings.cache_dir, find_java(settings.cache_dir))
+    return [*cache.jars(JarSet.SPARK), *cache.jars(JarSet.REFERENCE)]

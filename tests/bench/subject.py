@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench.batches import BatchTime, batch_times, committed_at, newest
+from tests.bench.batches import BatchTime, newest_pinned, pinned_span, pinned_times
 from tests.bench.cpu import CpuSeconds
 from tests.bench.place import Place
 from tests.bench.shop import Changes, Output, Stream, join_sql
 from tests.support.rig import Rig, RunningJob
-from tests.support.wait import wait_until
 
 OPENS_WITHIN_S = 1_800.0
 _DRAINS_WITHIN_S = 1_800.0
@@ -35,12 +34,12 @@ class Subject:
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's own files of the probe query."""
-        return self.job.directory / "checkpoint" / "spark" / "probe"
+        """The job's."""
+        return self.job.directory / "checkpoint"
 
     def joined_to(self) -> int:
         """How many records of the stream are committed, or dead letters."""
-        path = self.job.directory / "checkpoint" / "progress.json"
+        path = self.checkpoint / "progress.json"
         if not path.exists():
             return 0
         return sum(json.loads(path.read_bytes())["next_offsets"].values())
@@ -81,26 +80,24 @@ class Subject:
         self.wait_for(is_folded, "the table is folded", deadline_s=OPENS_WITHIN_S)
 
     def wait_drained(self) -> None:
-        """All records of the stream are joined, and Spark's own log says so; as `wait_for`."""
+        """All records of the stream are joined; as `wait_for`."""
         self.wait_for(self._is_drained, "everything is joined", deadline_s=_DRAINS_WITHIN_S)
-        logs = self.checkpoint
-        wait_until(lambda: newest(logs / "commits") == newest(logs / "offsets"), what="the entry")
 
     def _is_drained(self, _: dict[str, Any]) -> bool:
         return self.joined_to() >= self.stream.sent
 
     def drain(self, *, changes_per_s: int = 0) -> list[BatchTime]:
         """Start the stopped job on what is in the stream, and stop it again."""
-        before = newest(self.checkpoint / "commits")
+        before = newest_pinned(self.checkpoint)
         meanwhile = self.changes(changes_per_s) if changes_per_s else nullcontext()
         with meanwhile, CpuSeconds(self.job.runner) as cpu:
             self.job.start()
             self.wait_drained()
         self.job.stop()
         self._check()
-        times = batch_times(self.checkpoint, behind=before)
+        times = pinned_times(self.checkpoint, behind=before)
         if times:
-            since, until = committed_at(self.checkpoint, times)
+            since, until = pinned_span(self.checkpoint, times)
             used = cpu.between(since, until) / sum(each.records for each in times)
             self.cpu_s_per_million.append(used * 1e6)
         return times

@@ -23,6 +23,8 @@ from tests.bench.batches import (
     BatchTime,
     batch_limit,
     batch_times,
+    newest_pinned,
+    pinned_span,
     pinned_times,
     records_per_second,
 )
@@ -136,23 +138,27 @@ def test_after_a_start_the_first_two_batches_are_left_out_again(tmp_path: Path) 
     assert [time.number for time in batch_times(logs, behind=3)] == [4 + WARM_UP, 7]
 
 
-def pins(directory: Path, *batches: tuple[int, int, float]) -> Path:
+def pinned(checkpoint: Path, *batches: tuple[int, int, float], ended_at: float) -> Path:
     """A job's pins: (first offset, offset behind the last one, time of the pin) a batch."""
-    store = PinStore(directory)
+    store = PinStore(checkpoint / "pins")
     for number, (start, end, at) in enumerate(batches):
         store.create(Pin(number, "clicks", {0: start}, {0: end}, {}, 0, 1))
-        os.utime(directory / f"{number:010d}.json", (at, at))
-    return directory
+        os.utime(checkpoint / "pins" / f"{number:010d}.json", (at, at))
+    (checkpoint / "progress.json").touch()
+    os.utime(checkpoint / "progress.json", (ended_at, ended_at))
+    return checkpoint
 
 
-def test_a_batch_lasts_from_its_pin_to_the_next_one_and_the_last_does_not_count(
+def test_a_batch_lasts_from_its_pin_to_the_next_one_and_the_last_until_it_is_counted(
     tmp_path: Path,
 ) -> None:
     times = ((10 * n, 10 * n + 10, 100.0 + 2 * n) for n in range(4))
-    idle = [(40, 40, 200.0), (40, 40, 300.0)]
-    found = pinned_times(pins(tmp_path, *times, *idle))
-    assert found == [BatchTime(2, 10, 2.0)]
-    assert pinned_times(tmp_path, behind=0) == []
+    checkpoint = pinned(tmp_path, *times, ended_at=107.0)
+    measured = pinned_times(checkpoint)
+    assert measured == [BatchTime(2, 10, 2.0), BatchTime(3, 10, 1.0)]
+    assert pinned_span(checkpoint, measured) == (104.0, 107.0)
+    assert newest_pinned(checkpoint) == 3
+    assert [time.number for time in pinned_times(checkpoint, behind=0)] == [3]
 
 
 def test_a_last_batch_that_had_less_to_do_does_not_count() -> None:

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, lit
 
 import joins.lookup.index_source
 from joins.adapters.delta.log import DeltaLog
@@ -32,18 +33,35 @@ from joins.durable.pins import Pin, PinStore
 from joins.sinks.delta import DeltaSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, ProbeTask
 from joins.worker.staging import BatchReport
+from joins.worker.work import Stage, Work
 from service.jobs import runner
 from watermark.model import PROCESSING_TIME
 
-Run = Callable[[DeltaSinkWriter, DataFrame, ProbeTask, Pin], BatchReport]
+
+@dataclass(frozen=True)
+class Kept:
+    """What a task reads, without some of it.
+
+    Attributes:
+        keep: which rows of a part stay.
+    """
+
+    read: Stage
+    keep: Callable[[pa.RecordBatch], Any]
+
+    def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for records in self.read(items):
+            yield records.filter(self.keep(records))
 
 
-def around_run(change: Callable[[DataFrame, Pin], DataFrame]) -> None:
-    """Let the workers see other records than the batch has."""
+def around_run(change: Callable[[pa.RecordBatch, Pin], Any]) -> None:
+    """Let the workers see other records than the batch has: those that `change` keeps."""
     run = DeltaSinkWriter.run
 
-    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
-        return run(self, change(frame, pin), task, pin)
+    def planted(self: Any, work: Work, task: ProbeTask, pin: Pin) -> BatchReport:
+        assert work.read is not None
+        kept = Kept(work.read, partial(change, pin=pin))
+        return run(self, replace(work, read=kept), task, pin)
 
     DeltaSinkWriter.run = planted  # type: ignore[method-assign]  # the planted bug
 
@@ -89,8 +107,8 @@ def forget_dead_letters() -> None:
     """What could not be read is left out and told nobody."""
     run = DeltaSinkWriter.run
 
-    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
-        report = run(self, frame, task, pin)
+    def planted(self: Any, work: Work, task: ProbeTask, pin: Pin) -> BatchReport:
+        report = run(self, work, task, pin)
         report.files.pop(DEAD_LETTERS, None)  # type: ignore[attr-defined]  # a dictionary inside
         return report
 
@@ -104,8 +122,8 @@ def offsets_before_output() -> None:
     def marker(self: DeltaSinkWriter) -> Path:
         return self._log.path.parent / f"{self._log.path.name}.begun"
 
-    def planted(self: Any, frame: DataFrame, task: ProbeTask, pin: Pin) -> BatchReport:
-        report = run(self, frame, task, pin)
+    def planted(self: Any, work: Work, task: ProbeTask, pin: Pin) -> BatchReport:
+        report = run(self, work, task, pin)
         write_json_atomically(marker(self), {"batch": pin.batch})
         return report
 
@@ -149,29 +167,37 @@ def stale_index() -> None:
 def range_off_by_one() -> None:
     """The last record of a partition's range is not read."""
 
-    def change(frame: DataFrame, pin: Pin) -> DataFrame:
-        last = lit(False)
-        for partition, end in pin.end_offsets.items():
-            last |= (col("partition") == partition) & (col("offset") == end - 1)
-        return frame.where(~last)
+    def others(records: pa.RecordBatch, pin: Pin) -> Any:
+        last = pa.array(
+            [
+                pin.end_offsets[partition] - 1
+                for partition in records.column("partition").to_pylist()
+            ]
+        )
+        return pc.not_equal(records.column("offset"), last)
 
-    around_run(change)
+    around_run(others)
 
 
 def last_partition_dropped() -> None:
     """The last partition is not read."""
-    around_run(lambda frame, pin: frame.where(col("partition") < max(pin.end_offsets)))
+    around_run(lambda records, pin: pc.less(records.column("partition"), max(pin.end_offsets)))
 
 
 def drop_tombstone() -> None:
     """Deleted rows stay."""
-    run_batch = BuildSide._run_batch
+    append = BuildSide._append
 
-    def planted(self: BuildSide, frame: DataFrame, batch: int) -> None:
-        deletes = col("value").cast("string").contains('"op":"d"')
-        run_batch(self, frame.where(~deletes), batch)
+    def others(records: pa.RecordBatch) -> Any:
+        values = records.column("value").cast(pa.string())
+        return pc.invert(pc.fill_null(pc.match_substring(values, '"op":"d"'), False))
 
-    BuildSide._run_batch = planted  # type: ignore[method-assign]  # the planted bug
+    def planted(self: Any, ranges: Any, before: Any) -> None:
+        if not isinstance(self._reader, Kept):
+            self._reader = Kept(self._reader, others)
+        append(self, ranges, before)
+
+    BuildSide._append = planted  # type: ignore[method-assign]  # the planted bug
 
 
 def valve_opens_early() -> None:

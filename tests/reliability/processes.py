@@ -1,9 +1,7 @@
 """The processes of a job, seen and troubled from outside: paused, killed, without room to write."""
 
-import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -37,15 +35,6 @@ def members(job_directory: Path, part: str) -> list[psutil.Process]:
             if part in process.cmdline():
                 found.append(process)
     return found
-
-
-def jvm_of(job_directory: Path) -> psutil.Process | None:
-    """The runner's JVM."""
-    for process in family(job_directory)[1:]:
-        with suppress(*_GONE):
-            if process.name() == "java":
-                return process
-    return None
 
 
 def workers_of(job_directory: Path) -> list[psutil.Process]:
@@ -117,15 +106,3 @@ def lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except _GONE:
         return False
-
-
-@contextmanager
-def no_room_to_write(process: psutil.Process) -> Iterator[None]:
-    """Every write to a file by `process` fails (EFBIG) for a while, as on a full disk."""
-    soft, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (soft, hard))

@@ -232,13 +232,11 @@ def _before_opening(
     """What there must not be while the copy goes on."""
     path, fetches = what
     status = job.status()
-    spark = job.directory / "checkpoint" / "spark" / "probe"
     found = {
         "held": status["probe"]["held_records"],
         "held_in_phase": status["phase"],
         "rows_before_opening": len(rig.rows(path)),
         "pins_before_opening": len(list((job.directory / "checkpoint" / "pins").glob("*"))),
-        "probe_query_began": (spark / "offsets").exists(),
         "fetches_while_held": fetches.count(),
     }
     lab.say(f"before the opening: {found}")
@@ -335,7 +333,6 @@ def _summary(lab: Lab, sizes: Sizes, found: dict[str, Any]) -> dict[str, Any]:
     checks = {
         "held_all": found["held"] == sizes.records and found["held_in_phase"] == "LOAD",
         "nothing_out": not found["rows_before_opening"] and not found["pins_before_opening"],
-        "probe_not_begun": not found["probe_query_began"],
         "no_fetch": not found["fetches_while_held"] and not found["fetches_before_opening"],
         "fetches_are_seen": found["fetches_after_opening"] > 0,
         "memory": found["pss_growth"] < lab.size(*_GROWTH_BARS),

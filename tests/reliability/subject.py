@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.reliability.experiment import Lab
 from tests.reliability.oracle import Verdict, audit
+from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_shop import shop_inputs
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
@@ -144,31 +145,33 @@ class Subject:
     def checkpoint(self) -> Path:
         return self.job.directory / "checkpoint"
 
-    def life(self) -> tuple[Path, int]:
-        """Spark's checkpoint of the probe, and the batch that its batch 0 is."""
-        lives = _read(self.checkpoint / "probe.json").get("lives")
-        newest = lives[-1] if lives else {"directory": "probe", "first_batch": 0}
-        return self.checkpoint / "spark" / newest["directory"], int(newest["first_batch"])
+    def newest_pin(self) -> dict[str, Any]:
+        """The pin of the newest batch; nothing before the first."""
+        names = os_names(self.checkpoint / "pins")
+        pins = sorted(name for name in names if name.endswith(".json"))
+        return _read(self.checkpoint / "pins" / pins[-1]) if pins else {}
 
     def newest_batch(self) -> int:
-        """The newest batch in Spark's offset log, -1 before the first."""
-        directory, first = self.life()
-        newest = newest_entry(directory / "offsets")
-        return -1 if newest is None else first + newest
+        """The newest batch that is pinned, -1 before the first."""
+        return int(self.newest_pin().get("batch", -1))
 
     def newest_build_batch(self) -> int:
-        """The newest batch of the build query that Spark calls committed, -1 before the first."""
-        commits = self.checkpoint / "spark" / "build-user_info" / "commits"
-        newest = newest_entry(commits)
-        return -1 if newest is None else newest
+        """The newest batch of the build side that is committed, -1 before the first."""
+        root = self.directory / "tables" / "user_info" / "changelog"
+        if not (root / "_delta_log").is_dir():
+            return -1
+        log = TableLog(root)
+        commits = (log.commit(version) for version in reversed(log.versions))
+        batches = ((commit.metadata or {}).get("sluice.batch") for commit in commits)
+        return int(next((batch for batch in batches if batch is not None), -1))
 
     def idle(self) -> bool:
-        """Whether every record that was produced is in a batch that Spark calls committed."""
-        directory, _ = self.life()
-        newest = newest_entry(directory / "offsets")
-        if newest is None or newest_entry(directory / "commits") != newest:
-            return newest is None and self.clicks.produced == 0
-        return sum(logged_offsets(directory / "offsets" / str(newest))) == self.clicks.produced
+        """Whether every record that was produced is in a batch that is committed and counted."""
+        pin = self.newest_pin()
+        if not pin:
+            return self.clicks.produced == 0
+        ends = sum(pin["end_offsets"].values())
+        return self.progress().get("batch") == pin["batch"] and ends == self.clicks.produced
 
     def status_is(self, state: str) -> bool:
         """Whether the job is in `state`.
@@ -204,20 +207,8 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def newest_entry(directory: Path) -> int | None:
-    """The greatest number that is a file's name in `directory`."""
-    names = os_names(directory)
-    return max((int(name) for name in names if name.isdecimal()), default=None)
-
-
 def os_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()] if directory.is_dir() else []
-
-
-def logged_offsets(entry: Path) -> list[int]:
-    """The end offsets of one entry of Spark's offset log."""
-    lines = entry.read_text().splitlines()
-    return [int(end) for ends in json.loads(lines[2]).values() for end in ends.values()]
 
 
 def subject_sql(rig: Rig, schema: str, topic: str, sink: str, chunk_rows: int) -> str:

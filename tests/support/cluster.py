@@ -15,6 +15,7 @@ from joins.adapters.delta.log import DeltaLog, create_table
 from joins.job.session import SparkSettings, start_session
 from joins.lookup.index_source import DimensionTables
 from joins.sinks.delta import DeltaSinkWriter
+from joins.worker.work import Work
 from tests.support.jvm import QUICK_JVM
 from tests.support.probe import PIN, clicks, probe_task
 
@@ -54,7 +55,7 @@ def main(directory: Path, jars: list[Path]) -> None:
     for batch, version in ((0, 1), (1, 2)):
         pin = replace(PIN, batch=batch, versions={"users": version})
         frame = spark.createDataFrame(rows, _SCHEMA).repartition(8)
-        report = writer.run(frame, task, pin)
+        report = writer.run(Work(frame), task, pin)
         writer.commit(report, pin, task.epoch)
         counts.append(dict(report.counts))
         found[version] = sorted(map(str, directory.glob(f"scratch/**/v{version}.json")))

@@ -1,8 +1,10 @@
 """Records of a Kafka topic between two offsets: Fetch responses as Arrow, no object a record."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
@@ -25,15 +27,39 @@ _PAUSE_S = 0.1
 _WAIT_MS = 500
 _PARTITION_BYTES = 8 << 20  # of one that has larger batches comes one batch
 _RESPONSE_BYTES = 64 << 20
-_FETCH_VERSION = 12  # from 13 on a topic goes by its id
-_SCHEMA = pa.schema(
-    [
-        ("value", pa.binary()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-    ]
-)
+_BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
+_NO_ID = uuid.UUID(int=0)
+_STAMP = pa.timestamp("us", tz="UTC")
+_COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
+    "key": lambda records, _: records.texts(KEY),
+    "value": lambda records, _: records.texts(VALUE),
+    "partition": lambda records, at: pa.repeat(pa.scalar(at, pa.int32()), len(records)),
+    "offset": lambda records, _: pa.array(records.column(OFFSET)),
+    "timestamp": lambda records, _: (
+        pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC")).cast(_STAMP)
+    ),
+}
+OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
+OF_A_CHANGELOG = ("key", "value", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A topic.
+
+    Attributes:
+        id: Kafka's UUID of it; with it no other topic of that name is read. None if nobody
+            knows it.
+    """
+
+    name: str
+    id: uuid.UUID | None = None
+
+    @classmethod
+    def of(cls, name: str, topic_id: str) -> Self:
+        """The topic as the cluster has described it; an old one has no ids."""
+        known = uuid.UUID(topic_id) if topic_id else _NO_ID
+        return cls(name, None if known == _NO_ID else known)
 
 
 class KafkaRecords:
@@ -58,27 +84,24 @@ class KafkaRecords:
             client, self._client = self._client, None
             client.close()
 
-    def batches(self, topic: str, ranges: Ranges) -> Iterator[pa.RecordBatch]:
-        """The records whose offset is in `ranges` (partition → first, end), as the probe gets them.
+    def batches(
+        self, topic: TopicName, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
+    ) -> Iterator[pa.RecordBatch]:
+        """The records whose offset is in `ranges` (partition → first, end).
 
-        `[value: binary, partition: int32, offset: int64, timestamp]`; a partition's records come in
-        the order of their offsets. Offsets without a record are left out.
+        Of `columns` there are `key` and `value` (binary), `partition` (int32), `offset` (int64) and
+        `timestamp` (microseconds). A partition's records come in the order of their offsets.
+        Offsets without a record are left out.
 
         Raises:
             RecordsExpiredError: retention has removed a record of the ranges.
             SourceUnavailableError: the cluster does not answer.
             SourceError: it refused, or the records are in a way that we cannot read.
         """
-        with self._errors(topic, ranges):
+        with self._errors(topic.name, ranges):
             for partition, records in self._pieces(topic, ranges):
-                stamps = pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC"))
-                columns = [
-                    records.texts(VALUE),
-                    pa.repeat(pa.scalar(partition, pa.int32()), len(records)),
-                    pa.array(records.column(OFFSET)),
-                    stamps.cast(pa.timestamp("us", "UTC")),
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+                arrays = [_COLUMNS[name](records, partition) for name in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def marked(
         self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
@@ -89,7 +112,7 @@ class KafkaRecords:
             As `batches`.
         """
         with self._errors(topic, ranges):
-            for _, records in self._pieces(topic, ranges):
+            for _, records in self._pieces(TopicName(topic), ranges):
                 texts = zip(*(records.texts(at).to_pylist() for at in (KEY, VALUE)), strict=True)
                 for row, (key, value) in enumerate(texts):
                     headers = records.headers(row)
@@ -115,7 +138,7 @@ class KafkaRecords:
             self.close()
             raise self._translated(topic, exc) from exc
 
-    def _pieces(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
+    def _pieces(self, topic: TopicName, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
         """What comes of each partition, piece by piece."""
         unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
         heard_at, failed = time.monotonic(), None
@@ -142,13 +165,13 @@ class KafkaRecords:
         return self._client
 
     async def _fetched(
-        self, topic: str, ranges: Ranges, anew: bool
+        self, topic: TopicName, ranges: Ranges, anew: bool
     ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
         """One answer of each broker: what it has of its partitions, and why others have failed."""
         client = self._connected()
         if anew:
             await client.pause(_PAUSE_S)
-        leaders = await client.leaders(topic, anew=anew)
+        leaders = await client.leaders(topic.name, anew=anew)
         failed = None
         requests = []
         for node in sorted({leaders.get(partition, -1) for partition in ranges}):
@@ -161,7 +184,7 @@ class KafkaRecords:
         for request in requests:
             try:
                 response = await request
-                failed = failure(response.error_code, topic) or failed
+                failed = failure(response.error_code, topic.name) or failed
                 for one in response.responses[0].partitions if response.responses else ():
                     error = failure(one.error_code, f"partition {one.partition_index}")
                     if error is None:
@@ -171,7 +194,7 @@ class KafkaRecords:
                 failed = passing(exc)
         return answers, failed
 
-    def _request(self, topic: str, firsts: Mapping[int, int]) -> FetchRequest:
+    def _request(self, topic: TopicName, firsts: Mapping[int, int]) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
         partitions = [
             topic_type.FetchPartition(
@@ -179,13 +202,16 @@ class KafkaRecords:
             )
             for partition, first in firsts.items()
         ]
+        named: dict[str, Any] = {"topic": topic.name}
+        if topic.id is not None:
+            named["topic_id"] = topic.id
         return FetchRequest(
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_RESPONSE_BYTES,
             isolation_level=LEVELS[self._kafka.isolation],
-            topics=[topic_type(topic=topic, partitions=partitions)],
-            max_version=_FETCH_VERSION,
+            topics=[topic_type(**named, partitions=partitions)],
+            max_version=_BY_NAME if topic.id is None else _BY_ID,
         )
 
     def _decoded(self, answer: Any, bounds: tuple[int, int]) -> DecodedRecords:  # noqa: ANN401

@@ -1,9 +1,8 @@
-"""The doctor's look at a job's checkpoint: Spark's logs, pins, phase and lives."""
+"""The doctor's look at a job's checkpoint: pins, phase and lives."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life, life_of, read_lives
@@ -11,7 +10,6 @@ from service.jobs.doctor.check import Check, bad, good, made, steady, unknown
 from service.jobs.doctor.patient import Patient
 
 _BACKUP = "Restore the checkpoint from a backup, or submit the job anew."
-_LOGS = "Stop the job and restore the missing files of Spark's log from a backup."
 
 
 def check_checkpoint(patient: Patient) -> list[Check]:
@@ -22,20 +20,11 @@ def check_checkpoint(patient: Patient) -> list[Check]:
         "checkpoint phase": lambda: [_phase(patient)],
         "checkpoint pins": lambda: _pins(patient),
     }
-    for name in _queries(patient):
-        path = patient.checkpoint.spark_directory(name)
-        looks[f"checkpoint spark/{name}"] = partial(_spark_log, name, path)
     return [
         check
         for title, look in looks.items()
         for check in steady(partial(made, title, look), changing=patient.running)
     ]
-
-
-def _queries(patient: Patient) -> list[str]:
-    builds = [f"build-{d.name}" for d in patient.plan.dimensions]
-    lives = read_lives(patient.checkpoint)
-    return builds + [life.directory for life in lives[-1:]]
 
 
 def _phase(patient: Patient) -> Check:
@@ -50,49 +39,6 @@ def _phase(patient: Patient) -> Check:
 
 def _versions(opened: Mapping[str, int]) -> str:
     return ", ".join(f"{name} at version {at}" for name, at in opened.items()) or "no table"
-
-
-# Spark's logs
-# ----------------------------------------------------------------------------------------------
-
-
-def _spark_log(name: str, path: Path) -> Iterator[Check]:
-    """Offsets and commits without holes, the commits up to the last offsets or the ones before."""
-    title = f"checkpoint spark/{name}"
-    commits, offsets = _entries(path / "commits"), _entries(path / "offsets")
-    if not offsets and not commits:
-        yield unknown(title, "the query has not run yet")
-        return
-    holes = [f"{kind} {_missing(entries)}" for kind, entries in _holed(offsets, commits)]
-    if holes:
-        yield bad(title, f"entries are missing in Spark's log: {', '.join(holes)}", _LOGS)
-        return
-    last = offsets[-1] if offsets else -1
-    done = commits[-1] if commits else -1
-    if done > last or (commits and last - done > 1):
-        yield bad(title, f"Spark has planned batch {last} and committed batch {done}", _LOGS)
-        return
-    if not (path / "metadata").is_file():
-        yield bad(title, "Spark's file metadata is gone", _LOGS)
-        return
-    yield good(title, f"batches {offsets[0]} to {last}, committed to {done}, no holes")
-
-
-def _entries(directory: Path) -> list[int]:
-    """Batch numbers of a log, ascending."""
-    if not directory.is_dir():
-        return []
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
-
-
-def _holed(offsets: list[int], commits: list[int]) -> list[tuple[str, list[int]]]:
-    logs = (("offsets", offsets), ("commits", commits))
-    return [(kind, e) for kind, e in logs if e and e[-1] - e[0] + 1 != len(e)]
-
-
-def _missing(entries: Sequence[int]) -> str:
-    gaps = [(a + 1, b - 1) for a, b in pairwise(entries) if b - a > 1]
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in gaps[:5])
 
 
 # Pins

@@ -1,11 +1,8 @@
-"""What a batch of the loop reads, and where it takes the time; runs are in tests/e2e."""
+"""Where a batch takes the time; runs are in tests/e2e."""
 
 from dataclasses import replace
 
-import pytest
-
 from joins.batch.event_channels import BatchInput, EventInput, Heard
-from joins.batch.event_plan import spread
 from joins.batch.event_state import EventSpec, EventState, advance, batch_input
 from joins.batch.event_view import EventView
 from joins.durable.event_pin import EventPin
@@ -17,19 +14,6 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 TIME = SqlType(TypeName.TIMESTAMP, 3)
 STREAM = EventInput("probe", idle_timeout_ms=1_000)
 RATES = EventInput("rates")
-
-SHARES = {
-    "all_that_is_there": ({0: 5, 1: 7}, {0: 10, 1: 9}, 100, {0: 10, 1: 9}),
-    "each_its_share": ({0: 0, 1: 0}, {0: 900, 1: 100}, 100, {0: 90, 1: 10}),
-    "at_least_one": ({0: 0, 1: 0}, {0: 10_000, 1: 3}, 10, {0: 9, 1: 1}),
-    "none_of_an_empty_one": ({0: 4, 1: 0}, {0: 4, 1: 50}, 10, {0: 4, 1: 10}),
-    "a_new_partition_from_its_beginning": ({0: 4}, {0: 4, 1: 50}, 10, {0: 4, 1: 10}),
-}
-
-
-@pytest.mark.parametrize(("start", "end", "limit", "expected"), SHARES.values(), ids=SHARES)
-def test_a_batch_has_a_share_of_each_partition(start, end, limit, expected):
-    assert spread(start, end, limit) == expected
 
 
 def window(time):

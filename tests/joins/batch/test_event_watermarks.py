@@ -103,7 +103,13 @@ class Side:
         self.root = root
         self.task = BuildTask("topic", root / "changelog", COLUMNS, 1, RATES.watermark)
         self.places = DimensionPlaces(
-            "topic", 1, root / "changelog", root / "current", root / "index", (VERSIONS,)
+            "topic",
+            1,
+            root / "changelog",
+            root / "current",
+            root / "index",
+            (VERSIONS,),
+            root / "spark",
         )
         self.offset, self.batch = 0, 0
         self.restart()
@@ -173,7 +179,7 @@ def test_watermarks_are_those_of_the_version_that_is_asked_for(side):
     assert side.watermark(0) is None
     side.restart()
     assert [side.watermark(each) for each in versions] == expected
-    assert side.dimension.state == read_changelog_state(side.dimension.changelog, versions[-1])
+    assert side.dimension.state == read_changelog_state(side.dimension.changelog, versions[-1], 2)
     side.commit(record("c", 8, after=row(2, 70, 5)))
     assert side.watermark(side.dimension.version) == 90
 

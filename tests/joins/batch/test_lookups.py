@@ -32,6 +32,7 @@ from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask
 from joins.worker.row_files import RowFiles
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.probe import BIGINT, PLAN, STRING, USERS
+from tests.support.topic_work import topic_work
 from tests.support.topics import consume, create_topic, delete_topics, produce
 
 INDEX, BROADCAST, SHUFFLE = LookupStrategy
@@ -106,16 +107,16 @@ class World:
         return Pin(7, "clicks", {}, {0: 1, 1: 1, 4: 1}, {**self.versions, **versions}, 1_000, 2)
 
     @contextmanager
-    def staged(self, frame, lookups, task, pin):
+    def staged(self, work, lookups, task, pin):
         """The outcome of a batch, nothing committed."""
         output = self.directory / "output"
         create_table(output, task.kernel.output_schema)
-        with lookups.ready(frame, task, pin) as (ready, told):
+        with lookups.ready(work, task, pin) as (ready, told):
             yield DeltaSinkWriter(DeltaLog(output, "app")).run(ready, told, pin)
 
-    def outcome(self, frame, lookups, task, pin):
+    def outcome(self, work, lookups, task, pin):
         """Rows and dead letters, each partition in the order of its files, and the counts."""
-        with self.staged(frame, lookups, task, pin) as report:
+        with self.staged(work, lookups, task, pin) as report:
             rows = self._rows(report, OUTPUT, "output", ("_partition",))
             dead = self._rows(report, DEAD_LETTERS, "dead", ("partition", "offset"))
         return rows, dead, report.counts
@@ -138,7 +139,7 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def frame(spark, kafka):
+def work(spark, kafka):
     """Clicks in two of three partitions, and of every kind: unmatched, NULL, not to be parsed."""
     topic = create_topic(kafka.bootstrap_servers, partitions=3)
     for partition in (0, 2):
@@ -146,21 +147,15 @@ def frame(spark, kafka):
         values = [json.dumps({"user_id": user}).encode() for user in users]
         values[3:3] = [b"{", b'{"user_id":null}', b'{"user_id":"x"}', b"", b'{"user_id":7}']
         produce(kafka.bootstrap_servers, topic, values, partition=partition)
-    yield (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topic)
-        .load()
-        .select("value", "partition", "offset", "timestamp")
-    )
+    yield topic_work(spark, kafka.bootstrap_servers, topic)
     delete_topics(kafka.bootstrap_servers, topic)
 
 
 @pytest.fixture(scope="module")
-def expected(world, frame):
+def expected(world, work):
     """What the index gives."""
     strategies = (INDEX, INDEX)
-    found = world.outcome(frame, world.lookups(*strategies), world.task(*strategies), world.pin())
+    found = world.outcome(work, world.lookups(*strategies), world.task(*strategies), world.pin())
     rows, dead, counts = found
     assert len(rows) > 600
     assert {row["friend"] is None for row in rows} == {True, False}
@@ -180,26 +175,26 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("strategies", STRATEGIES.values(), ids=STRATEGIES)
-def test_every_strategy_gives_what_the_index_gives(world, frame, expected, strategies):
+def test_every_strategy_gives_what_the_index_gives(world, work, expected, strategies):
     lookups = world.lookups(*strategies)
-    found = world.outcome(frame, lookups, world.task(*strategies), world.pin())
+    found = world.outcome(work, lookups, world.task(*strategies), world.pin())
     lookups.forget()
     assert found == expected
 
 
 @pytest.mark.parametrize("strategy", [BROADCAST, SHUFFLE])
-def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, frame, expected, strategy):
+def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, work, expected, strategy):
     """The first attempt has seen a newer version; the retry is in another session of Spark."""
     strategies = (strategy, strategy)
     task = world.task(*strategies)
     lookups = world.lookups(*strategies)
     newer = world.pin(users=world.versions["users"] + 1)
-    rows, _, _ = world.outcome(frame, lookups, task, newer)
+    rows, _, _ = world.outcome(work, lookups, task, newer)
     assert {row["name"] for row in rows if row["user_id"] == 1} == {"u2000"}
-    assert world.outcome(frame, lookups, task, world.pin()) == expected
+    assert world.outcome(work, lookups, task, world.pin()) == expected
     lookups.forget()
     lookups = world.lookups(*strategies)
-    other = spark.newSession().createDataFrame(frame.toArrow())
+    other = spark.newSession().createDataFrame(work.toArrow())
     found = world.outcome(
         other.repartition(1).sortWithinPartitions("partition", "offset"),
         lookups,
@@ -210,16 +205,16 @@ def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, frame, expecte
     assert found == expected
 
 
-def test_chunks_of_a_shuffle_may_be_small(world, frame, expected, monkeypatch):
+def test_chunks_of_a_shuffle_may_be_small(world, work, expected, monkeypatch):
     """Every chunk gets its own rows, and every task its own order."""
     monkeypatch.setattr(packets, "_BODY_BYTES", 1_000)
     lookups = world.lookups(SHUFFLE, SHUFFLE)
-    found = world.outcome(frame, lookups, world.task(SHUFFLE, SHUFFLE), world.pin())
+    found = world.outcome(work, lookups, world.task(SHUFFLE, SHUFFLE), world.pin())
     lookups.forget()
     assert found == expected
 
 
-def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, frame, expected):
+def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, work, expected):
     target = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, target), ())
     staged = RowFiles(world.directory / "staged")
@@ -227,7 +222,7 @@ def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, frame
     lookups, pin = world.lookups(SHUFFLE, SHUFFLE), world.pin()
     plan = replace(CHAIN, sink=sink)
     task = replace(world.task(SHUFFLE, SHUFFLE), kernel=kernel_spec(plan))
-    with lookups.ready(frame, task, pin) as (ready, told):
+    with lookups.ready(work, task, pin) as (ready, told):
         report = writer.run(ready, told, pin)
     writer.commit(report, pin, 2)
     lookups.forget()
@@ -250,11 +245,11 @@ def test_a_dimension_that_is_too_large_to_be_broadcast_is_refused(world):
 
 
 @pytest.mark.parametrize("strategy", [BROADCAST, SHUFFLE])
-def test_a_pinned_version_that_is_gone_is_told_as_such(world, frame, strategy):
+def test_a_pinned_version_that_is_gone_is_told_as_such(world, work, strategy):
     strategies = (strategy, strategy)
     pin = world.pin(users=99)
     with (
         pytest.raises(PinnedVersionExpiredError),
-        world.lookups(*strategies).ready(frame, world.task(*strategies), pin),
+        world.lookups(*strategies).ready(work, world.task(*strategies), pin),
     ):
         pytest.fail("nothing is joined")

@@ -1,6 +1,5 @@
 """Whether the probe may run, and from where, on a real topic and real tables, without Spark."""
 
-import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,13 +9,13 @@ from kafka.admin import NewPartitions
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
+from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.event_state import EventState
 from joins.batch.probe_control import ControlParts, ProbeControl
-from joins.batch.probe_side import FinishedBatch
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.event_pin import EventPin
-from joins.durable.pins import Pin, pin_json, read_offset_log
+from joins.durable.pins import Pin, pin_json
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
 from joins.kernels.probe.files import FileOrigin, ParquetStage
@@ -87,13 +86,6 @@ class Job:
         )
         self.controls.append(control)
         return control
-
-    def plan(self, batch: int, *, until: int | None = None, life: str = "probe") -> None:
-        """Spark plans `batch`: ten records, or up to `until`."""
-        path = self.checkpoint.spark_directory(life) / "offsets" / str(batch)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        end = json.dumps({self.topic: {"0": until or 10 * (batch + 1)}})
-        path.write_text(f'v1\n{{"batchTimestampMs":{batch},"conf":{{}}}}\n{end}')
 
     def pin(self, batch: int, control: ProbeControl) -> Pin:
         bounds = {0: 10 * batch}, {0: 10 * (batch + 1)}
@@ -177,14 +169,13 @@ def test_a_job_begins_in_its_first_life_and_may_run(job):
     assert job.look(control) is None
     control.prepare_start()
     assert control.progress.start_offsets() == {0: 0}
-    assert control.lives.spark_directory.name == "probe"
+    assert control.lives.current.directory == "probe"
     with pytest.raises(NothingToAcknowledgeError):
         control.acknowledge(asked("records-lost"))
 
 
 def test_a_committed_batch_that_was_not_counted_is_counted_at_the_next_start(job):
     control = job.control()
-    job.plan(0)
     job.commit(job.pin(0, control))
     assert control.progress.counts.batch is None
     later = job.control()
@@ -232,69 +223,44 @@ def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(
     assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 10)
 
 
-def test_an_entry_that_sparks_log_has_lost_is_restored_for_an_uncommitted_batch(job):
+def test_an_uncommitted_batch_is_left_to_the_loop(job):
     control = job.control()
     for batch in (0, 1):
-        pin = job.pin(batch, control)
+        job.pin(batch, control)
     job.commit(job.pin(0, control))
     control.prepare_start()
-    directory = control.lives.spark_directory
-    assert [read_offset_log(directory, n, job.topic).end_offsets for n in (0, 1)] == [
-        {0: 10},
-        dict(pin.end_offsets),
-    ]
+    assert control.progress.next_offsets == {0: 10}
     assert len(control.lives.all) == 1
 
 
-@pytest.mark.parametrize("lost", [True, False], ids=["lost", "longer"])
-def test_behind_a_committed_batch_that_sparks_log_does_not_have_a_new_life_begins(job, lost):
+@pytest.mark.parametrize("told_by", ["progress", "letters"])
+def test_pins_that_are_gone_of_committed_batches_wait_for_an_operator(job, told_by):
     control = job.control()
-    job.plan(0)
-    if not lost:
-        job.plan(1, until=35)
     for batch in (0, 1):
-        job.commit(job.pin(batch, control))
-    control.open()
+        pin = job.pin(batch, control)
+        job.commit(pin)
+        if told_by == "progress":
+            control.progress.record(FinishedBatch(pin, {"joined": 10}))
+        else:
+            job.letter(batch)
     control.prepare_start()
-    life = control.lives.current
-    assert (life.directory, life.first_batch, life.cause) == ("probe-2", 2, "logs-disagree")
-    assert dict(life.start_offsets) == {0: 20}
-    assert life.acknowledgement is None
-    control.prepare_start()
-    assert len(control.lives.all) == 2
-
-
-def test_an_uncommitted_batch_that_was_planned_otherwise_waits_for_an_operator(job):
-    control = job.control()
-    job.plan(0, until=25)
-    job.pin(0, control)
-    with pytest.raises(LogsDisagreeError) as raised:
+    control.pins.abandon(1)
+    with pytest.raises(LogsDisagreeError, match="batch 1 is committed, but has no pin") as raised:
         control.prepare_start()
     control.report(raised.value)
     assert not control.may_run()
     record = control.acknowledge(asked("logs-disagree"))
     assert record["gaps"] == []
     life = control.lives.current
-    assert (life.first_batch, life.abandoned, dict(life.start_offsets)) == (1, (0,), {0: 0})
+    assert (life.first_batch, life.abandoned) == (2, ())
+    assert dict(life.start_offsets) == {0: 20}
     assert control.may_run()
-
-
-def test_what_spark_calls_committed_but_the_output_lacks_waits_for_an_operator(job):
-    control = job.control()
-    job.plan(0)
-    job.pin(0, control)
-    commits = control.lives.spark_directory / "commits"
-    commits.mkdir()
-    (commits / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
-    with pytest.raises(LogsDisagreeError):
-        control.prepare_start()
+    control.prepare_start()
 
 
 def test_removed_unread_records_are_acknowledged_with_their_gap(job):
     control = job.control()
-    job.plan(0)
     job.commit(job.pin(0, control))
-    job.plan(1)
     job.pin(1, control)
     job.letter(1)
     control.open()
@@ -329,18 +295,14 @@ def test_removed_unread_records_are_acknowledged_with_their_gap(job):
 
 
 def test_a_batch_that_was_read_before_a_trim_is_the_last_one(job):
-    """The next ones may find records in their consumer's buffer that are gone from the topic."""
     control = job.control()
-    job.plan(0)
     job.commit(job.pin(0, control))
     control.open()
-    job.plan(1)
     read = job.pin(1, control)
     job.trim(33)
     control.check_batch(read)
     assert not control.may_run()
     job.commit(read)
-    job.plan(2)
     buffered = job.pin(2, control)
     with pytest.raises(RecordsLostError, match="begins at offset 33, but is joined up to 20 only"):
         control.check_batch(buffered)
@@ -349,7 +311,6 @@ def test_a_batch_that_was_read_before_a_trim_is_the_last_one(job):
 @pytest.mark.parametrize("records", [3, 100, 250], ids=["smaller", "same", "larger"])
 def test_another_topic_of_the_same_name_is_joined_from_its_beginning(job, records):
     control = job.control()
-    job.plan(0)
     job.commit(job.pin(0, control))
     control.open()
     assert job.look(control) is None
@@ -379,7 +340,6 @@ def test_a_missing_topic_cannot_be_acknowledged(job):
 
 def test_an_expired_version_is_pinned_anew_only_when_asked(job):
     control = job.control()
-    job.plan(0)
     job.pin(0, control)
     job.letter(0)
     control.open()
@@ -400,7 +360,6 @@ def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_ba
     other = DeltaLog(job.root / "other", APP)
     job.outputs = (other, job.output)
     control = job.control()
-    job.plan(0)
     job.pin(0, control)
     with ParquetStage(other.path, DEAD_LETTERS, FileOrigin(1, 0, 0, 0)) as stage:
         stage.write(pa.RecordBatch.from_pylist([{}], schema=DEAD_LETTERS))
@@ -417,7 +376,6 @@ def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_ba
 
 def test_an_interrupted_acknowledgement_is_completed_at_the_next_start(job):
     control = job.control()
-    job.plan(0)
     job.pin(0, control)
     job.letter(0)
     control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
@@ -477,7 +435,6 @@ def test_a_bounded_stream_is_seen_up_to_its_end_only(job):
 def test_what_lies_beyond_the_end_may_be_removed(job):
     job.bound(10)
     control = job.control()
-    job.plan(0, until=77)
     job.commit(job.pin(0, control))
     control.open()
     assert control.progress.is_finished()
@@ -488,19 +445,9 @@ def test_what_lies_beyond_the_end_may_be_removed(job):
 
 def test_a_stream_without_an_end_is_never_finished(job):
     control = job.control()
-    job.plan(0, until=100)
     job.commit(job.pin(0, control))
     control.open()
     assert not control.progress.is_finished()
-
-
-def test_a_plan_beyond_the_end_agrees_with_a_pin_that_ends_there(job):
-    job.bound(10)
-    control = job.control()
-    job.plan(0, until=77)
-    job.pin(0, control)
-    control.prepare_start()
-    assert len(control.lives.all) == 1
 
 
 def test_a_new_life_after_a_loss_ends_where_the_topic_does(job):
@@ -537,7 +484,7 @@ def add_partition(servers: str, topic: str) -> None:
     produce(servers, topic, [{"n": 1}], partition=1)
 
 
-def test_event_batches_need_no_log_of_sparks(job):
+def test_an_event_batch_that_was_not_counted_is_counted(job):
     job.keeps_state()
     control = job.control()
     control.open()

@@ -9,9 +9,9 @@ from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
 from joins.kernels.index.index import DimensionIndex, IndexSpec
+from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
-from joins.worker.staging import BatchTurns, QueryGuards
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.topics import create_topic, delete_topics, produce
@@ -30,7 +30,13 @@ class Runner:
         self._kafka = KafkaOptions(kafka.bootstrap_servers, topic)
         changelog = directory / "changelog"
         places = DimensionPlaces(
-            topic, 2, changelog, directory / "current", directory / "index", (BY_ID,)
+            topic,
+            2,
+            changelog,
+            directory / "current",
+            directory / "index",
+            (BY_ID,),
+            directory / "spark",
         )
         self.told, self.errors = [], []
         self.dimension = DimensionRuntime(
@@ -43,9 +49,10 @@ class Runner:
         self.dimension.open()
 
     def start(self, failpoints=""):
-        settings = BuildSettings(self._kafka, self._directory / "checkpoint", trigger_ms=100)
-        guards = QueryGuards(Failpoints(failpoints), BatchTurns(), self.errors.append)
-        return self.dimension.start_build(self._spark, settings, guards, lambda: None)
+        settings = BuildSettings(self._kafka, trigger_ms=100)
+        guards = LoopGuards(Failpoints(failpoints), BatchTurns(), self.errors.append)
+        loop = self.dimension.build_loop(self._spark, settings, guards, lambda: None)
+        return loop.start()
 
     def wait_for(self, offsets):
         wait_until(
@@ -87,7 +94,7 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
     send(kafka, topic, 1, ("r", 2, 5), ("u", 2, 9), None)
     runner = Runner(tmp_path, spark, kafka, topic)
     failed = runner.start("C12=raise")
-    wait_until(lambda: not failed.isActive, what="the planted fault")
+    wait_until(lambda: not failed.is_active, what="the planted fault")
     assert [type(error) for error in runner.errors] == [FailpointError]
     assert runner.told == []
     again = runner.start()
@@ -107,7 +114,7 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
     finally:
         again.stop()
     log = runner.dimension.changelog
-    assert read_changelog_state(log, log.version()).high_water == {1: (0, 1, 11, 0)}
+    assert read_changelog_state(log, log.version(), 2).high_water == {1: (0, 1, 11, 0)}
     rows = [
         row
         for table in log.files.read_files(log.files.files_at(log.version()))

@@ -1,4 +1,4 @@
-"""Pins: written once, read the same for ever; and what Spark's offset log says."""
+"""Pins: written once, read the same for ever."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -7,15 +7,7 @@ from dataclasses import replace
 import pytest
 
 from joins.durable.event_pin import EventPin
-from joins.durable.pins import (
-    LoggedBatch,
-    Pin,
-    PinStore,
-    newest_logged,
-    pin_json,
-    read_offset_log,
-    restore_offset_log,
-)
+from joins.durable.pins import Pin, PinStore, pin_json
 from joins.plan.errors import CheckpointError
 
 PIN = Pin(
@@ -27,20 +19,6 @@ PIN = Pin(
     batch_timestamp_ms=1_700_000_000_123,
     epoch=2,
 )
-LOG = """v1
-{"batchWatermarkMs":0,"batchTimestampMs":1700000000123,"conf":{"a":"b"}}
-{"clicks":{"1":3,"0":12}}"""
-BROKEN_LOGS = {
-    "empty": "",
-    "cut_after_the_version": "v1",
-    "cut_after_the_metadata": "\n".join(LOG.splitlines()[:2]),
-    "other_version": LOG.replace("v1", "v2"),
-    "second_source": LOG + "\n{}",
-    "other_topic": LOG.replace("clicks", "orders"),
-    "no_time": LOG.replace("batchTimestampMs", "time"),
-    "cut_in_the_offsets": LOG[:-3],
-    "offsets_are_no_object": LOG.replace('{"1":3,"0":12}', "7"),
-}
 
 
 def test_a_pin_is_read_as_it_was_written(tmp_path):
@@ -115,24 +93,6 @@ def test_commit_metadata_has_partitions_in_numeric_order():
     assert json.loads(json.dumps(told)) == told
 
 
-def write_log(checkpoint, batch, text):
-    (checkpoint / "offsets").mkdir(exist_ok=True)
-    (checkpoint / "offsets" / str(batch)).write_text(text)
-
-
-def test_the_offset_log_tells_range_and_time(tmp_path):
-    assert read_offset_log(tmp_path, 4, "clicks") is None
-    write_log(tmp_path, 4, LOG)
-    assert read_offset_log(tmp_path, 4, "clicks") == LoggedBatch({0: 12, 1: 3}, 1_700_000_000_123)
-
-
-@pytest.mark.parametrize("text", BROKEN_LOGS.values(), ids=BROKEN_LOGS)
-def test_an_offset_log_of_another_form_is_refused(tmp_path, text):
-    write_log(tmp_path, 4, text)
-    with pytest.raises(CheckpointError, match="offsets/4"):
-        read_offset_log(tmp_path, 4, "clicks")
-
-
 def test_pruning_keeps_the_newest_pins(tmp_path):
     store = PinStore(tmp_path / "pins")
     store.prune(keep=3)
@@ -153,28 +113,3 @@ def test_an_abandoned_pin_is_put_aside(tmp_path):
     assert store.newest() == PIN
     assert store.read(8) is None
     assert PinStore(tmp_path / "pins" / "abandoned").read(8) == replace(PIN, batch=8)
-
-
-def test_a_lost_entry_of_the_offset_log_is_written_again_from_the_pin(tmp_path):
-    write_log(tmp_path, 3, LOG)
-    (tmp_path / "offsets" / ".4.crc").write_text("of the lost one")
-    restore_offset_log(tmp_path, 4, PIN)
-    restored = read_offset_log(tmp_path, 4, "clicks")
-    assert restored == LoggedBatch(PIN.end_offsets, PIN.batch_timestamp_ms)
-    metadata = json.loads((tmp_path / "offsets" / "4").read_text().splitlines()[1])
-    assert metadata["conf"] == {"a": "b"}
-    assert sorted(p.name for p in (tmp_path / "offsets").iterdir()) == ["3", "4"]
-
-
-def test_an_entry_that_is_there_stays(tmp_path):
-    write_log(tmp_path, 4, LOG)
-    restore_offset_log(tmp_path, 4, PIN)
-    assert (tmp_path / "offsets" / "4").read_text() == LOG
-
-
-def test_the_newest_entry_is_the_greatest_number(tmp_path):
-    assert newest_logged(tmp_path, "offsets") is None
-    for batch in (9, 10):
-        write_log(tmp_path, batch, LOG)
-    (tmp_path / "offsets" / ".10.crc").write_text("x")
-    assert newest_logged(tmp_path, "offsets") == 10

@@ -48,7 +48,6 @@ def test_a_job_without_the_file_has_one_life_from_its_submission(checkpoint):
     lives = ProbeLives(checkpoint, META)
     assert lives.all == (Life("probe", 0, "id-1", {0: 5, 1: 0}),)
     assert read_lives(checkpoint) == lives.all
-    assert lives.spark_directory == checkpoint.directory / "spark" / "probe"
     assert lives.acknowledgements() == []
     assert not (checkpoint.directory / "acknowledgements.jsonl").exists()
 
@@ -71,7 +70,7 @@ def test_a_new_life_is_read_back_as_it_was_written(checkpoint):
     assert again.current == SECOND
     assert again.all == lives.all == read_lives(checkpoint)
     assert again.next_directory() == "probe-3"
-    assert again.spark_directory.name == "probe-2"
+    assert again.current.directory == "probe-2"
     assert again.acknowledgement("r1") == RECORD
     assert again.acknowledgement("r2") is None
 

@@ -7,6 +7,7 @@ import pytest
 from joins.plan.plan import BlackholeSink, PrintSink
 from joins.sinks.console import ConsoleSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS
+from joins.worker.work import Work
 from tests.support.probe import PIN, probe_task
 
 VALUES = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
@@ -23,7 +24,7 @@ def frame(spark):
 def test_rows_are_printed_when_the_batch_is_committed(tmp_path, frame):
     out = io.StringIO()
     writer = ConsoleSinkWriter(out, "here")
-    report = writer.run(frame, probe_task(tmp_path, PrintSink("here")), PIN)
+    report = writer.run(Work(frame), probe_task(tmp_path, PrintSink("here")), PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert report.counts == {**joined, "records": 4, "bytes": 40}
     assert len(report.files[DEAD_LETTERS]) == 1
@@ -39,7 +40,7 @@ def test_rows_are_printed_when_the_batch_is_committed(tmp_path, frame):
 def test_a_blackhole_counts_and_prints_nothing(tmp_path, frame):
     out = io.StringIO()
     writer = ConsoleSinkWriter(out, None)
-    report = writer.run(frame, probe_task(tmp_path, BlackholeSink()), PIN)
+    report = writer.run(Work(frame), probe_task(tmp_path, BlackholeSink()), PIN)
     writer.commit(report, PIN, 2)
     assert (report.counts["joined"], out.getvalue()) == (3, "")
 
@@ -49,7 +50,7 @@ def test_a_preview_prints_its_first_rows_over_all_batches(tmp_path, frame):
     writer = ConsoleSinkWriter(out, "", row_limit=4)
     task = probe_task(tmp_path, PrintSink(row_limit=4))
     for _ in range(2):
-        report = writer.run(frame, task, PIN)
+        report = writer.run(Work(frame), task, PIN)
         assert report.counts["joined"] == 3
         writer.commit(report, PIN, 2)
     rows = ["+I[1, r5]", "+I[3, null]", "+I[2, r5]"]

@@ -13,6 +13,7 @@ from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.row_files import ROWS, RowFiles
 from tests.support.probe import PIN, probe_task
+from tests.support.topic_work import topic_work
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
 
 CLICKS = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
@@ -28,14 +29,8 @@ def topics(kafka):
 
 
 @pytest.fixture
-def frame(spark, kafka, topics):
-    return (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topics[0])
-        .load()
-        .select("value", "partition", "offset", "timestamp")
-    )
+def work(spark, kafka, topics):
+    return topic_work(spark, kafka.bootstrap_servers, topics[0])
 
 
 def sink_to(kafka, topic, key_fields=()):
@@ -51,13 +46,13 @@ def nothing_is_kept(directory):
 
 
 def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
-    tmp_path, kafka, topics, frame
+    tmp_path, kafka, topics, work
 ):
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
     writer = writer_to(sink, tmp_path)
     assert writer.committed_counts(PIN) is None
-    report = writer.run(frame, task, PIN)
+    report = writer.run(work, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert report.counts == {**joined, "records": 4, "bytes": 40}
     assert [len(report.files[name]) for name in (ROWS, DEAD_LETTERS)] == [1, 1]
@@ -75,7 +70,7 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert [tuple(name for name, _ in r.headers) for r in sent] == [HEADER_NAMES[:5]] * 3
     assert [value for _, value in sent[2].headers] == [b"7", b"clicks", b"0", b"3", b"users=1"]
     # A crash before the note: the batch comes again.
-    writer.commit(writer.run(frame, task, PIN), PIN, 2)
+    writer.commit(writer.run(work, task, PIN), PIN, 2)
     again = consume(kafka.bootstrap_servers, topics[1])[3:]
     assert [(r.key, r.value, r.headers) for r in again] == [
         (r.key, r.value, r.headers) for r in sent
@@ -83,21 +78,22 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert nothing_is_kept(tmp_path)
 
 
-def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, frame):
+def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, work):
     missing = sink_to(kafka, unique_name("bad topic name"))
     writer = writer_to(missing, tmp_path)
     with pytest.raises(SinkError, match=r'topic "bad topic name'):
-        writer.run(frame, probe_task(tmp_path, missing), PIN)
+        writer.run(work, probe_task(tmp_path, missing), PIN)
     assert writer.committed_counts(PIN) is None
 
 
-def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, kafka, topics, frame):
+def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, spark, kafka, topics, work):
     sink = sink_to(kafka, topics[1])
     task = probe_task(tmp_path, sink)
-    writer_to(sink, tmp_path).run(frame, task, PIN)
+    writer_to(sink, tmp_path).run(work, task, PIN)
     writer = writer_to(sink, tmp_path)
     following = replace(PIN, batch=PIN.batch + 1)
-    writer.commit(writer.run(frame.limit(1), task, following), following, 2)
+    first = topic_work(spark, kafka.bootstrap_servers, topics[0], {0: 1})
+    writer.commit(writer.run(first, task, following), following, 2)
     sent = consume(kafka.bootstrap_servers, topics[1])
     assert [dict(r.headers)["sluice-batch"] for r in sent] == [b"8"]
     assert nothing_is_kept(tmp_path)
@@ -139,13 +135,13 @@ CHANGES = (
 )
 
 
-def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame):
+def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, work):
     seen = 0
     for options, expected in CHANGES:
         sink = replace(sink_to(kafka, topics[1], ("user_id",)), **options)
         task = of_windows(probe_task(tmp_path / str(seen), sink))
         writer = writer_to(sink, tmp_path)
-        writer.commit(writer.run(frame, task, PIN), PIN, 2)
+        writer.commit(writer.run(work, task, PIN), PIN, 2)
         sent = consume(kafka.bootstrap_servers, topics[1])[seen:]
         found = [(json.loads(r.key), r.value and json.loads(r.value), r.headers) for r in sent]
         assert [(key, value, headers[3][1]) for key, value, headers in found] == expected
@@ -154,11 +150,11 @@ def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, frame
         seen += len(sent)
 
 
-def test_a_key_goes_where_other_producers_send_it(tmp_path, kafka, frame):
+def test_a_key_goes_where_other_producers_send_it(tmp_path, kafka, work):
     topic = create_topic(kafka.bootstrap_servers, partitions=8)
     sink = sink_to(kafka, topic, ("user_id",))
     writer = writer_to(sink, tmp_path)
-    writer.commit(writer.run(frame, probe_task(tmp_path, sink), PIN), PIN, 2)
+    writer.commit(writer.run(work, probe_task(tmp_path, sink), PIN), PIN, 2)
     keys = [b'{"user_id":%d}' % user for user in (1, 2, 3)]
     produce(kafka.bootstrap_servers, topic, [b"{}"] * 3, keys=keys)
     places = Counter((r.key, r.partition) for r in consume(kafka.bootstrap_servers, topic))

@@ -20,6 +20,7 @@ from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 from joins.sinks.merge import MergeSinkWriter
 from joins.worker.row_files import RowFiles
+from joins.worker.work import Work
 from tests.support.probe import PIN, clicks, probe_task
 
 APP = "sluice:job:life"
@@ -248,7 +249,7 @@ class Job(Output):
 
     def run(self, writer, pin, *values):
         frame = self.spark.createDataFrame(pa.Table.from_batches([clicks(*values)]))
-        return writer.run(frame, self.task, pin)
+        return writer.run(Work(frame), self.task, pin)
 
     def names(self):
         rows = self.spark.read.format("delta").load(str(self.path)).collect()

@@ -23,6 +23,7 @@ from joins.sinks.spark import (
     DeltaOutputWriter,
     SparkDeltaSinkWriter,
 )
+from joins.worker.work import Work
 from tests.support.probe import PIN, clicks, probe_task
 
 APP = "sluice:job:life"
@@ -78,7 +79,7 @@ class Output:
         return self.spark.createDataFrame(pa.Table.from_batches([clicks(*values, first=first)]))
 
     def run(self, writer, pin, *values, epoch=2) -> None:
-        report = writer.run(self.frame(*(values or CLICKS)), self.task, pin)
+        report = writer.run(Work(self.frame(*(values or CLICKS))), self.task, pin)
         writer.commit(report, pin, epoch)
 
     def pairs(self, session) -> list[tuple[int | None, str | None]]:
@@ -280,7 +281,7 @@ def test_a_stale_runner_commits_nothing(user, output):
     writer = DeltaOutputWriter(old)
     old.commit_epoch(1)
     output.run(writer, at(0, 1), epoch=1)
-    report = writer.run(output.frame(*CLICKS), output.task, at(1, 1))
+    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(1, 1))
     new.commit_epoch(2)
     version = new.version()
     with pytest.raises(FencedError, match="epoch 2"):
@@ -414,7 +415,7 @@ def test_a_table_that_gains_a_constraint_gets_sparks_writer_with_the_next_run(us
     log.commit_epoch(2)
     output.run(writer, at(0))
     assert (writer.choice.is_spark, writer.choice.reason) == (False, None)
-    report = writer.run(output.frame(*CLICKS), output.task, at(1))
+    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(1))
     known = "ADD CONSTRAINT known CHECK (user_id < 100)"
     user.sql(f"ALTER TABLE delta.`{output.path}` {known}")
     with pytest.raises(SinkError, match=r"needs spark's writer now.*constraints\.known"):

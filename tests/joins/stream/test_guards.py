@@ -12,6 +12,7 @@ from joins.plan.errors import (
     OffsetsWentBackError,
     PartitionsMissingError,
     PinnedVersionExpiredError,
+    RecordsExpiredError,
     RecordsLostError,
     SinkError,
     TopicIdentityChangedError,
@@ -24,8 +25,8 @@ from joins.stream.guards import (
     TopicGuard,
     TopicView,
     check_batch,
-    explain_spark,
     look_at,
+    records_expired,
 )
 from joins.stream.resumption import resumption
 from service.embedded.broker import KafkaBroker
@@ -202,12 +203,10 @@ def test_a_new_life_goes_on_where_the_output_ends_or_where_something_is(now, mar
     assert resumed.gaps == gaps
 
 
-def test_sparks_words_for_a_loss_are_recognised():
-    text = "Job aborted\n  [KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost\nmore"
-    error = explain_spark("clicks", text)
-    assert error is not None
-    assert "START_OFFSET_RESET" in error.message
-    assert explain_spark("clicks", "out of memory") is None
+def test_records_that_a_batch_did_not_find_are_lost():
+    error = records_expired("clicks", RecordsExpiredError("offsets {0: 3} are gone", hint="-"))
+    assert "offsets {0: 3} are gone" in error.message
+    assert "the gap is recorded" in error.hint
 
 
 def test_looks_at_a_real_topic_and_at_its_successor(kafka: KafkaBroker):

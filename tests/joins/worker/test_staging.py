@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import sys
-import threading
 import traceback
 from pathlib import Path
 
@@ -13,23 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.durable.failpoints import Failpoints
 from joins.kernels.index.room import Room
 from joins.kernels.probe.files import StagedFile
-from joins.plan.errors import IndexDirectoryError, IndexLockedError, StoppingError
+from joins.plan.errors import IndexDirectoryError, IndexLockedError, RecordsExpiredError
 from joins.worker.staging import (
-    ARROW_BATCH_BYTES,
-    ARROW_BYTES,
-    ARROW_RECORDS,
-    OWN_ARROW_LIMITS,
-    BatchTurns,
-    QueryGuards,
     TaskReport,
     current_origin,
-    in_few_tasks,
-    limit_arrow_batches,
     merge_reports,
     no_room,
+    reading_error,
+    telling_hints,
 )
 
 FILES = st.builds(
@@ -69,51 +61,6 @@ def test_outside_a_task_the_origin_is_the_driver():
     assert (origin.epoch, origin.batch, origin.task, origin.attempt) == (3, 17, 0, 0)
 
 
-def guards(told, turns=None):
-    return QueryGuards(Failpoints(), turns or BatchTurns(), told.append)
-
-
-def test_a_failing_batch_tells_its_own_exception_and_still_fails():
-    told = []
-
-    def run(frame, batch):
-        raise ValueError(f"batch {batch}")
-
-    turns = BatchTurns()
-    with pytest.raises(ValueError, match="batch 4"):
-        guards(told, turns).guarded(run)(None, 4)
-    assert [str(error) for error in told] == ["batch 4"]
-    assert turns.stop(timeout_s=0)
-
-
-def test_a_batch_that_succeeds_tells_nothing():
-    told = []
-    guards(told).guarded(lambda frame, batch: None)(None, 4)
-    assert told == []
-
-
-def test_a_stop_waits_for_the_running_batch_and_lets_no_other_begin():
-    ran, begun, go_on = [], threading.Event(), threading.Event()
-
-    def run(frame, batch):
-        begun.set()
-        go_on.wait(10)
-        ran.append(batch)
-
-    turns = BatchTurns()
-    batch = guards([], turns).guarded(run)
-    running = threading.Thread(target=batch, args=(None, 4))
-    running.start()
-    assert begun.wait(10)
-    assert not turns.stop(timeout_s=0.01)
-    with pytest.raises(StoppingError):
-        batch(None, 5)
-    go_on.set()
-    assert turns.stop(timeout_s=10)
-    running.join()
-    assert ran == [4]
-
-
 def test_inside_a_task_the_origin_names_task_and_attempt(spark):
     def names(batches):
         for _ in batches:
@@ -147,35 +94,16 @@ def test_a_node_whose_index_is_locked_is_found_in_what_spark_says():
     assert (found.message, found.hint) == ('process 7 on node "a"', IndexLockedError.HINT)
 
 
-def _rows_of_batches(batches):
-    for batch in batches:
-        yield pa.record_batch([[batch.num_rows]], names=["rows"])
-
-
-@pytest.mark.parametrize("by_bytes", [True, False])
-def test_spark_cuts_arrow_batches_by_their_bytes_where_it_is_told_to(spark, by_bytes):
-    session = spark.newSession()
-    large = "cast(repeat('x', 2048) as binary) as value"
-    frame = session.range(0, 50_000, 1, 1).selectExpr(large)
-    limit_arrow_batches(frame, by_bytes=by_bytes)
-    rows = [row.rows for row in frame.mapInArrow(_rows_of_batches, "rows long").collect()]
-    assert sum(rows) == 50_000
-    assert (len(rows) > 1) == by_bytes
-
-
-def test_with_a_number_of_records_of_the_users_own_arrow_batches_are_cut_by_bytes_too(spark):
-    session = spark.newSession()
-    session.conf.set(OWN_ARROW_LIMITS, ARROW_RECORDS)
-    limit_arrow_batches(session.range(1), by_bytes=False)
-    assert session.conf.get(ARROW_BYTES) == str(ARROW_BATCH_BYTES)
-
-
-@pytest.mark.parametrize(("records", "tasks"), [(0, 1), (5_000, 1), (5_001, 2), (500_000, 4)])
-def test_a_small_batch_has_few_tasks(spark, records, tasks):
-    frame = spark.newSession().range(0, 100, 1, 4)
-    rows = in_few_tasks(frame, records).mapInArrow(_rows_of_batches, "rows long").collect()
-    assert sum(row.rows for row in rows) == 100
-    assert in_few_tasks(frame, records).rdd.getNumPartitions() == tasks
+def test_an_error_of_reading_is_found_in_what_spark_says_with_its_hint():
+    try:
+        with telling_hints():
+            raise RecordsExpiredError('topic "t" begins later', hint="Lengthen it.")
+    except RecordsExpiredError:
+        told = f"Job aborted: {traceback.format_exc()}\n\tat org.apache.spark.Task.run(Task.scala)"
+    found = reading_error(RuntimeError(told))
+    assert isinstance(found, RecordsExpiredError)
+    assert (found.message, found.hint) == ('topic "t" begins later', "Lengthen it.")
+    assert reading_error(RuntimeError("Job aborted: something else")) is None
 
 
 def _spared(batches):

@@ -1,7 +1,6 @@
 """The doctor: well jobs have nothing, and each damage is found and has a hint."""
 
 import json
-import shutil
 import socket
 import sys
 import time
@@ -34,13 +33,6 @@ def patient(tmp_path):
     root = tmp_path / "job"
     root.mkdir()
     job = LetterJob(root).make()
-    for query, last in (("build-users", 4), ("probe", 8)):
-        for kind, ends in (("offsets", last), ("commits", last - 1)):
-            directory = root / "checkpoint" / "spark" / query / kind
-            directory.mkdir(parents=True)
-            for batch in range(ends + 1):
-                (directory / str(batch)).write_text("v1\n")
-        (root / "checkpoint" / "spark" / query / "metadata").write_text("{}")
     write_json_atomically(root / "checkpoint" / "progress.json", {"batch": 8})
     job.checkpoint.write_phase({"phase": "JOIN", "versions": {"users": 1}})
     settings = Settings.load(data_dir=tmp_path / "data", warehouse_dir=root)
@@ -76,10 +68,6 @@ def test_a_well_job_has_nothing(patient):
     assert found["runner"].ok is None
 
 
-def spark_log(patient, query="probe"):
-    return patient.checkpoint.spark_directory(query)
-
-
 def pin_file(patient, batch):
     return patient.checkpoint.pins_directory / f"{batch:010d}.json"
 
@@ -103,23 +91,6 @@ def interrupted(patient):
 
 
 DAMAGES = {
-    "hole_in_offsets": (
-        lambda p: (spark_log(p) / "offsets" / "3").unlink(),
-        {"checkpoint spark/probe"},
-    ),
-    "hole_in_commits": (
-        lambda p: (spark_log(p, "build-users") / "commits" / "2").unlink(),
-        {"checkpoint spark/build-users"},
-    ),
-    "two_uncommitted_batches": (
-        lambda p: (spark_log(p) / "commits" / "7").unlink(),
-        {"checkpoint spark/probe"},
-    ),
-    "commit_without_offsets": (
-        lambda p: shutil.rmtree(spark_log(p) / "offsets"),
-        {"checkpoint spark/probe"},
-    ),
-    "no_metadata": (lambda p: (spark_log(p) / "metadata").unlink(), {"checkpoint spark/probe"}),
     "no_phase": (
         lambda p: (p.checkpoint.directory / "phase.json").unlink(),
         {"checkpoint phase"},

@@ -6,7 +6,7 @@ import pytest
 from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.options import client_options, reader_options
+from joins.adapters.kafka.options import client_options
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
@@ -33,32 +33,8 @@ def topic(kafka):
     delete_topics(kafka.bootstrap_servers, name)
 
 
-def test_spark_gets_no_login_where_there_is_none():
-    options = reader_options(KafkaOptions("a:1,b:2", "t"))
-    assert options["kafka.bootstrap.servers"] == "a:1,b:2"
-    assert not [name for name in options if "sasl" in name]
-
-
-def test_a_source_fetches_more_at_a_time_unless_the_user_says_how_much():
-    kafka = KafkaOptions("a:1", "t", (("max.poll.records", "7"),))
-    options = reader_options(kafka)
-    assert options["kafka.bootstrap.servers"] == "a:1"
-    assert options["kafka.max.poll.records"] == "7"
-    assert int(options["kafka.max.partition.fetch.bytes"]) > 1 << 20
-
-
-def test_a_login_is_quoted_for_spark_and_plain_for_the_client():
+def test_a_login_is_given_to_the_client_as_it_is():
     kafka = KafkaOptions("a:1,b:2", "t", LOGIN)
-    assert (
-        reader_options(kafka).items()
-        >= {
-            "kafka.bootstrap.servers": "a:1,b:2",
-            "kafka.security.protocol": "SASL_PLAINTEXT",
-            "kafka.sasl.mechanism": "SCRAM-SHA-512",
-            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
-            r'required username="joe" password="a\"b\\c";',
-        }.items()
-    )
     assert client_options(kafka) == {
         "bootstrap_servers": ["a:1", "b:2"],
         "security_protocol": "SASL_PLAINTEXT",

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.options import reader_options
 from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
 from tests.support.laws import examples
@@ -204,7 +203,6 @@ def test_any_range_of_interleaved_histories_has_its_committed_records(reader, hi
 _ROOT = Path(__file__).parents[4]
 _NEEDS = {"FetchRequest", "list_partition_offsets"}
 _CONSUMERS = {"KafkaConsumer"}  # read as they like
-_NO_READER = "class_warm_up.py"  # reads nothing: nobody listens there
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +212,7 @@ def calls():
     for package in ("joins", "service"):
         for path in sorted((_ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
-            if "Kafka" in text and path.name != _NO_READER:
+            if "Kafka" in text:
                 found += [
                     (path.name, getattr(node.func, "attr", getattr(node.func, "id", "")), node)
                     for node in ast.walk(ast.parse(text))
@@ -229,24 +227,6 @@ def test_whoever_asks_kafka_for_records_or_offsets_says_at_which_isolation_level
     assert not [path for path, name, _ in calls if name in _CONSUMERS]
     for path, name, node in found:
         assert "isolation_level" in {keyword.arg for keyword in node.keywords}, (path, name)
-
-
-def test_whoever_reads_kafka_with_spark_does_so_with_the_options_of_a_reader(calls):
-    readers = {
-        path
-        for path, name, node in calls
-        if name == "format"
-        and any(isinstance(each, ast.Constant) and each.value == "kafka" for each in node.args)
-        and ast.unparse(node.func).endswith(("read.format", "readStream.format"))
-    }
-    assert readers == {path for path, name, _ in calls if name == "reader_options"}
-    assert len(readers) == 3
-
-
-def test_a_reader_of_spark_has_the_level(kafka):
-    level = "kafka.isolation.level"
-    assert reader_options(options(kafka))[level] == "read_committed"
-    assert reader_options(options(kafka, "read_uncommitted"))[level] == "read_uncommitted"
 
 
 # What the broker does in its own time; it has been at it since this module began

@@ -1,6 +1,5 @@
 """Plans of event batches on a real topic: what is read, how far, and what the pin keeps."""
 
-import threading
 from dataclasses import replace
 
 import pytest
@@ -8,19 +7,18 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
 from joins.adapters.delta.log import DeltaLog, create_table
+from joins.batch.batch_plan import BatchPlanner, EventParts
+from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import EventInput
-from joins.batch.event_plan import BatchPlanner, EventParts
 from joins.batch.event_state import EventSpec, EventState
-from joins.batch.lookups import Lookups
-from joins.batch.probe_side import ProbeHooks, ProbeSettings
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS
+from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
 from joins.plan.plan import KafkaOptions
-from joins.worker.staging import BatchTurns, QueryGuards
 from tests.support.topics import create_topic, produce
 
 VERSIONS = {"rates": 7}
@@ -39,22 +37,20 @@ class Topic:
         self.dead = DeltaLog(root / "dead", "app")
         (root / "pins").mkdir()
         self.hooks = ProbeHooks(
+            epoch=1,
             pins=PinStore(root / "pins"),
             dead_letters=self.dead,
             versions=lambda: VERSIONS,
             source_times=dict,
-            lookups=Lookups(),
-            small_records=lambda: True,
+            limit=lambda: self.limit,
             restore=lambda _: None,
             on_pin=lambda _: None,
             check=lambda _: None,
             on_finish=lambda _: None,
-            guards=QueryGuards(Failpoints(), BatchTurns(), lambda _: None),
-            turn=threading.Lock(),
+            guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
         )
         self.parts = EventParts(
             spec=EventSpec((EventInput("probe"), EventInput("rates")), True, None, False),
-            epoch=1,
             tables=EventTables(self.dead, DeltaLog(root / "late", "app"), None, None),
             heard=lambda versions: {"rates": {"0": [versions["rates"], None]}},
             seen=lambda _: None,
@@ -65,7 +61,8 @@ class Topic:
     def planner(self, *, limit=1_000, on_event=False, **life):
         kafka = KafkaOptions(self.servers, self.name)
         found = Life("probe", 0, "id", **{"start_offsets": {0: 0, 1: 0}, **life})
-        settings = ProbeSettings(kafka, None, found, {}, max_records_per_batch=limit)
+        self.limit = limit
+        settings = ProbeSettings(kafka, found, {})
         parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))
         self.planners.append(BatchPlanner(settings, self.hooks, parts))
         return self.planners[-1]

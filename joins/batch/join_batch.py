@@ -1,0 +1,62 @@
+"""A batch of a job that joins records as they come: one stage for each INSERT, then the commits.
+
+Order: the join on the workers, the look at the topic's identity, the dead letters' commit, the
+commit of each output. A retry under the same pin completes what is missing and repeats nothing.
+"""
+
+from pyspark.sql import SparkSession
+
+from joins.batch.batches import FinishedBatch, ProbeHooks, records_work, worker_errors
+from joins.batch.event_state import EventState
+from joins.batch.inserts import Inserts, counts_of_all
+from joins.durable.pins import Pin, pin_json
+from joins.worker.topic_reader import TopicReader
+
+
+class JoinBatches:
+    """Runs batches of one job; one at a time."""
+
+    def __init__(
+        self, spark: SparkSession, inserts: Inserts, reader: TopicReader, hooks: ProbeHooks
+    ) -> None:
+        self._spark = spark
+        self._inserts = inserts
+        self._reader = reader
+        self._hooks = hooks
+        self._epoch = hooks.epoch
+
+    def sweep(self) -> None:
+        """There is nothing that an earlier runner leaves: a batch removes what it needs to."""
+
+    def newest_state(self) -> EventState:
+        """Nothing waits here."""
+        return EventState()
+
+    def committed(self, pin: Pin) -> FinishedBatch | None:
+        """What the batch of `pin` has counted, if all outputs have it."""
+        counts = self._inserts.committed_counts(pin)
+        return None if counts is None else FinishedBatch(pin, counts)
+
+    def run(self, pin: Pin) -> FinishedBatch:
+        """Run the batch of `pin`, commit it and say what it has counted.
+
+        Raises:
+            SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
+        """
+        hit, number = self._hooks.guards.failpoints.hit, pin.batch
+        committed = self._inserts.committed(pin)
+        done = counts_of_all(committed)
+        if done is not None:
+            return FinishedBatch(pin, done)
+        self._inserts.attach(pin.versions)
+        hit("C4", number)
+        with worker_errors(pin, self._hooks.restore):
+            work = records_work(self._spark, self._reader, pin)
+            staged = self._inserts.stage(work, pin, committed)
+        self._hooks.check(pin)
+        hit("C6", number)
+        self._hooks.dead_letters.commit(number, self._epoch, staged.dead_letters, pin_json(pin))
+        hit("C7", number)
+        self._inserts.commit(staged, pin, self._epoch, lambda: hit("C14", number))
+        hit("C8", number)
+        return FinishedBatch(pin, staged.counts)

@@ -1,0 +1,114 @@
+"""The loops of one job: started, watched, started again with a growing delay."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+
+from joins.durable.stalls import Stalls
+from joins.loop.loop import Loop
+from joins.plan.errors import CheckpointError, FencedError, JoinError
+from watermark.errors import SluiceError
+
+_RETRY_MIN_S, _RETRY_MAX_S = 1.0, 20.0
+_log = structlog.get_logger(__name__)
+
+
+class Loops:
+    """Keeps the named loops running; all calls but `note_error` come from one thread."""
+
+    def __init__(self, stalls: Stalls, start: Callable[[str], Loop]) -> None:
+        self._stalls = stalls
+        self._start = start
+        self._loops: dict[str, Loop] = {}
+        self._errors: dict[str, Exception] = {}
+        self._retry_at: dict[str, float] = {}
+        self._retry_delay: dict[str, float] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._loops
+
+    def note_error(self, name: str, error: Exception) -> None:
+        """Why a step of loop `name` failed; from the loop's own thread."""
+        self._errors[name] = error
+
+    def start(self, name: str) -> None:
+        """Start loop `name`; it goes on behind what is committed."""
+        self._errors.pop(name, None)
+        self._loops[name] = self._start(name)
+
+    def is_active(self, name: str) -> bool:
+        """Whether loop `name` runs."""
+        loop = self._loops.get(name)
+        return loop is not None and loop.is_active
+
+    def drop(self, name: str) -> None:
+        """Stop loop `name` and forget it, until it is started again."""
+        loop = self._loops.pop(name, None)
+        self._retry_at.pop(name, None)
+        self._retry_delay.pop(name, None)
+        self._stalls.clear(name)
+        if loop is not None:
+            loop.stop()
+
+    def watch(self) -> None:
+        """See which loops have ended, tell why, and start them again when it is time.
+
+        Raises:
+            FencedError: a newer runner has taken over.
+            CheckpointError: the job's durable files cannot be used.
+        """
+        now = time.monotonic()
+        for name, loop in list(self._loops.items()):
+            if loop.is_active:
+                self._recovered(name, loop)
+            elif name not in self._retry_at:
+                self._note_failure(name, loop)
+                self._retry_delay[name] = self._next_delay(name, loop)
+                self._retry_at[name] = now + self._retry_delay[name]
+            elif now >= self._retry_at[name]:
+                self._restart(name)
+
+    def stop(self) -> None:
+        """Stop every loop."""
+        for loop in self._loops.values():
+            loop.stop()
+
+    def _next_delay(self, name: str, loop: Loop) -> float:
+        """Twice the last one, unless `loop` did a step meanwhile that nobody had seen yet."""
+        last = self._retry_delay.get(name)
+        if last is None or loop.has_progressed:
+            return _RETRY_MIN_S
+        return min(last * 2, _RETRY_MAX_S)
+
+    def _recovered(self, name: str, loop: Loop) -> None:
+        if name in self._retry_delay and loop.has_progressed:
+            self._stalls.clear(name)
+            del self._retry_delay[name]
+
+    def _restart(self, name: str) -> None:
+        del self._retry_at[name]
+        try:
+            self.start(name)
+        except (FencedError, CheckpointError):
+            raise
+        except (SluiceError, OSError) as exc:
+            self._errors[name] = exc
+
+    def _note_failure(self, name: str, loop: Loop) -> None:
+        error = self._errors.get(name)
+        if isinstance(error, FencedError | CheckpointError):
+            raise error
+        if not isinstance(error, SluiceError):
+            cause = error if error is not None else loop.error
+            error = JoinError(
+                f"{name} query ended: {_first_line(cause)}",
+                hint="It is started again by itself; if this stays, see the runner's log.",
+            )
+        self._stalls.note(name, error)
+        _log.warning("query ended", query=name, error=error.message, hint=error.hint)
+
+
+def _first_line(error: object) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or ["unknown cause"])[0][:300]

@@ -1,0 +1,125 @@
+"""A loop: steps one after the other on a thread of its own, each a batch if there is a reason.
+
+It is started, watched and stopped as a whole. The jobs that a step runs in Spark are in the loop's
+pool, and are broken off when it is stopped.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from joins.loop.turns import LoopGuards
+
+_JOIN_S = 10.0
+_log = structlog.get_logger(__name__)
+
+
+class Steps(Protocol):
+    """What a loop does; all calls come from its thread, `recover` and `step` in a turn."""
+
+    def recover(self) -> None:
+        """Find where the loop before it has come to."""
+        ...
+
+    def step(self) -> None:
+        """Run a batch, if there is a reason for one."""
+        ...
+
+    def close(self) -> None:
+        """End what it has opened."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """How a loop runs.
+
+    Attributes:
+        name: of its thread and of its jobs.
+        pool: of Spark's scheduler.
+        trigger_ms: least time from the beginning of a step to that of the next one.
+    """
+
+    name: str
+    pool: str
+    trigger_ms: int
+
+
+class Loop:
+    """One run of a loop."""
+
+    def __init__(
+        self, spark: SparkSession, steps: Steps, settings: LoopSettings, guards: LoopGuards
+    ) -> None:
+        self._spark = spark
+        self._steps = steps
+        self._settings = settings
+        self._guards = guards
+        self._stopping = threading.Event()
+        self._error: Exception | None = None
+        self._has_progressed = False
+        self._group = f"{settings.name}-{id(self)}"
+        self._thread = threading.Thread(target=self._work, name=settings.name, daemon=True)
+
+    def start(self) -> "Loop":
+        """Begin; the first thing is what an earlier run has left."""
+        self._thread.start()
+        return self
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        return self._thread.is_alive()
+
+    @property
+    def has_progressed(self) -> bool:
+        """Whether a step came to its end, be it that it found no reason for a batch."""
+        return self._has_progressed
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it has ended; None while it runs, and if it was ended."""
+        return self._error
+
+    def end(self) -> None:
+        """No step begins any more; one that runs goes on."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """End it; a batch that runs is broken off, and run again by the next loop."""
+        self.end()
+        try:
+            self._spark.sparkContext.cancelJobGroup(self._group)
+        except (PySparkException, Py4JError) as exc:
+            _log.warning("jobs of a batch were not cancelled", error=str(exc))
+        self._thread.join(_JOIN_S)
+
+    def _work(self) -> None:
+        context = self._spark.sparkContext
+        try:
+            context.setLocalProperty("spark.scheduler.pool", self._settings.pool)
+            context.setJobGroup(self._group, self._settings.name, interruptOnCancel=True)
+            self._turn(self._steps.recover)
+            while not self._stopping.is_set():
+                began = time.monotonic()
+                self._turn(self._steps.step)
+                self._has_progressed = True
+                rest_s = self._settings.trigger_ms / 1000 - (time.monotonic() - began)
+                self._stopping.wait(max(0.0, rest_s))
+        except Exception as exc:  # whatever it is, the loop has ended by it
+            self._error = None if self._stopping.is_set() else exc
+        finally:
+            self._steps.close()
+
+    def _turn(self, work: Callable[[], None]) -> None:
+        """Do it, unless the loop was ended meanwhile."""
+        with self._guards.turn():
+            if not self._stopping.is_set():
+                work()

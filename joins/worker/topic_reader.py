@@ -1,0 +1,48 @@
+"""Records of a topic inside a task, by a connection that its process keeps."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+
+from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.plan.plan import KafkaOptions
+from joins.worker.staging import telling_hints
+
+
+@cache
+def _records(kafka: KafkaOptions) -> KafkaRecords:
+    """The connection of this process: a worker serves one job, and that a few clusters."""
+    return KafkaRecords(kafka)
+
+
+def range_item(ranges: Mapping[int, tuple[int, int]]) -> str:
+    """What `TopicReader` takes: a task's ranges."""
+    return json.dumps({str(partition): list(bounds) for partition, bounds in ranges.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReader:
+    """Reads the ranges that a task is given; picklable.
+
+    Attributes:
+        columns: of the records, names of `joins.adapters.kafka.records.COLUMNS`.
+    """
+
+    kafka: KafkaOptions
+    topic: TopicName
+    columns: tuple[str, ...]
+
+    def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records of all `range_item`s, those of a partition in the order of their offsets.
+
+        Raises:
+            As `KafkaRecords.batches`; the driver gets them from `joins.worker.staging`.
+        """
+        for batch in items:
+            for item in batch.column(0).to_pylist():
+                ranges = {int(p): (first, end) for p, (first, end) in json.loads(item).items()}
+                with telling_hints():
+                    yield from _records(self.kafka).batches(self.topic, ranges, self.columns)

@@ -1,0 +1,110 @@
+"""The work of a batch's tasks: a row and a task for each item, and how tasks get its records."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from joins.worker.staging import REPORT_DDL, BatchReport, collect_reports
+
+RECORDS_WORTH_A_TASK = 5_000
+"""A task costs 20 ms of a core before its first record."""
+
+Batches = Iterator[pa.RecordBatch]
+Stage = Callable[[Batches], Batches]
+"""What a task does with its part of a batch."""
+Ranges = Mapping[int, tuple[int, int]]
+"""Partition → first offset and the one behind the last."""
+_ITEM = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A stage over what `read` makes of a task's items; picklable."""
+
+    items: tuple[str, ...]
+    read: Stage | None
+    stage: Stage
+
+    def __call__(self, batches: Batches) -> Batches:
+        mine = self._mine(batches)
+        return self.stage(mine if self.read is None else self.read(mine))
+
+    def _mine(self, batches: Batches) -> Batches:
+        for batch in batches:
+            items = [self.items[number] for number in batch.column(0).to_pylist()]
+            yield pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the tasks of one stage are given.
+
+    Attributes:
+        frame: rows of other tasks, or the numbers of the items.
+        items: texts; a task each.
+        read: makes the stage's input of a task's items, None where it takes them as they are.
+    """
+
+    frame: DataFrame
+    items: tuple[str, ...] | None = None
+    read: Stage | None = None
+
+    @classmethod
+    def of(cls, spark: SparkSession, items: Sequence[str], read: Stage | None = None) -> "Work":
+        """A row and a task for each of `items`."""
+        count = len(items)
+        return cls(spark.range(0, count, 1, count), tuple(items), read)
+
+    def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
+        """The rows of `schema` that the tasks make by `stage`."""
+        if self.items is None:
+            return self.frame.mapInArrow(stage, schema)
+        return self.frame.mapInArrow(_Reading(self.items, self.read, stage), schema)
+
+    def report(self, stage: Stage) -> BatchReport:
+        """Run `stage`, whose rows are reports, and merge them."""
+        return collect_reports(self.map(stage, REPORT_DDL))
+
+
+def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:
+    """Where a batch of about `limit` records ends: each partition has its share of what there is.
+
+    So all partitions are read up to their ends together, and none holds the watermark back for
+    long. A partition with records has at least one.
+    """
+    there = {p: max(0, offset - start.get(p, 0)) for p, offset in end.items()}
+    total = sum(there.values())
+    if total <= limit:
+        return dict(end)
+    shares = {p: max(1, count * limit // total) if count else 0 for p, count in there.items()}
+    return {p: start.get(p, 0) + min(shares[p], there[p]) for p in end}
+
+
+def split(ranges: Ranges, tasks: int, *, whole: bool = False) -> list[dict[int, tuple[int, int]]]:
+    """`ranges` in at most so many parts of about the same number of records, none empty.
+
+    The parts follow each other: each partition's records are in the order of its offsets.
+
+    Args:
+        ranges: of a batch.
+        tasks: that can run at the same time.
+        whole: a partition is not divided.
+    """
+    total = sum(end - first for first, end in ranges.values())
+    parts = max(1, min(tasks, -(-total // RECORDS_WORTH_A_TASK)))
+    size = -(-total // parts)
+    answer: list[dict[int, tuple[int, int]]] = [{}]
+    room = size
+    for partition, (first, end) in sorted(ranges.items()):
+        while first < end:
+            upto = end if whole else min(end, first + room)
+            answer[-1][partition] = (first, upto)
+            room -= upto - first
+            first = upto
+            if room <= 0:
+                answer.append({})
+                room = size
+    return [part for part in answer if part]
