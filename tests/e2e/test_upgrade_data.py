@@ -11,32 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.broker import BrokerSettings
-from service.embedded.database import DatabaseSettings
 from service.embedded.process import free_port
 from service.jobs.inspect.past import open_replayer
 from tests.support.recorded import (
-    DATABASE_OPTIONS,
     FINISHED,
     JOINING,
-    KAFKA,
     LOADING,
     LOADING_USERS,
-    MARIADB,
     NAMES,
-    SLUICE,
     STALLED,
     WINDOWS,
     Restored,
+    item_names,
     restored,
+    restored_job,
+    restored_rig,
     spent,
+    wait_joined_with,
 )
-from tests.support.rig import Rig, RunningJob, running_rig
-from tests.support.services import running_services
-from tests.support.shop import click
+from tests.support.rig import Rig, RunningJob
 from tests.support.sql import run_sql
 from tests.support.topics import produce
-from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
 ARCHIVE = Path(__file__).parent / "recorded" / "before_packages.tar.xz"
@@ -50,37 +45,18 @@ def place(processes: None) -> Iterator[Restored]:
 
 @pytest.fixture(scope="module")
 def rig(place: Restored, spark_jars: list[Path]) -> Iterator[Rig]:
-    broker = BrokerSettings(port=place.broker_port)
-    database = DatabaseSettings(port=place.database_port, options=DATABASE_OPTIONS)
-    assert (place.home / KAFKA).is_dir()
-    assert (place.home / MARIADB).is_dir()
-    with (
-        running_services(place.home, broker, database) as (kafka, mariadb),
-        running_rig(place.home / SLUICE, kafka, mariadb, changelog_partitions=1) as running,
-    ):
+    with restored_rig(place) as running:
         yield running
 
 
 @pytest.fixture
 def job(rig: Rig, request: pytest.FixtureRequest) -> Iterator[RunningJob]:
-    """The recorded job of that name; stopped at the end, so that one runs at a time."""
-    ids = {each["name"]: each["id"] for each in rig.get("/v1/jobs")["items"]}
-    job = RunningJob(rig, ids[request.param])
-    yield job
-    if job.status()["state"] not in ("STOPPED", "FINISHED"):
-        job.stop()
+    with restored_job(rig, request.param) as recorded:
+        yield recorded
 
 
 def of(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("job", [name], indirect=True)
-
-
-def names(rig: Rig, path: str) -> dict[int, str | None]:
-    """Item → name, of every row; each item has one."""
-    rows = rig.rows(path)
-    found = {row["item_id"]: row["name"] for row in rows}
-    assert len(found) == len(rows)
-    return found
 
 
 def test_every_job_is_there_in_the_state_in_which_it_was_left(rig: Rig) -> None:
@@ -97,7 +73,7 @@ def test_a_copy_goes_on_and_nothing_is_joined_before_it_is_complete(
     assert rig.rows(LOADING) == []
     job.start()
     job.wait_output(LOADING, 2)
-    assert names(rig, LOADING) == {1: "user 1", LOADING_USERS: f"user {LOADING_USERS}"}
+    assert item_names(rig, LOADING) == {1: "user 1", LOADING_USERS: f"user {LOADING_USERS}"}
 
 
 @of(JOINING)
@@ -110,16 +86,8 @@ def test_a_job_that_has_joined_goes_on_where_it_was_and_sees_what_changed_meanwh
     job.start()
     after = job.wait_output(JOINING, 12)
     assert [row for row in after if row["item_id"] < 12] == before
-    assert names(rig, JOINING)[12] == "user 9"
-    topic, item = place.topics[JOINING], iter(range(100, 1_000))
-
-    def sees_the_change() -> bool:
-        number = next(item)
-        produce(rig.kafka.bootstrap_servers, topic, [click(8, number)])
-        job.wait_output(JOINING, len(rig.rows(JOINING)) + 1)
-        return names(rig, JOINING)[number] == "later"
-
-    wait_until(sees_the_change, deadline_s=200, what="the change before the start is seen")
+    assert item_names(rig, JOINING)[12] == "user 9"
+    wait_joined_with(job, JOINING, place.topics[JOINING], 8, "later")
     run_sql(rig.mariadb, "UPDATE user_info SET name = 'new' WHERE user_id = 8", schema=JOINING)
     with open_replayer(job.directory) as replayer:
         found = replayer.replay(before[-1]["_batch"], diff=True)
@@ -152,14 +120,14 @@ def test_a_fault_that_was_kept_waits_for_an_operator_who_knows_it_by_its_name(
     answer = rig.client.post(f"/v1/jobs/{job.id}:acknowledge", json=body)
     assert answer.status_code == 200, answer.text
     job.wait_output(STALLED, 2)
-    assert names(rig, STALLED) == {1: "user 1", 4: "user 4"}
+    assert item_names(rig, STALLED) == {1: "user 1", 4: "user 4"}
 
 
 @of(FINISHED)
 def test_a_finished_job_stays_so_and_its_batches_can_be_looked_back_at(
     rig: Rig, job: RunningJob
 ) -> None:
-    assert names(rig, FINISHED) == {1: "user 1", 2: "user 2", 1_000: None}
+    assert item_names(rig, FINISHED) == {1: "user 1", 2: "user 2", 1_000: None}
     assert rig.client.post(f"/v1/jobs/{job.id}:start").status_code == 409
     with open_replayer(job.directory) as replayer:
         found = replayer.replay(0, diff=True)

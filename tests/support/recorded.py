@@ -2,7 +2,8 @@
 
 ``PYTHONPATH=CHECKOUT python tests/support/recorded.py ARCHIVE``, in a checkout of the version to be
 recorded, which is the one that is imported; the archives are kept in `tests/e2e/recorded`. A later
-version goes on with what `restored` gives it.
+version goes on with what `restored` gives it. `tests.support.recorded_kills` has jobs that were
+killed.
 """
 
 import json
@@ -11,7 +12,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,14 @@ from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 
-from service.embedded.broker import BrokerSettings
-from service.embedded.database import DatabaseSettings
+from service.embedded.broker import BrokerSettings, KafkaBroker
+from service.embedded.database import DatabaseSettings, MariaDb
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.services import running_services
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import run_sql
 from tests.support.topics import create_topic, produce
+from tests.support.wait import wait_until
 
 # What names the place keeps its length, so that another can be written over it in any file.
 HOME = Path("/tmp/sluice-recorded-00000000")
@@ -106,22 +108,64 @@ def _move(directory: Path, new: dict[bytes, bytes]) -> None:
                 path.write_bytes(after)
 
 
+@contextmanager
+def restored_rig(place: Restored) -> Iterator[Rig]:
+    """A control plane over what was restored, with its broker and its database."""
+    broker = BrokerSettings(port=place.broker_port)
+    database = DatabaseSettings(port=place.database_port, options=DATABASE_OPTIONS)
+    assert (place.home / KAFKA).is_dir()
+    assert (place.home / MARIADB).is_dir()
+    with (
+        running_services(place.home, broker, database) as (kafka, mariadb),
+        running_rig(place.home / SLUICE, kafka, mariadb, changelog_partitions=1) as rig,
+    ):
+        yield rig
+
+
+@contextmanager
+def restored_job(rig: Rig, name: str) -> Iterator[RunningJob]:
+    """The recorded job of that name; stopped at the end, so that one runs at a time."""
+    ids = {each["name"]: each["id"] for each in rig.get("/v1/jobs")["items"]}
+    job = RunningJob(rig, ids[name])
+    yield job
+    if job.status()["state"] not in ("STOPPED", "FINISHED"):
+        job.stop()
+
+
+def item_names(rig: Rig, path: str) -> dict[int, str | None]:
+    """Item → name, of every row; each item has one."""
+    rows = rig.rows(path)
+    items = {row["item_id"]: row["name"] for row in rows}
+    assert len(items) == len(rows)
+    return items
+
+
+def wait_joined_with(job: RunningJob, path: str, topic: str, user: int, name: str) -> None:
+    """Clicks of `user` are sent and joined, one after another, until one is joined with `name`."""
+    rig = job.rig
+
+    def is_seen() -> bool:
+        number = max(100, *item_names(rig, path)) + 1
+        produce(rig.kafka.bootstrap_servers, topic, [click(user, number)])
+        job.wait_output(path, len(rig.rows(path)) + 1)
+        return item_names(rig, path)[number] == name
+
+    wait_until(is_seen, deadline_s=200, what=f"user {user} is {name}")
+
+
 # Recording
 # --------------------------------------------------------------------------------------------------
 
 
-def record(archive: Path) -> None:
-    """Run a job into each phase with the version that is imported, and pack everything."""
+def record(archive: Path, run: Callable[[KafkaBroker, MariaDb], dict[str, str]]) -> None:
+    """Pack what `run` leaves with the version that is imported; it answers each job's topic."""
 
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(mode=0o700)
     broker = BrokerSettings(port=BROKER_PORT, properties={"log.index.size.max.bytes": "4096"})
     database = DatabaseSettings(port=DATABASE_PORT, options=DATABASE_OPTIONS)
-    with (
-        running_services(HOME, broker, database) as (kafka, mariadb),
-        running_rig(HOME / SLUICE, kafka, mariadb, changelog_partitions=1) as rig,
-    ):
-        topics = {name: _RECORDERS[name](rig, name) for name in NAMES}
+    with running_services(HOME, broker, database) as (kafka, mariadb):
+        topics = run(kafka, mariadb)
     (HOME / TOPICS).write_text(json.dumps(topics))
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive, "w:xz", preset=9) as tar:
@@ -140,14 +184,14 @@ def _kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member
 
 
-def _schema(rig: Rig, name: str, rows: int) -> None:
-
+def make_users(rig: Rig, name: str, rows: int) -> None:
+    """A database of that name with so many users."""
     run_sql(rig.mariadb, f"CREATE DATABASE {name}")
     run_sql(rig.mariadb, USERS, fill_users(rows), schema=name)
 
 
-def _submit(rig: Rig, name: str, sql: str) -> RunningJob:
-
+def submit_named(rig: Rig, name: str, sql: str) -> RunningJob:
+    """A new job of that name."""
     answer = rig.post_job(sql, name)
     assert answer.status_code == 201, answer.text
     return RunningJob(rig, answer.json()["id"])
@@ -156,11 +200,11 @@ def _submit(rig: Rig, name: str, sql: str) -> RunningJob:
 def _loading(rig: Rig, name: str) -> str:
     """Some of its chunks are copied, and some are not; clicks wait."""
 
-    _schema(rig, name, LOADING_USERS)
+    make_users(rig, name, LOADING_USERS)
     topic = create_topic(rig.kafka.bootstrap_servers, name)
     produce(rig.kafka.bootstrap_servers, topic, [click(n, n) for n in (1, LOADING_USERS)])
     small = ("'scan.incremental.snapshot.chunk.size'='50'",)
-    job = _submit(rig, name, enrich_sql(rig, name, topic, name, small))
+    job = submit_named(rig, name, enrich_sql(rig, name, topic, name, small))
 
     def copied(status: dict[str, Any]) -> int:
         return sum(d["snapshot"]["rows_done"] for d in status.get("dimensions") or ())
@@ -179,10 +223,10 @@ def _joining(rig: Rig, name: str) -> str:
     """Batches are joined with several versions, a fold is there, changes came after the stop."""
 
     servers = rig.kafka.bootstrap_servers
-    _schema(rig, name, USERS_ROWS)
+    make_users(rig, name, USERS_ROWS)
     topic = create_topic(servers, name)
     produce(servers, topic, [click(n, n) for n in range(1, 11)])
-    job = _submit(rig, name, enrich_sql(rig, name, topic, name))
+    job = submit_named(rig, name, enrich_sql(rig, name, topic, name))
     job.wait_output(name, 10)
     before = job.status()["dimensions"][0]["index_version"]
     run_sql(rig.mariadb, "UPDATE user_info SET name = 'changed' WHERE user_id = 7", schema=name)
@@ -203,7 +247,7 @@ def _windows(rig: Rig, name: str) -> str:
     topic = create_topic(servers, name)
     times = [spent("a", 1, "10:01:00"), spent("a", 2, "10:02:00"), spent("a", 4, "10:11:00")]
     produce(servers, topic, times)
-    job = _submit(rig, name, WINDOW_SQL.format(topic=topic, servers=servers, path=name))
+    job = submit_named(rig, name, WINDOW_SQL.format(topic=topic, servers=servers, path=name))
     job.wait_output(name, 1)
     job.stop()
     return topic
@@ -213,10 +257,10 @@ def _stalled(rig: Rig, name: str) -> str:
     """Records that were not joined yet are gone, which the runner has kept."""
 
     servers = rig.kafka.bootstrap_servers
-    _schema(rig, name, USERS_ROWS)
+    make_users(rig, name, USERS_ROWS)
     topic = create_topic(servers, name)
     produce(servers, topic, [click(1, 1)])
-    job = _submit(rig, name, enrich_sql(rig, name, topic, name))
+    job = submit_named(rig, name, enrich_sql(rig, name, topic, name))
     job.wait_output(name, 1)
     job.stop()
     produce(servers, topic, [click(2, 2), click(3, 3), click(4, 4)])
@@ -233,11 +277,11 @@ def _stalled(rig: Rig, name: str) -> str:
 def _finished(rig: Rig, name: str) -> str:
     """A bounded job, at its end."""
 
-    _schema(rig, name, USERS_ROWS)
+    make_users(rig, name, USERS_ROWS)
     topic = create_topic(rig.kafka.bootstrap_servers, name)
     produce(rig.kafka.bootstrap_servers, topic, [click(n, n) for n in (1, 2, 1_000)])
     bounded = "SET 'execution.runtime-mode' = 'batch';"
-    job = _submit(rig, name, bounded + enrich_sql(rig, name, topic, name))
+    job = submit_named(rig, name, bounded + enrich_sql(rig, name, topic, name))
     job.wait_state("FINISHED", deadline_s=300)
     return topic
 
@@ -251,6 +295,12 @@ _RECORDERS = {
 }
 
 
+def stopped_jobs(kafka: KafkaBroker, mariadb: MariaDb) -> dict[str, str]:
+    """Run a job into each phase, and stop it there."""
+    with running_rig(HOME / SLUICE, kafka, mariadb, changelog_partitions=1) as rig:
+        return {name: _RECORDERS[name](rig, name) for name in NAMES}
+
+
 if __name__ == "__main__":
     os.umask(0o077)
-    record(Path(sys.argv[1]).absolute())
+    record(Path(sys.argv[1]).absolute(), stopped_jobs)

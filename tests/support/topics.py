@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -79,12 +79,23 @@ def produce(
 
 def end_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
     """The offset behind the last record of each partition of `topic`."""
+    return _offsets(bootstrap_servers, topic, KafkaConsumer.end_offsets)
+
+
+def first_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
+    """The offset of the first record that each partition of `topic` still has."""
+    return _offsets(bootstrap_servers, topic, KafkaConsumer.beginning_offsets)
+
+
+def _offsets(
+    bootstrap_servers: str, topic: str, of: Callable[[Any, list[TopicPartition]], Any]
+) -> dict[int, int]:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers)
     try:
         parts = [
             TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())
         ]
-        return {tp.partition: offset for tp, offset in consumer.end_offsets(parts).items()}
+        return {tp.partition: offset for tp, offset in of(consumer, parts).items()}
     finally:
         consumer.close()
 
