@@ -77,7 +77,7 @@ class ProbeHooks:
     guards: LoopGuards
 
 
-class Batches(Protocol):
+class BatchRunner(Protocol):
     """Runs the batches of one job; one at a time."""
 
     def sweep(self) -> None:

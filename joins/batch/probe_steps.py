@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from joins.batch.batch_plan import BatchPlan, BatchPlanner, EventParts
-from joins.batch.batches import Batches, FinishedBatch, ProbeHooks, ProbeSettings
+from joins.batch.batches import BatchRunner, FinishedBatch, ProbeHooks, ProbeSettings
 from joins.batch.event_state import Advance, EventState
 from joins.batch.event_view import EventView
 from joins.durable.pins import Pin
@@ -34,7 +34,7 @@ class ProbeSteps:
 
     def __init__(
         self,
-        batches: Batches,
+        batches: BatchRunner,
         settings: ProbeSettings,
         hooks: ProbeHooks,
         event: EventParts | None = None,

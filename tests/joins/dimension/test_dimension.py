@@ -137,7 +137,7 @@ def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark,
     send(kafka, topic, 0, ("u", 2, 9), None)
     send(kafka, topic, 1, None)
     stale = old.start()
-    wait_until(lambda: not stale.isActive, what="the older runner is fenced")
+    wait_until(lambda: not stale.is_active, what="the older runner is fenced")
     assert [type(error) for error in old.errors] == [FencedError]
     query = new.start()
     try:

@@ -14,7 +14,7 @@ from service.embedded.jars import JarCache, proxy_options
 from service.embedded.java import Java
 from service.embedded.relock import ROOTS, read_roots
 
-SMALL = next(jar for jar in read_lock() if jar.name == "commons-pool2")
+SMALL = next(jar for jar in read_lock() if jar.name == "delta-storage")
 
 MALFORMED = {
     "too_few_fields": "spark a:b:1 17",
@@ -95,7 +95,7 @@ def test_a_set_is_fetched_once_also_when_many_ask(tmp_path: Path) -> None:
 def test_a_jar_that_differs_from_the_lock_is_refused_and_not_kept(tmp_path: Path) -> None:
     java = local_ivy(tmp_path / "java", content=b"changed")
     cache = JarCache(tmp_path / "cache", java, (pinned(b"jar"),))
-    with pytest.raises(JarCacheError, match=r'"org.apache.commons:commons-pool2:.*has SHA-256'):
+    with pytest.raises(JarCacheError, match=r'"io.delta:delta-storage:.*has SHA-256'):
         cache.jars(JarSet.SPARK)
     assert list((tmp_path / "cache").rglob("*.jar")) == []
 
@@ -114,7 +114,7 @@ def test_a_cached_jar_that_was_changed_is_found_by_verify(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("processes")
 def test_without_a_network_the_error_names_the_jar_and_the_cause(tmp_path: Path) -> None:
     cache = JarCache(tmp_path / "cache", local_ivy(tmp_path / "java", fails=True), (SMALL,))
-    with pytest.raises(JarCacheError, match=r"1 of 1 jars.*commons-pool2.*UnknownHost") as caught:
+    with pytest.raises(JarCacheError, match=r"1 of 1 jars.*delta-storage.*UnknownHost") as caught:
         cache.jars(JarSet.SPARK)
     assert "network" in caught.value.hint
 
