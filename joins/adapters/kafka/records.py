@@ -23,6 +23,7 @@ Ranges = Mapping[int, tuple[int, int]]
 
 _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
+_UNKNOWN_S = 3.0  # the leader of a new topic may not know its id at once
 _PAUSE_S = 0.1
 _WAIT_MS = 500
 _PARTITION_BYTES = 8 << 20  # of one that has larger batches comes one batch
@@ -154,7 +155,8 @@ class KafkaRecords:
                     unfinished[partition] = (records.next_offset, end)
                     heard_at = time.monotonic()
             unfinished = {p: r for p, r in unfinished.items() if r[0] < r[1]}
-            if time.monotonic() - heard_at > _SILENCE_S:
+            unknown = isinstance(failed, kafka_errors.UnknownTopicIdError)
+            if time.monotonic() - heard_at > (_UNKNOWN_S if unknown else _SILENCE_S):
                 silence = f"no record within {_SILENCE_S:.0f} s"
                 raise failed or kafka_errors.KafkaTimeoutError(silence)
 
@@ -221,6 +223,11 @@ class KafkaRecords:
 
     def _translated(self, topic: str, exc: Exception) -> SourceError:
         servers = self._kafka.bootstrap_servers
+        if isinstance(exc, kafka_errors.UnknownTopicIdError):
+            return SourceError(
+                f'topic "{topic}" is not the one that was to be read',
+                hint="It was deleted; see whether another one has its name now.",
+            )
         if isinstance(exc, OSError | ValueError) or getattr(exc, "retriable", False):
             return SourceUnavailableError(
                 f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',

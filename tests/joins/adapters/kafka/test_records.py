@@ -6,10 +6,11 @@ import pytest
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords
-from joins.plan.errors import RecordsExpiredError, SourceUnavailableError
+from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, TopicName
+from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
-from tests.support.topics import create_topic, produce
+from tests.support.topics import create_topic, delete_topics, produce
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def read(kafka, topic, ranges):
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         return [
             (row["partition"], row["offset"], json.loads(row["value"])["n"])
-            for batch in records.batches(topic, ranges)
+            for batch in records.batches(TopicName(topic), ranges)
             for row in batch.to_pylist()
         ]
 
@@ -43,7 +44,7 @@ def test_empty_ranges_read_nothing(kafka, topic):
 def test_one_connection_serves_several_reads(kafka, topic):
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         for first in (40, 0, 20):
-            (batch,) = records.batches(topic, {1: (first, first + 1)})
+            (batch,) = records.batches(TopicName(topic), {1: (first, first + 1)})
             assert batch.column("offset").to_pylist() == [first]
 
 
@@ -59,7 +60,7 @@ def test_a_cluster_that_does_not_answer_is_named():
         KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records,
         pytest.raises(SourceUnavailableError, match=r"127\.0\.0\.1:1"),
     ):
-        list(records.batches("t", {0: (0, 1)}))
+        list(records.batches(TopicName("t"), {0: (0, 1)}))
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -71,3 +72,33 @@ def test_compressed_topics_are_read(kafka, codec):
         for n in range(100):
             producer.send(name, json.dumps({"n": n}).encode())
     assert [n for _, _, n in read(kafka, name, {0: (0, 100)})] == list(range(100))
+
+
+def test_a_changelog_is_read_with_its_keys(kafka):
+    name = create_topic(kafka.bootstrap_servers)
+    produce(kafka.bootstrap_servers, name, [{"n": 1}, b"mark"], keys=[{"k": 1}, None])
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        (batch,) = records.batches(TopicName(name), {0: (0, 2)}, OF_A_CHANGELOG)
+    assert batch.to_pylist() == [
+        {"key": b'{"k":1}', "value": b'{"n":1}', "partition": 0, "offset": 0},
+        {"key": None, "value": b"mark", "partition": 0, "offset": 1},
+    ]
+
+
+def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
+    cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
+    first = TopicName.of(topic, cluster.require(topic).topic_id)
+    assert first.id is not None
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        (batch,) = records.batches(first, {1: (0, 50)})
+        assert batch.num_rows == 50
+        delete_topics(kafka.bootstrap_servers, topic)
+        create_topic(kafka.bootstrap_servers, topic, partitions=2)
+        wait_until(lambda: cluster.describe(topic) is not None)
+        produce(kafka.bootstrap_servers, topic, [{"n": -n} for n in range(60)], partition=1)
+        with pytest.raises(SourceError, match=topic):
+            list(records.batches(first, {1: (0, 50)}))
+        second = TopicName.of(topic, cluster.require(topic).topic_id)
+        (batch,) = records.batches(second, {1: (0, 50)})
+        assert json.loads(batch.column("value")[49].as_py()) == {"n": -49}
+    cluster.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.plan.plan import KafkaOptions
 from tests.support.laws import examples
 from tests.support.producer_histories import Model, Producer, generate, interleave
@@ -41,7 +41,7 @@ def read(kafka, topic, level=None):
     cluster = KafkaCluster(options(kafka, level))
     with KafkaRecords(options(kafka, level)) as records:
         ranges = {0: (0, cluster.end_offsets(topic)[0])}
-        found = list(records.batches(topic, ranges))
+        found = list(records.batches(TopicName(topic), ranges))
     return [json.loads(value) for b in found for value in b.column("value").to_pylist()]
 
 
@@ -182,7 +182,7 @@ def test_any_range_of_interleaved_histories_has_its_committed_records(reader, hi
         ranges[partition] = first, data.draw(st.integers(first, end), label="end")
     found = [
         (row["partition"], row["offset"], json.loads(row["value"]))
-        for batch in reader.batches(topic, ranges)
+        for batch in reader.batches(TopicName(topic), ranges)
         for row in batch.to_pylist()
     ]
     wanted = {
