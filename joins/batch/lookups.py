@@ -70,7 +70,7 @@ class Lookups:
             DimensionTooLargeError: a dimension is too large to be broadcast.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
-        context = work.frame.sparkSession.sparkContext
+        context = work.spark.sparkContext
         copies = {
             dimension: rows.copy(context, pin.versions[dimension])
             for dimension, rows in self._broadcast.items()

@@ -111,7 +111,7 @@ class Shuffle:
         try:
             for source in self._sources:
                 version = pin.versions[source.dimension]
-                batch.match(source, self._rows_of(work.frame.sparkSession, source, version))
+                batch.match(source, self._rows_of(work.spark, source, version))
             roles = tuple(batch.roles.values())
             yield Work(batch.in_order(list(batch.matched))), replace(task, shuffled=roles)
         finally:

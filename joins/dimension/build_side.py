@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -184,8 +185,11 @@ class BuildSide:
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         try:
             report = work.report(stage)
-        except PySparkException as exc:
-            raise reading_error(exc) or exc from exc
+        except (PySparkException, Py4JError) as exc:
+            known = reading_error(exc)
+            if known is None:
+                raise
+            raise known from exc
         hit("C11", batch)
         committed = _committed(before, report, {p: end for p, (_, end) in ranges.items()})
         version = self._log.commit_change(

@@ -1,13 +1,15 @@
 """The work of a batch's tasks: a row and a task for each item, and how tasks get its records."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
+from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from joins.worker.staging import REPORT_DDL, BatchReport, collect_reports
+from joins.worker.staging import REPORT_DDL, BatchReport, collect_reports, merge_reports
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""
@@ -29,44 +31,71 @@ class _Reading:
     stage: Stage
 
     def __call__(self, batches: Batches) -> Batches:
-        mine = self._mine(batches)
+        """For tasks that are given the numbers of their items as Arrow."""
+        return self._run(n for batch in batches for n in batch.column(0).to_pylist())
+
+    def texts(self, numbers: Iterable[int]) -> Iterator[str]:
+        """For tasks that are given the numbers as such, and whose rows are texts."""
+        for batch in self._run(numbers):
+            yield from batch.column(0).to_pylist()
+
+    def _run(self, numbers: Iterable[int]) -> Batches:
+        items = [self.items[number] for number in numbers]
+        mine = iter([pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])])
         return self.stage(mine if self.read is None else self.read(mine))
 
-    def _mine(self, batches: Batches) -> Batches:
-        for batch in batches:
-            items = [self.items[number] for number in batch.column(0).to_pylist()]
-            yield pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])
+
+@lru_cache(maxsize=64)
+def _numbers(context: SparkContext, count: int) -> "RDD[int]":
+    """A task a number; made once, which is a part of what a small batch costs."""
+    return context.parallelize(range(count), count)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the tasks of one stage are given.
+    """What the tasks of one stage are given: rows of other tasks, or items.
 
     Attributes:
-        frame: rows of other tasks, or the numbers of the items.
+        frame: the rows.
         items: texts; a task each.
         read: makes the stage's input of a task's items, None where it takes them as they are.
     """
 
-    frame: DataFrame
-    items: tuple[str, ...] | None = None
+    frame: DataFrame | None
+    items: tuple[str, ...] = ()
     read: Stage | None = None
+    session: SparkSession | None = None
 
     @classmethod
     def of(cls, spark: SparkSession, items: Sequence[str], read: Stage | None = None) -> "Work":
-        """A row and a task for each of `items`."""
-        count = len(items)
-        return cls(spark.range(0, count, 1, count), tuple(items), read)
+        """A task for each of `items`."""
+        return cls(None, tuple(items), read, spark)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of its tasks."""
+        spark = self.session if self.frame is None else self.frame.sparkSession
+        assert spark is not None, "work has rows or a session"
+        return spark
 
     def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
         """The rows of `schema` that the tasks make by `stage`."""
-        if self.items is None:
+        if self.frame is not None:
             return self.frame.mapInArrow(stage, schema)
-        return self.frame.mapInArrow(_Reading(self.items, self.read, stage), schema)
+        count = len(self.items)
+        numbers = self.spark.range(0, count, 1, count)
+        return numbers.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
-        """Run `stage`, whose rows are reports, and merge them."""
-        return collect_reports(self.map(stage, REPORT_DDL))
+        """Run `stage`, whose rows are reports, and merge them.
+
+        Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
+        """
+        if self.frame is not None:
+            return collect_reports(self.frame.mapInArrow(stage, REPORT_DDL))
+        reading = _Reading(self.items, self.read, stage)
+        numbers = _numbers(self.spark.sparkContext, len(self.items))
+        return merge_reports(numbers.mapPartitions(reading.texts).collect())
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:
