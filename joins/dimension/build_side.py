@@ -231,8 +231,8 @@ def read_to(state: ChangelogState, offsets: Mapping[int, int]) -> ChangelogState
     return replace(state, next_offsets=ends)
 
 
-def read_changelog_state(log: DeltaLog, version: int, partitions: int) -> ChangelogState:
-    """The state of the changelog table at `version`: its rows, and what was counted beside them."""
+def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
+    """The state of the changelog table at `version`: its rows, and what compaction counted."""
     digest = ChangelogDigest({})
     for table in log.files.read_files(log.files.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():
@@ -241,10 +241,13 @@ def read_changelog_state(log: DeltaLog, version: int, partitions: int) -> Change
     dropped = log.batches.counters([counter], version).get(counter, 0)
     compacted = ChangelogState(snapshot_rows=dropped, generation=digest.generation)
     state = digest.state_after(compacted)
-    names = {f"{_NEXT_OFFSET}{p}": p for p in range(partitions)}
-    ends = {names[n]: offset for n, offset in log.batches.counters(names, version).items()}
-    state = read_to(state, ends)
     return replace(state, events=read_event_state(log, version, state.next_offsets))
+
+
+def committed_offsets(log: DeltaLog, version: int, partitions: int) -> dict[int, int]:
+    """How far the topic was read at `version`, by its commits; nothing if none of them tells."""
+    names = {f"{_NEXT_OFFSET}{partition}": partition for partition in range(partitions)}
+    return {names[n]: offset for n, offset in log.batches.counters(names, version).items()}
 
 
 def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> ChangelogEventTime:

@@ -16,6 +16,7 @@ from joins.dimension.build_side import (
     BuildSide,
     BuildTask,
     CommittedBatch,
+    committed_offsets,
     read_changelog_state,
     read_event_state,
     read_to,
@@ -118,13 +119,14 @@ class DimensionRuntime:
         version = self.changelog.version()
         if version == self.version:
             return
-        state = read_changelog_state(self.changelog, version, self.places.partitions)
-        self._advance(version, read_to(state, self._ends_before_loops()))
+        state = read_changelog_state(self.changelog, version)
+        self._advance(version, read_to(state, self._offsets_at(version)))
 
-    def _ends_before_loops(self) -> Mapping[int, int]:
-        """How far the topic is read, if the newest batch is of a version with Spark's logs."""
+    def _offsets_at(self, version: int) -> Mapping[int, int]:
+        """How far the topic is read, be some of it no row; a version with Spark's logs tells it."""
+        ends = committed_offsets(self.changelog, version, self.places.partitions)
         last = self.changelog.batches.last_batch()
-        return {} if last is None else spark_offsets(self.places.spark_logs, last)
+        return ends if ends or last is None else spark_offsets(self.places.spark_logs, last)
 
     def _advance(self, version: int, state: ChangelogState) -> None:
         self._past = (*self._past[-_STATES_KEPT:], (version, state))

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
-from joins.kernels.records.encode import warm_up
+from joins.kernels.records import decode, encode
 
 LOADED = (
     "pyspark.worker",
@@ -31,7 +31,8 @@ def main() -> None:
     """Load the modules, then fork workers as Spark's own daemon does."""
     for name in LOADED:
         import_module(name)
-    warm_up()
+    encode.warm_up()
+    decode.warm_up()
     gc.freeze()
     manager()
 

@@ -8,8 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from joins.kernels.compiled import compiled
-from joins.kernels.records.layout import BatchHeader, RecordFormatError
+from joins.kernels.compiled import compiled, one_at_a_time
+from joins.kernels.records.layout import (
+    BatchHeader,
+    BatchOrigin,
+    RecordFormatError,
+    record_batch,
+)
 from joins.plan.plan import Compression
 
 OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
@@ -18,6 +23,7 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 _COLUMNS = 8
 _TABLE = 7  # columns of what `_parse` is told of batches
 _ARROW_BYTES = (1 << 31) - 1
+_EMPTY_RECORD = bytes((12, 0, 0, 0, 1, 1, 0))  # six bytes behind the length; NULL key and value
 
 Decompress = Callable[[Compression, bytes], bytes]
 """The body of a batch, given how it is compressed and its bytes."""
@@ -233,3 +239,11 @@ def decode(
     offsets = places[:, OFFSET]
     kept = places[(offsets >= bounds[0]) & (offsets < bounds[1])]
     return DecodedRecords(joined, kept, next_offset)
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    origin = BatchOrigin(-1, -1, -1)
+    batch = record_batch(_EMPTY_RECORD, 1, Compression.NONE, 0, origin)
+    with one_at_a_time():
+        decode(batch, (0, 1), (), lambda _, body: body).texts(VALUE)

@@ -18,9 +18,10 @@ from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, RecordsLostError
 from joins.plan.plan import KafkaOptions
 from joins.worker.probe_task import ProbeTask
-from joins.worker.staging import REPORT_DDL, BatchReport, TaskReport, merge_reports
+from joins.worker.staging import BatchReport, TaskReport
 from joins.worker.topic_reader import TopicReader
 from tests.support.probe import PLAN
+from tests.support.spark_jobs import jobs_of
 from tests.support.topics import create_topic, produce
 
 RECORDS = {0: 60, 1: 30}
@@ -44,8 +45,7 @@ class Writer:
 
     def run(self, work, task, pin):
         self.pins.append(pin)
-        rows = work.map(rows_seen, REPORT_DDL).collect()
-        report = merge_reports(row.report for row in rows)
+        report = work.report(rows_seen)
         self.places.append(sorted(tuple(p) for each in report.details for p in each["places"]))
         return BatchReport({}, {"joined": pin.records(), **report.counts}, ())
 
@@ -123,6 +123,15 @@ def test_each_record_is_in_one_batch_and_without_new_ones_there_is_none(side):
     steps.step()
     assert [done.pin.batch for done in side.finished] == [0, 1, 2]
     assert side.ranges()[2] == {0: (60, 61)}
+
+
+def test_each_batch_is_one_job_of_spark(side, spark):
+    side.limit = 45
+    steps = side.steps()
+    with jobs_of(spark) as jobs:
+        for _ in range(3):
+            steps.step()
+    assert (len(side.finished), len(jobs)) == (2, 2)
 
 
 def test_the_pin_says_what_the_batch_depends_on(side):

@@ -119,7 +119,7 @@ def test_a_foreign_record_is_named_and_leaves_no_file(task):
 def test_the_state_of_an_empty_table_is_empty(tmp_path):
     changelog = Changelog(tmp_path)
     changelog.log.commit_epoch(3)
-    assert read_changelog_state(changelog.log, changelog.log.version(), 2) == ChangelogState()
+    assert read_changelog_state(changelog.log, changelog.log.version()) == ChangelogState()
 
 
 def test_the_state_is_read_back_at_any_version(tmp_path):
@@ -128,7 +128,7 @@ def test_the_state_is_read_back_at_any_version(tmp_path):
     empty = changelog.commit()
     second = changelog.commit(record("u", 1, 9, 2), watermark(3), record("c", 3, 4, 0, partition=1))
     third = changelog.commit(watermark(9), watermark(1, partition=1), record("d", 1, 12, 10))
-    states = [read_changelog_state(changelog.log, v, 2) for v in (first, empty, second, third)]
+    states = [read_changelog_state(changelog.log, v) for v in (first, empty, second, third)]
     assert (
         states[0] == states[1] == ChangelogState(next_offsets={0: 2}, snapshot_rows=2, generation=1)
     )

@@ -1,19 +1,34 @@
-"""A dimension's build query on real Spark, Kafka and Delta: what is committed is told."""
+"""A dimension's build loop on real Spark, Kafka and Delta: what is committed is told."""
+
+import json
 
 import pyarrow as pa
 import pytest
 
-from joins.dimension.build_side import BuildSettings, BuildTask, read_changelog_state
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.dimension.build_side import (
+    BuildHooks,
+    BuildSettings,
+    BuildSide,
+    BuildTask,
+    read_changelog_state,
+)
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.failpoints import FailpointError, Failpoints
-from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.kernels.changelog.envelope import (
+    BinlogPosition,
+    changelog_schema,
+    encode_watermark,
+)
 from joins.kernels.index.index import DimensionIndex, IndexSpec
+from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
+from tests.support.spark_jobs import jobs_of
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until
 from watermark.model import PROCESSING_TIME
@@ -39,14 +54,27 @@ class Runner:
             directory / "spark",
         )
         self.told, self.errors = [], []
+        self._task = BuildTask(topic, changelog, COLUMNS, epoch)
         self.dimension = DimensionRuntime(
             USERS,
             places,
-            BuildTask(topic, changelog, COLUMNS, epoch),
+            self._task,
             app_id="app",
             on_watermark=lambda *told: self.told.append(told),
         )
         self.dimension.open()
+
+    def side(self, **settings):
+        """Its steps, without a loop."""
+        hooks = BuildHooks(
+            state=lambda: self.dimension.state,
+            on_start=lambda: None,
+            on_commit=self.dimension._committed,
+            rest=lambda: None,
+            guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
+        )
+        settings = BuildSettings(self._kafka, **settings)
+        return BuildSide(self._spark, self._task, settings, self.dimension.changelog, hooks)
 
     def start(self, failpoints=""):
         settings = BuildSettings(self._kafka, trigger_ms=100)
@@ -114,7 +142,7 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
     finally:
         again.stop()
     log = runner.dimension.changelog
-    assert read_changelog_state(log, log.version(), 2).high_water == {1: (0, 1, 11, 0)}
+    assert read_changelog_state(log, log.version()).high_water == {1: (0, 1, 11, 0)}
     rows = [
         row
         for table in log.files.read_files(log.files.files_at(log.version()))
@@ -151,3 +179,64 @@ def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark,
     third = Runner(tmp_path, spark, kafka, topic, epoch=3)
     third.dimension.replay_watermarks()
     assert sorted(told[1] for told in third.told) == [0, 1]
+
+
+def spark_log(directory, topic, batch, **ends):
+    """Spark's plan of a batch, as a version with streaming queries has left it."""
+    path = directory / "spark" / "offsets" / str(batch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = json.dumps({topic: {partition[1:]: end for partition, end in ends.items()}})
+    path.write_text(f'v1\n{{"batchTimestampMs":1,"conf":{{}}}}\n{told}')
+
+
+def test_a_topic_is_read_on_where_it_was_read_to_though_repeats_became_no_rows(
+    tmp_path, spark, kafka, topic
+):
+    send(kafka, topic, 0, ("r", 1, 5), ("u", 1, 7), ("u", 1, 7))
+    first = Runner(tmp_path, spark, kafka, topic)
+    loop = first.start()
+    first.wait_for({0: 3})
+    loop.stop()
+    KafkaCluster(KafkaOptions(kafka.bootstrap_servers, topic)).delete_records_before(topic, {0: 3})
+    second = Runner(tmp_path, spark, kafka, topic, epoch=2)
+    assert second.dimension.state.next_offsets == {0: 3}
+    send(kafka, topic, 0, ("u", 1, 9))
+    loop = second.start()
+    second.wait_for({0: 4})
+    loop.stop()
+    assert second.errors == []
+
+
+def test_the_offsets_of_sparks_newest_batch_are_taken_over_once(tmp_path, spark, kafka, topic):
+    """The query had read one repeat more, and had planned a batch that was never committed."""
+    send(kafka, topic, 0, ("r", 1, 5), ("u", 1, 7), ("u", 1, 7), ("u", 1, 8))
+    before = Runner(tmp_path, spark, kafka, topic)
+    columns = changelog_schema(COLUMNS)
+    with ParquetStage(tmp_path / "changelog", columns, FileOrigin(1, 0, 0, 0)) as stage:
+        rows = {"_op": "r", "id": 1, "_partition": 0, "_offset": 0, "_epoch": 0, "_file": 1}
+        rows |= {"_pos": 5, "_row": -1, "_generation": 1}
+        stage.write(pa.RecordBatch.from_pylist([rows], schema=columns))
+        staged = stage.finish()
+    before.dimension.changelog.commit(0, 1, [staged], {})
+    spark_log(tmp_path, topic, 0, p0=2)
+    spark_log(tmp_path, topic, 1, p0=4)
+    taken = Runner(tmp_path, spark, kafka, topic, epoch=2)
+    assert taken.dimension.state.next_offsets == {0: 2}
+    side = taken.side(max_records_per_batch=1)
+    side.step()
+    side.close()
+    assert taken.dimension.changelog.batches.last_batch() == 1
+    later = Runner(tmp_path, spark, kafka, topic, epoch=3)
+    assert later.dimension.state.next_offsets == {0: 3}, "what Spark had planned is void"
+
+
+def test_each_batch_is_one_job_of_spark(tmp_path, spark, kafka, topic):
+    runner = Runner(tmp_path, spark, kafka, topic)
+    side = runner.side(max_records_per_batch=2)
+    send(kafka, topic, 0, ("r", 1, 5), ("u", 1, 7), ("u", 1, 8))
+    with jobs_of(spark) as jobs:
+        for _ in range(3):
+            side.step()
+    side.close()
+    assert runner.dimension.changelog.batches.last_batch() == 1
+    assert len(jobs) == 2

@@ -59,7 +59,7 @@ class Folded:
 
     def run(self, version=None):
         at = self.changelog.log.version() if version is None else version
-        state = read_changelog_state(self.changelog.log, at, 2)
+        state = read_changelog_state(self.changelog.log, at)
         return self.fold.run(at, state)
 
     def setting(self, name):
@@ -98,7 +98,7 @@ def test_each_fold_names_the_changelog_version_that_it_equals(folded):
     assert folded.run() == folded.run(first) == second
     assert folded.current.version() == before
     again = folded.commit(record("c", 2, 20, 8))
-    state = read_changelog_state(folded.changelog.log, again, 2)
+    state = read_changelog_state(folded.changelog.log, again)
     assert folded.other().run(again, state) == again
     assert folded.rows() == {1: "u9", 2: "c20", 3: "u11"}
 
@@ -167,9 +167,9 @@ def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
         watermark(5),
     )
     fold = Fold(spark, changelog, current, ("id",), 1)
-    fold.run(1, read_changelog_state(changelog, 1, 2))
+    fold.run(1, read_changelog_state(changelog, 1))
     last = commit({**record("u", 1, 9, 6), "v": other}, record("u", 2, 9, 7), record("d", 3, 9, 8))
-    fold.run(last, read_changelog_state(changelog, last, 2))
+    fold.run(last, read_changelog_state(changelog, last))
     with capture_logs() as logs:
         spec = IndexSpec(("id",), ("id",), fields, 1)
         IndexSource(changelog, current).make(tmp_path / "index", last, spec)
@@ -341,7 +341,7 @@ def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, firs
 def test_the_first_fold_of_two_runners_is_made_once(folded):
     folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
     late = folded.other(epoch=1)
-    state = read_changelog_state(folded.changelog.log, 1, 2)
+    state = read_changelog_state(folded.changelog.log, 1)
     again = folded.commit(record("u", 1, 9, 2))
     fold = folded.other(epoch=2)
 
@@ -353,8 +353,8 @@ def test_the_first_fold_of_two_runners_is_made_once(folded):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FirstFiles, "write_aside", lambda files: (patch.undo(), meanwhile(files))[1])
         with pytest.raises(SinkError, match="already"):
-            fold.run(again, read_changelog_state(folded.changelog.log, again, 2))
-    assert fold.run(again, read_changelog_state(folded.changelog.log, again, 2)) == again
+            fold.run(again, read_changelog_state(folded.changelog.log, again))
+    assert fold.run(again, read_changelog_state(folded.changelog.log, again)) == again
     assert folded.rows() == {1: "u9"}
 
 
@@ -416,7 +416,7 @@ def taken_over(folded):
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     folded.run()
     known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
-    state = read_changelog_state(folded.changelog.log, known, 2)
+    state = read_changelog_state(folded.changelog.log, known)
     folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
     return folded, known, state
 
@@ -459,7 +459,7 @@ def test_a_newer_fold_that_a_stale_one_overtakes_is_repeated_and_right(taken_ove
     stale = Fold(folded.fold._spark.newSession(), folded.changelog.log, folded.current, ("id",), 1)
     newer = _Interrupted(folded, lambda: stale.run(known, state))
     at = folded.changelog.log.version()
-    newer.run(at, read_changelog_state(folded.changelog.log, at, 2))
+    newer.run(at, read_changelog_state(folded.changelog.log, at))
     folded.run()
     assert folded.rows() == {1: "r5", 4: "c22"}
     assert folded_version(folded.current) == at

@@ -62,7 +62,7 @@ class Kept:
         self.log = self.changelog.log
         self.index = directory / "index"
         self.rows = []
-        self.shown = {0: ({}, read_changelog_state(self.log, 0, 2))}
+        self.shown = {0: ({}, read_changelog_state(self.log, 0))}
         self.leased = 0
         self.make()
 
@@ -79,7 +79,7 @@ class Kept:
         return version
 
     def state(self, version):
-        return read_changelog_state(self.log, version, 2)
+        return read_changelog_state(self.log, version)
 
     def names(self, version):
         keeper = IndexKeeper(self.index, (BY_ID,), self.log)
