@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
@@ -17,6 +18,7 @@ from joins.stream.bounds import behind_backlog, cut, up_to_backlog
 from joins.stream.guards import first_offsets
 from joins.worker.work import spread
 
+_WAIT_S = 0.5
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 
 
@@ -67,10 +69,20 @@ class BatchPlanner:
         self._hooks = hooks
         self._parts = parts
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
+        self._records = KafkaRecords(settings.kafka)
+        self._topic = TopicName.of(settings.kafka.topic, settings.life.topic_id)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self._cluster.close()
+        self._records.close()
+
+    def wait(self, behind: Mapping[int, int]) -> None:
+        """Return when there are records behind these offsets, at the latest in half a second."""
+        ends = self._settings.life.end_offsets
+        open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
+        if open_ones:
+            self._records.wait(self._topic, open_ones, _WAIT_S)
 
     def next(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """Batch `number`, behind these offsets and this state, as things are now.

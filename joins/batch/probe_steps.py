@@ -73,18 +73,24 @@ class ProbeSteps:
         self._hooks.on_finish(done)
         self._follow(done)
 
-    def step(self) -> None:
-        """Run a batch if there is a reason for one."""
+    def step(self) -> bool:
+        """Run a batch if there is a reason for one; returns whether there was."""
         if self._retry is not None:
             self._run(self._retry)
-            return
+            return True
         plan = self._planner.next(self._next, self._start, self._state)
         if not (plan.has_records() or self._is_due(plan)):
-            return
+            return False
         self._hooks.guards.failpoints.hit("C2", self._next)
         self._retry = self._planner.pinned(plan, self._next)
         self._hooks.guards.failpoints.hit("C3", self._next)
         self._run(self._retry)
+        return True
+
+    def wait(self) -> None:
+        """Return when there is a record; the clock and dimensions may be a reason without one."""
+        if self._time is None:
+            self._planner.wait(self._start)
 
     def _is_due(self, plan: BatchPlan) -> bool:
         return self._time is not None and self._time.is_due(plan, self._state)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_A_CHANGELOG, TopicName
+from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, TopicName
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -36,6 +36,7 @@ from joins.worker.work import Ranges, Work, split, spread
 
 _TABLE = "changelog"
 _NEXT_OFFSET = "next-offset-"
+_WAIT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,10 @@ class BuildSide:
         self._log = log
         self._hooks = hooks
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
-        self._reader = TopicReader(settings.kafka, TopicName(task.topic), OF_A_CHANGELOG)
+        self._partitions = 0
+        self._records = KafkaRecords(settings.kafka)
+        self._topic = TopicName(task.topic)
+        self._reader = TopicReader(settings.kafka, self._topic, OF_A_CHANGELOG)
 
     def loop(self) -> Loop:
         """The loop of these steps, not yet started."""
@@ -155,11 +159,18 @@ class BuildSide:
         self._hooks.on_start()
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
         self._cluster.close()
+        self._records.close()
 
-    def step(self) -> None:
-        """Append what the topic has beyond the table.
+    def wait(self) -> None:
+        """Return when the topic has more, at the latest in half a second."""
+        known = self._hooks.state().next_offsets
+        offsets = {p: known.get(p, 0) for p in range(self._partitions)}
+        self._records.wait(self._topic, offsets, _WAIT_S)
+
+    def step(self) -> bool:
+        """Append what the topic has beyond the table; returns whether there was something.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -171,9 +182,11 @@ class BuildSide:
         upto = spread(before.next_offsets, ends, self._settings.max_records_per_batch)
         start = {p: before.next_offsets.get(p, 0) for p in upto}
         ranges = {p: (start[p], end) for p, end in upto.items() if start[p] < end}
+        self._partitions = len(ends)
         if ranges:
             self._append(ranges, before)
             self._hooks.rest()
+        return bool(ranges)
 
     def _append(self, ranges: Ranges, before: ChangelogState) -> None:
         hit = self._hooks.guards.failpoints.hit

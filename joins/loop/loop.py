@@ -22,14 +22,18 @@ _log = structlog.get_logger(__name__)
 
 
 class Steps(Protocol):
-    """What a loop does; all calls come from its thread, `recover` and `step` in a turn."""
+    """What a loop does; all calls come from its thread, those of `recover` and `step` in a turn."""
 
     def recover(self) -> None:
         """Find where the loop before it has come to."""
         ...
 
-    def step(self) -> None:
-        """Run a batch, if there is a reason for one."""
+    def step(self) -> bool:
+        """Run a batch, if there is a reason for one; returns whether there was."""
+        ...
+
+    def wait(self) -> None:
+        """Return when there may be a reason for a batch, after half a second at the latest."""
         ...
 
     def close(self) -> None:
@@ -109,7 +113,8 @@ class Loop:
             self._turn(self._steps.recover)
             while not self._stopping.is_set():
                 began = time.monotonic()
-                self._turn(self._steps.step)
+                if not self._turn(self._steps.step):
+                    self._steps.wait()
                 self._has_progressed = True
                 rest_s = self._settings.trigger_ms / 1000 - (time.monotonic() - began)
                 self._stopping.wait(max(0.0, rest_s))
@@ -118,8 +123,7 @@ class Loop:
         finally:
             self._steps.close()
 
-    def _turn(self, work: Callable[[], None]) -> None:
-        """Do it, unless the loop was ended meanwhile."""
+    def _turn(self, work: Callable[[], object]) -> bool:
+        """Do it, unless the loop was ended meanwhile; returns whether there is to be no wait."""
         with self._guards.turn():
-            if not self._stopping.is_set():
-                work()
+            return self._stopping.is_set() or bool(work())

@@ -149,7 +149,7 @@ def advanced(directory: Path, rows: int, spec: IndexSpec) -> DimensionIndex:
 
 
 def records_of(values: pa.Array) -> pa.RecordBatch:
-    """`values` as Spark's Kafka source gives them to the workers."""
+    """`values` as a task gets them."""
     count = len(values)
     return pa.RecordBatch.from_pydict(
         {

@@ -25,9 +25,6 @@ _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
 _UNKNOWN_S = 3.0  # the leader of a new topic may not know its id at once
 _PAUSE_S = 0.1
-_WAIT_MS = 500
-_PARTITION_BYTES = 8 << 20  # of one that has larger batches comes one batch
-_RESPONSE_BYTES = 64 << 20
 _BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
 _NO_ID = uuid.UUID(int=0)
 _STAMP = pa.timestamp("us", tz="UTC")
@@ -61,6 +58,15 @@ class TopicName:
         """The topic as the cluster has described it; an old one has no ids."""
         known = uuid.UUID(topic_id) if topic_id else _NO_ID
         return cls(name, None if known == _NO_ID else known)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How long a broker waits for a first record, and how much it sends; a batch it sends whole."""
+
+    wait_ms: int = 500
+    partition_bytes: int = 8 << 20
+    response_bytes: int = 64 << 20
 
 
 class KafkaRecords:
@@ -103,6 +109,20 @@ class KafkaRecords:
             for partition, records in self._pieces(topic, ranges):
                 arrays = [_COLUMNS[name](records, partition) for name in columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def wait(self, topic: TopicName, offsets: Mapping[int, int], seconds: float) -> None:
+        """Return when there is a record to be read at `offsets` (partition → its next offset).
+
+        At the latest after `seconds`, or when the cluster does not answer: who reads then is told.
+        The broker is asked once and answers when it has something.
+        """
+        ranges = {partition: (offset, offset + 1) for partition, offset in offsets.items()}
+        limits = FetchLimits(wait_ms=int(1000 * seconds), partition_bytes=1, response_bytes=1)
+        try:
+            self._connected().run(self._fetched, topic, ranges, False, limits)
+        except (kafka_errors.KafkaError, OSError, ValueError):
+            self.close()
+            time.sleep(_PAUSE_S)
 
     def marked(
         self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
@@ -167,7 +187,7 @@ class KafkaRecords:
         return self._client
 
     async def _fetched(
-        self, topic: TopicName, ranges: Ranges, anew: bool
+        self, topic: TopicName, ranges: Ranges, anew: bool, limits: FetchLimits = FetchLimits()
     ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
         """One answer of each broker: what it has of its partitions, and why others have failed."""
         client = self._connected()
@@ -181,7 +201,7 @@ class KafkaRecords:
             if node < 0:
                 failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
             else:
-                requests.append(client.ask(self._request(topic, firsts), node))
+                requests.append(client.ask(self._request(topic, firsts, limits), node))
         answers = []
         for request in requests:
             try:
@@ -196,11 +216,13 @@ class KafkaRecords:
                 failed = passing(exc)
         return answers, failed
 
-    def _request(self, topic: TopicName, firsts: Mapping[int, int]) -> FetchRequest:
+    def _request(
+        self, topic: TopicName, firsts: Mapping[int, int], limits: FetchLimits
+    ) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
         partitions = [
             topic_type.FetchPartition(
-                partition=partition, fetch_offset=first, partition_max_bytes=_PARTITION_BYTES
+                partition=partition, fetch_offset=first, partition_max_bytes=limits.partition_bytes
             )
             for partition, first in firsts.items()
         ]
@@ -208,9 +230,9 @@ class KafkaRecords:
         if topic.id is not None:
             named["topic_id"] = topic.id
         return FetchRequest(
-            max_wait_ms=_WAIT_MS,
+            max_wait_ms=limits.wait_ms,
             min_bytes=1,
-            max_bytes=_RESPONSE_BYTES,
+            max_bytes=limits.response_bytes,
             isolation_level=LEVELS[self._kafka.isolation],
             topics=[topic_type(**named, partitions=partitions)],
             max_version=_BY_NAME if topic.id is None else _BY_ID,

@@ -60,7 +60,7 @@ class Topic:
 
     def planner(self, *, limit=1_000, on_event=False, **life):
         kafka = KafkaOptions(self.servers, self.name)
-        found = Life("probe", 0, "id", **{"start_offsets": {0: 0, 1: 0}, **life})
+        found = Life("probe", 0, "", **{"start_offsets": {0: 0, 1: 0}, **life})
         self.limit = limit
         settings = ProbeSettings(kafka, found, {})
         parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))

@@ -73,7 +73,7 @@ class Side:
 
     def steps(self, failpoints="", **life) -> ProbeSteps:
         """Of a new loop, which has found where it is."""
-        life = Life("probe", 0, "id", **{"start_offsets": {0: 0, 1: 0}, **life})
+        life = Life("probe", 0, "", **{"start_offsets": {0: 0, 1: 0}, **life})
         faults = Failpoints(failpoints, self.root / "failpoints")
         hooks = ProbeHooks(
             epoch=1,

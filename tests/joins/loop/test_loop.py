@@ -19,15 +19,20 @@ class Numbers:
 
     def __init__(self, special: Callable[[int], object] = lambda _: None) -> None:
         self.done: list[int] = []
+        self.waits: list[int] = []
         self.recovered = self.closed = 0
         self._special = special
 
     def recover(self) -> None:
         self.recovered += 1
 
-    def step(self) -> None:
+    def step(self) -> bool:
         self._special(len(self.done))
         self.done.append(len(self.done))
+        return len(self.done) % 3 > 0
+
+    def wait(self) -> None:
+        self.waits.append(len(self.done))
 
     def close(self) -> None:
         self.closed += 1
@@ -50,6 +55,7 @@ def test_steps_follow_each_other_until_it_is_stopped(spark):
     running.stop()
     assert (running.is_active, running.error, steps.closed) == (False, None, 1)
     assert steps.recovered == 1
+    assert steps.waits[0] == 3, "after a step without a batch"
 
 
 def test_an_error_ends_it_and_is_told(spark):

@@ -1,6 +1,8 @@
 """Bounded reads of a real topic: what is between two offsets, no more, and what is gone is said."""
 
 import json
+import threading
+import time
 
 import pytest
 from kafka import KafkaProducer
@@ -102,3 +104,21 @@ def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
         (batch,) = records.batches(second, {1: (0, 50)})
         assert json.loads(batch.column("value")[49].as_py()) == {"n": -49}
     cluster.close()
+
+
+def test_a_wait_ends_with_the_first_record_and_not_before_its_time_without_one(kafka, topic):
+    name = TopicName(topic)
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        records.wait(name, {0: 49, 1: 50}, 600.0)
+        began = time.monotonic()
+        records.wait(name, {0: 50, 1: 50}, 0.3)
+        assert time.monotonic() - began >= 0.29
+        sent = threading.Timer(0.2, lambda: produce(kafka.bootstrap_servers, topic, [{"n": 1}]))
+        sent.start()
+        records.wait(name, {0: 50, 1: 50}, 600.0)
+        sent.join()
+
+
+def test_a_wait_for_a_cluster_that_does_not_answer_ends():
+    with KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records:
+        records.wait(TopicName("t"), {0: 0}, 600.0)
