@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 from kafka import errors as kafka_errors
+from kafka.future import Future
 from kafka.protocol.consumer import FetchRequest
 
 from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
@@ -78,6 +79,8 @@ class KafkaRecords:
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
         self._client: KafkaClient | None = None
+        self._parked: dict[int, Future] = {}  # by broker: what `wait` has asked
+        self._asks_anew = False
 
     def __enter__(self) -> Self:
         return self
@@ -89,6 +92,7 @@ class KafkaRecords:
         """End the connection; the next read makes a new one."""
         if self._client is not None:
             client, self._client = self._client, None
+            self._parked.clear()
             client.close()
 
     def batches(
@@ -114,15 +118,40 @@ class KafkaRecords:
         """Return when there is a record to be read at `offsets` (partition → its next offset).
 
         At the latest after `seconds`, or when the cluster does not answer: who reads then is told.
-        The broker is asked once and answers when it has something.
+        Each broker is asked once and answers when it has something.
         """
-        ranges = {partition: (offset, offset + 1) for partition, offset in offsets.items()}
         limits = FetchLimits(wait_ms=int(1000 * seconds), partition_bytes=1, response_bytes=1)
         try:
-            self._connected().run(self._fetched, topic, ranges, False, limits)
+            self._connected().run(self._first_answer, topic, offsets, limits)
         except (kafka_errors.KafkaError, OSError, ValueError):
             self.close()
             time.sleep(_PAUSE_S)
+
+    async def _first_answer(
+        self, topic: TopicName, offsets: Mapping[int, int], limits: FetchLimits
+    ) -> None:
+        """Of any broker; the others stay asked, for they have nothing new at these offsets."""
+        client, first = self._connected(), Future()
+
+        def answered(_: object) -> None:
+            if not first.is_done:
+                first.success(None)
+
+        leaders = await client.leaders(topic.name, anew=self._asks_anew)
+        self._asks_anew = False
+        nodes = {leaders.get(partition, -1) for partition in offsets} - {-1}
+        for node in sorted(nodes):
+            parked = self._parked.get(node)
+            if parked is None or parked.is_done:
+                own = {p: offset for p, offset in offsets.items() if leaders.get(p) == node}
+                self._parked[node] = client.ask(self._request(topic, own, limits), node)
+            self._parked[node].add_callback(answered)
+            self._parked[node].add_errback(answered)
+        if not nodes:
+            await client.pause(_PAUSE_S)
+            return
+        await first
+        self._asks_anew = any(map(_has_failed, self._parked.values()))
 
     def marked(
         self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
@@ -187,7 +216,7 @@ class KafkaRecords:
         return self._client
 
     async def _fetched(
-        self, topic: TopicName, ranges: Ranges, anew: bool, limits: FetchLimits = FetchLimits()
+        self, topic: TopicName, ranges: Ranges, anew: bool
     ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
         """One answer of each broker: what it has of its partitions, and why others have failed."""
         client = self._connected()
@@ -201,7 +230,7 @@ class KafkaRecords:
             if node < 0:
                 failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
             else:
-                requests.append(client.ask(self._request(topic, firsts, limits), node))
+                requests.append(client.ask(self._request(topic, firsts, FetchLimits()), node))
         answers = []
         for request in requests:
             try:
@@ -259,3 +288,11 @@ class KafkaRecords:
             f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',
             hint="Check this user's rights and the properties of the connection.",
         )
+
+
+def _has_failed(answer: Future) -> bool:
+    """Whether a broker has answered that it cannot tell, perhaps because it does not lead now."""
+    if not answer.succeeded():
+        return bool(answer.is_done)
+    topics = answer.value.responses
+    return bool(answer.value.error_code) or any(p.error_code for t in topics for p in t.partitions)
