@@ -10,7 +10,8 @@ makes one begin there.
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -175,6 +176,7 @@ def run_cases(lab: Lab, name: str, cases: tuple[Case, ...]) -> Outcome:
     ):
         troubled = TroubledRun(subject, sizes)
         troubled.run()
+        troubled.meet(list(faults.values()))
         missed = tuple(str(case) for case in cases if not troubled.was_met(faults[case]))
         verdict = judged(subject)
     return Outcome(name, cases, missed, verdict, round(time.monotonic() - begun, 1))
@@ -223,6 +225,11 @@ class TroubledRun:
         newest = subject.newest_batch()
         if newest != last:
             raise AssertionError(f"the newest batch is {newest}, expected {last}")
+
+    def meet(self, entries: Sequence[str]) -> None:
+        """Wait for the faults behind the last batch: a batch is counted before C9 and C10."""
+        with suppress(TimeoutError):
+            self._attend(lambda: all(map(self.was_met, entries)), "all faults")
 
     def was_met(self, entry: str) -> bool:
         """Whether the fault happened: its marker is there."""
