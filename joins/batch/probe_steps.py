@@ -103,13 +103,13 @@ class ProbeSteps:
         self._follow(done)
         if self._time is not None:
             self._time.moved(self._next, self._start, self._state)
-        self._hooks.guards.failpoints.hit("C10", pin.batch)
 
     def _follow(self, done: FinishedBatch) -> None:
         """Go on behind a batch that is committed."""
         self._state, self._retry = done.state, None
         self._start = dict(done.pin.end_offsets)
         self._next = done.pin.batch + 1
+        self._hooks.guards.failpoints.hit("C10", done.pin.batch)
 
 
 class _EventTime:
