@@ -195,7 +195,9 @@ def test_a_retry_after_a_restart_reads_the_same_pin(world, spark, work, expected
     lookups.forget()
     lookups = world.lookups(*strategies)
     other = replace(work, session=spark.newSession())
-    assert world.outcome(other, lookups, task, world.pin()) == expected
+    found = world.outcome(other, lookups, task, world.pin())
+    lookups.forget()
+    assert found == expected
 
 
 def test_chunks_of_a_shuffle_may_be_small(world, work, expected, monkeypatch):
