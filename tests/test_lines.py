@@ -19,12 +19,9 @@ STREAMS = frozenset({"stdin", "stdout", "stderr"})
 # Where lines are of a text that is for people, or of a stream whose writer escapes all but ASCII.
 ALLOWED = {
     "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
-    "joins/adapters/delta/output.py:_refused": "a message of Spark",
     "joins/adapters/process/process.py:_read": "lines of our own json.dumps",
     "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",
     "joins/adapters/process/protocol.py:listen": "lines of our own json.dumps",
-    "joins/job/loops.py:_first_line": "a message of Spark",
-    "joins/source/coordinator.py:last_line": "a message of Spark",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
     "service/cli/output.py:show": "a table, for a terminal",
     "service/embedded/jarlock.py:read_lock": "a file of this repository",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
@@ -70,7 +70,6 @@ class BatchPlanner:
         self._parts = parts
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
         self._records = KafkaRecords(settings.kafka)
-        self._topic = TopicName.of(settings.kafka.topic, settings.life.topic_id)
 
     def close(self) -> None:
         """Close the connections."""
@@ -82,7 +81,7 @@ class BatchPlanner:
         ends = self._settings.life.end_offsets
         open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
         if open_ones:
-            self._records.wait(self._topic, open_ones, _WAIT_S)
+            self._records.wait(self._settings.topic, open_ones, _WAIT_S)
 
     def next(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """Batch `number`, behind these offsets and this state, as things are now.

@@ -8,6 +8,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog
+from joins.adapters.kafka.records import TopicName
 from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
@@ -47,6 +48,11 @@ class ProbeSettings:
     life: Life
     start_offsets: Mapping[int, int]
     trigger_ms: int = 100
+
+    @property
+    def topic(self) -> TopicName:
+        """The topic that the life reads, and no other one of its name."""
+        return TopicName.of(self.kafka.topic, self.life.topic_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from joins.batch.batches import FinishedBatch, ProbeHooks, records_work, worker_errors
 from joins.batch.event_state import EventState
-from joins.batch.inserts import Inserts, counts_of_all
+from joins.batch.inserts import Inserts
 from joins.durable.pins import Pin, pin_json
 from joins.worker.topic_reader import TopicReader
 
@@ -23,7 +23,6 @@ class JoinBatches:
         self._inserts = inserts
         self._reader = reader
         self._hooks = hooks
-        self._epoch = hooks.epoch
 
     def sweep(self) -> None:
         """There is nothing that an earlier runner leaves: a batch removes what it needs to."""
@@ -43,11 +42,8 @@ class JoinBatches:
         Raises:
             SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
         """
-        hit, number = self._hooks.guards.failpoints.hit, pin.batch
+        hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
         committed = self._inserts.committed(pin)
-        done = counts_of_all(committed)
-        if done is not None:
-            return FinishedBatch(pin, done)
         self._inserts.attach(pin.versions)
         hit("C4", number)
         with worker_errors(pin, self._hooks.restore):
@@ -55,8 +51,8 @@ class JoinBatches:
             staged = self._inserts.stage(work, pin, committed)
         self._hooks.check(pin)
         hit("C6", number)
-        self._hooks.dead_letters.commit(number, self._epoch, staged.dead_letters, pin_json(pin))
+        self._hooks.dead_letters.commit(number, epoch, staged.dead_letters, pin_json(pin))
         hit("C7", number)
-        self._inserts.commit(staged, pin, self._epoch, lambda: hit("C14", number))
+        self._inserts.commit(staged, pin, epoch, lambda: hit("C14", number))
         hit("C8", number)
         return FinishedBatch(pin, staged.counts)

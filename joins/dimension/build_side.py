@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, TopicName
+from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges, TopicName
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -32,7 +32,7 @@ from joins.loop.turns import LoopGuards
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.worker.staging import BatchReport, TaskReport, current_origin, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
-from joins.worker.work import Ranges, Work, split, spread
+from joins.worker.work import Work, split, spread
 
 _TABLE = "changelog"
 _NEXT_OFFSET = "next-offset-"
@@ -144,7 +144,7 @@ class BuildSide:
         self._log = log
         self._hooks = hooks
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
-        self._partitions = 0
+        self._reached: Mapping[int, int] = {}  # by the newest step
         self._records = KafkaRecords(settings.kafka)
         self._topic = TopicName(task.topic)
         self._reader = TopicReader(settings.kafka, self._topic, OF_A_CHANGELOG)
@@ -165,9 +165,7 @@ class BuildSide:
 
     def wait(self) -> None:
         """Return when the topic has more, at the latest in half a second."""
-        known = self._hooks.state().next_offsets
-        offsets = {p: known.get(p, 0) for p in range(self._partitions)}
-        self._records.wait(self._topic, offsets, _WAIT_S)
+        self._records.wait(self._topic, self._reached, _WAIT_S)
 
     def step(self) -> bool:
         """Append what the topic has beyond the table; returns whether there was something.
@@ -182,7 +180,7 @@ class BuildSide:
         upto = spread(before.next_offsets, ends, self._settings.max_records_per_batch)
         start = {p: before.next_offsets.get(p, 0) for p in upto}
         ranges = {p: (start[p], end) for p, end in upto.items() if start[p] < end}
-        self._partitions = len(ends)
+        self._reached = upto
         if ranges:
             self._append(ranges, before)
             self._hooks.rest()

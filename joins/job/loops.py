@@ -110,5 +110,5 @@ class Loops:
 
 
 def _first_line(error: object) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
     return (lines or ["unknown cause"])[0][:300]

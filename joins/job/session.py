@@ -14,7 +14,6 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from joins.plan.errors import JoinError
-from joins.worker.staging import ARROW_BATCH_BYTES, ARROW_BYTES, ARROW_RECORDS
 
 OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
 """What a session sets where Spark runs on this machine alone."""
@@ -25,8 +24,8 @@ _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.variable.substitute": "false",
     "spark.sql.shuffle.partitions": "4",
-    ARROW_RECORDS: "65536",
-    ARROW_BYTES: str(ARROW_BATCH_BYTES),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),  # above 2 GiB a batch would fail
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",

@@ -18,7 +18,7 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_THE_PROBE, TopicName
+from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings
 from joins.batch.join_batch import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
@@ -218,10 +218,9 @@ class TemporalJoin:
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         self._limit.begin(self.progress.average_bytes())
-        life = self.control.lives.current
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
-            life=life,
+            life=self.control.lives.current,
             start_offsets=self.progress.start_offsets(),
             trigger_ms=self.parts.settings.probe_trigger_ms,
         )
@@ -238,8 +237,8 @@ class TemporalJoin:
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
         )
-        kafka, spark = self.parts.probe_kafka, self.parts.spark
-        reader = TopicReader(kafka, TopicName.of(kafka.topic, life.topic_id), OF_THE_PROBE)
+        spark = self.parts.spark
+        reader = TopicReader(settings.kafka, settings.topic, OF_THE_PROBE)
         if self.event is not None:
             steps = self.event.steps(spark, reader, settings, hooks)
         else:

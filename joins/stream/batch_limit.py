@@ -34,21 +34,16 @@ class BatchLimit:
     def records(self) -> int:
         """Records of the next batch at the most: at least one."""
         with self._lock:
-            self._in_use = self._limit()
+            average_bytes = self._average()
+            self._in_use = self._max_records
+            if average_bytes > 0:
+                self._in_use = max(1, min(self._in_use, int(self._max_bytes // average_bytes)))
             return self._in_use
 
     def _average(self) -> float:
         """The greater of what was given and what was seen, 0 while nothing is known."""
-        return max(self._given_average, self._seen_average())
-
-    def _seen_average(self) -> float:
-        return self._seen_bytes / self._seen_records if self._seen_records else 0.0
-
-    def _limit(self) -> int:
-        average_bytes = self._average()
-        if average_bytes == 0:
-            return self._max_records
-        return max(1, min(self._max_records, int(self._max_bytes // average_bytes)))
+        seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
+        return max(self._given_average, seen)
 
     def record(self, counts: Mapping[str, int]) -> None:
         """A batch has read `records` with so many `bytes`."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
 
 from joins.kernels.probe.files import FileOrigin, StagedFile
 from joins.plan.errors import (
@@ -23,9 +22,6 @@ from watermark.errors import SluiceError
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
-ARROW_BATCH_BYTES = 64 << 20  # above 2 GiB a batch would fail
-ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-ARROW_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _NO_ROOM = re.compile(r"Index(Directory|DiskFull|Locked)Error: (.+)")
 _READING = {
     error.__name__: error for error in (RecordsExpiredError, SourceError, SourceUnavailableError)
@@ -86,11 +82,6 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
     return BatchReport(
         {name: tuple(staged) for name, staged in files.items()}, counts, tuple(details)
     )
-
-
-def collect_reports(frame: DataFrame) -> BatchReport:
-    """Run `frame`, whose rows are reports, and merge them."""
-    return merge_reports(row.report for row in frame.collect())
 
 
 def no_room(error: Exception) -> IndexDirectoryError | None:

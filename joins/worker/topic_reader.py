@@ -1,13 +1,13 @@
 """Records of a topic inside a task, by a connection that its process keeps."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import pyarrow as pa
 
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords, Ranges, TopicName
 from joins.plan.plan import KafkaOptions
 from joins.worker.staging import telling_hints
 
@@ -18,7 +18,7 @@ def _records(kafka: KafkaOptions) -> KafkaRecords:
     return KafkaRecords(kafka)
 
 
-def range_item(ranges: Mapping[int, tuple[int, int]]) -> str:
+def range_item(ranges: Ranges) -> str:
     """What `TopicReader` takes: a task's ranges."""
     return json.dumps({str(partition): list(bounds) for partition, bounds in ranges.items()})
 
@@ -28,7 +28,7 @@ class TopicReader:
     """Reads the ranges that a task is given; picklable.
 
     Attributes:
-        columns: of the records, names of `joins.adapters.kafka.records.COLUMNS`.
+        columns: of the records, as `KafkaRecords.batches` names them.
     """
 
     kafka: KafkaOptions

@@ -9,7 +9,8 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from joins.worker.staging import REPORT_DDL, BatchReport, collect_reports, merge_reports
+from joins.adapters.kafka.records import Ranges
+from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""
@@ -17,8 +18,6 @@ RECORDS_WORTH_A_TASK = 5_000
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
 """What a task does with its part of a batch."""
-Ranges = Mapping[int, tuple[int, int]]
-"""Partition → first offset and the one behind the last."""
 _ITEM = "item"
 
 
@@ -92,7 +91,8 @@ class Work:
         Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
         """
         if self.frame is not None:
-            return collect_reports(self.frame.mapInArrow(stage, REPORT_DDL))
+            rows = self.frame.mapInArrow(stage, REPORT_DDL).collect()
+            return merge_reports(row.report for row in rows)
         reading = _Reading(self.items, self.read, stage)
         numbers = _numbers(self.spark.sparkContext, len(self.items))
         return merge_reports(numbers.mapPartitions(reading.texts).collect())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joins.durable.pins import Pin, PinStore
+from joins.durable.pins import PinStore
 
 WARM_UP = 2  # batches of a JVM that are left out
 
@@ -72,35 +72,33 @@ def pinned_times(checkpoint: Path, *, behind: int = -1) -> list[BatchTime]:
     pins = [store.read(int(path.stem)) for path in sorted((checkpoint / "pins").glob("*.json"))]
     busy = [pin for pin in pins if pin is not None and pin.batch > behind and pin.records()]
     return [
-        BatchTime(
-            pin.batch, pin.records(), _ended_at(checkpoint, pin) - _planned_at(checkpoint, pin)
-        )
+        BatchTime(pin.batch, pin.records(), _seconds(checkpoint, pin.batch))
         for pin in busy[WARM_UP:]
     ]
 
 
-def _ended_at(checkpoint: Path, pin: Pin) -> float:
-    """When the batch of `pin` was over, in Unix time."""
-    following = _pin_file(checkpoint, pin.batch + 1)
+def _seconds(checkpoint: Path, batch: int) -> float:
+    return _ended_at(checkpoint, batch) - _planned_at(checkpoint, batch)
+
+
+def _ended_at(checkpoint: Path, batch: int) -> float:
+    """When a batch was over, in Unix time."""
+    following = _pin_file(checkpoint, batch + 1)
     path = following if following.exists() else checkpoint / "progress.json"
     return path.stat().st_mtime_ns / 1e9
 
 
 def pinned_span(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:
     """When the first of these batches began and the last one was over, in Unix time."""
-    store = PinStore(checkpoint / "pins")
-    first, last = (store.read(times[at].number) for at in (0, -1))
-    assert first is not None, "the bench has just read it"
-    assert last is not None, "the bench has just read it"
-    return _planned_at(checkpoint, first), _ended_at(checkpoint, last)
+    return _planned_at(checkpoint, times[0].number), _ended_at(checkpoint, times[-1].number)
 
 
 def _pin_file(checkpoint: Path, batch: int) -> Path:
     return checkpoint / "pins" / f"{batch:010d}.json"
 
 
-def _planned_at(checkpoint: Path, pin: Pin) -> float:
-    return _pin_file(checkpoint, pin.batch).stat().st_mtime_ns / 1e9
+def _planned_at(checkpoint: Path, batch: int) -> float:
+    return _pin_file(checkpoint, batch).stat().st_mtime_ns / 1e9
 
 
 def whole(times: Sequence[BatchTime]) -> list[BatchTime]:

@@ -9,7 +9,6 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
@@ -94,7 +93,7 @@ def assert_finished_for_good(job: RunningJob, finished: dict[str, Any]) -> None:
 
 
 def assert_beyond_the_end_is_told(rig: Rig, job: RunningJob, topic: str) -> None:
-    pins = PinStore(job.directory / "checkpoint" / "pins")
+    pins = job.pins
     newest = pins.newest()
     assert newest is not None
     assert newest.batch == 0

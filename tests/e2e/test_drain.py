@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from joins.durable.pins import Pin, PinStore
+from joins.durable.pins import Pin
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
@@ -42,7 +42,7 @@ def changing(rig: Rig, schema: str) -> Iterator[None]:
 
 
 def pins_of(job: RunningJob) -> list[Pin]:
-    store = PinStore(job.directory / "checkpoint" / "pins")
+    store = job.pins
     newest = store.newest()
     assert newest is not None
     found = [store.read(batch) for batch in range(newest.batch + 1)]
@@ -63,7 +63,7 @@ def test_a_backlog_is_drained_in_small_batches_while_the_build_side_commits(rig:
         )
         with rig.job(sql) as job:
             finished = job.wait_state("FINISHED", deadline_s=700)
-            pins = pins_of(job)
+            pins = job.pins
             newest = rig.get(f"/v1/jobs/{job.id}/batches/{pins[-1].batch}")
     assert finished["probe"]["joined_records"] == BACKLOG + 1
     assert max(pin.records() for pin in pins) * len(json.dumps(click(1, 1))) <= BATCH_BYTES

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from joins.durable.checkpoint import read_json
-from joins.durable.pins import PinStore
 from joins.lookback.explain_row import Coordinates
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
@@ -102,7 +101,7 @@ def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
 
 def assert_batches_can_be_replayed(job: RunningJob) -> None:
     """All, the killed one among them, while the runner lives; another state is noticed."""
-    newest = PinStore(job.directory / "checkpoint" / "pins").newest()
+    newest = job.pins.newest()
     assert newest is not None
     found = replayed(job, range(newest.batch + 1))
     assert [each["differences"] for each in found] == [[]] * len(found)

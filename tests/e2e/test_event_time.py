@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import pytest
 
-from joins.durable.pins import PinStore
 from service.jobs.inspect.past import open_replayer
 from tests.support.rig import Rig, RunningJob, cdc_table
 from tests.support.sql import new_schema, run_sql
@@ -252,7 +251,7 @@ def run(rig: Rig, example: Example) -> Finished:
 
 def replayed(job: RunningJob) -> list[Row]:
     """Every batch again, with what differs."""
-    newest = PinStore(job.directory / "checkpoint" / "pins").newest()
+    newest = job.pins.newest()
     assert newest is not None
     with open_replayer(job.directory) as replayer:
         return [replayer.replay(batch, diff=True) for batch in range(newest.batch + 1)]

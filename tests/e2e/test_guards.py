@@ -52,7 +52,7 @@ def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
             produce(servers, topic, [click(3, 10 + partition)], partition=partition)
         rows = job.wait_output(path, 4)
         assert sorted(row["item_id"] for row in rows) == [0, 1, 11, 12]
-        pin = PinStore(job.directory / "checkpoint" / "pins").read(1)
+        pin = job.pins.read(1)
         assert pin is not None
         assert dict(pin.end_offsets) == {0: 2}, "the batch is what it was planned to be"
         status = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
@@ -115,7 +115,7 @@ def test_a_batch_whose_version_is_gone_waits_until_it_is_pinned_anew_and_has_its
         assert [(row["item_id"], row["name"]) for row in rows] == [
             (0, "user 1"), (1, "user 2"), (2, "user 3"),
         ]  # fmt: skip
-        pins = PinStore(job.directory / "checkpoint" / "pins")
+        pins = job.pins
         assert pins.read(1) is None
         lost = PinStore(job.directory / "checkpoint" / "pins" / "abandoned").read(1)
         again = pins.read(rows[1]["_batch"])

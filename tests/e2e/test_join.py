@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
-from joins.durable.pins import PinStore
 from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import (
@@ -24,10 +23,6 @@ from tests.support.topics import consume, create_topic, end_offsets, produce, un
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(400)
-
-
-def pins_of(job: RunningJob) -> PinStore:
-    return PinStore(job.directory / "checkpoint" / "pins")
 
 
 def test_records_sent_during_a_slow_snapshot_are_all_joined_after_it_and_none_before(
@@ -72,7 +67,7 @@ def test_records_sent_during_a_slow_snapshot_are_all_joined_after_it_and_none_be
 def assert_never_early(job: RunningJob, opened: dict[str, Any], rows: Any) -> None:
     """Each row's batch is pinned after the opening, to versions that are not older than it."""
     for batch in {row["_batch"] for row in rows}:
-        pin = pins_of(job).read(batch)
+        pin = job.pins.read(batch)
         assert pin is not None
         assert pin.batch_timestamp_ms >= opened["opened_at_ms"]
         for name, version in opened["versions_at_open"].items():

@@ -1,9 +1,9 @@
 """What a version leaves on disk: a job stopped in each phase, in one archive.
 
 ``PYTHONPATH=CHECKOUT python tests/support/recorded.py ARCHIVE``, in a checkout of the version to be
-recorded, which is the one that is imported; the archives are kept in `tests/e2e/recorded`. A later
-version goes on with what `restored` gives it. `tests.support.recorded_kills` has jobs that were
-killed.
+recorded, which is the one that is imported; the archives are kept in `tests/e2e/upgrade/recorded`.
+A later version goes on with what `restored` gives it. `tests.support.recorded_kills` has jobs that
+were killed.
 """
 
 import json

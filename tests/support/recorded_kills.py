@@ -16,7 +16,6 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.jobs.store.layout import noted_pid
@@ -61,11 +60,6 @@ _LAST_CLICKS = (click(7, 4), b"{", click(8, 5))  # one batch, with one dead lett
 _LATER = "UPDATE user_info SET name = 'later' WHERE user_id = 8"
 _BUSY = {"maintenance_interval_s": 1.0, "fold_interval_s": 1.0}
 _NO_RESTART = {"restart_backoff_min_s": 3600.0, "restart_backoff_max_s": 3600.0}
-
-
-def pins_of(job: RunningJob) -> PinStore:
-    """The pins of the job."""
-    return PinStore(job.directory / "checkpoint" / "pins")
 
 
 def trimmed_to(job: RunningJob) -> int:
@@ -117,7 +111,7 @@ def _joined(rig: Rig, name: str) -> RunningJob:
         produce(servers, topic, [click(user, batch + 1)])
         job.wait_output(name, batch + 1)
     assert [row["name"] for row in job.rig.rows(name) if row["user_id"] == 7] == ["changed"]
-    newest = pins_of(job).newest()
+    newest = job.pins.newest()
     assert newest is not None
     assert newest.batch == KILLED_BATCH - 1
     return job
@@ -158,7 +152,7 @@ def _counted(rig: Rig) -> RunningJob:
 
 
 def _is_read(job: RunningJob, end: int) -> bool:
-    pin = pins_of(job).newest()
+    pin = job.pins.newest()
     return pin is not None and pin.end_offsets.get(0) == end
 
 
@@ -190,7 +184,7 @@ def _kill_in_batch(job: RunningJob, name: str, fault: str) -> None:
     """It is killed in the batch of the last clicks."""
     produce(job.rig.kafka.bootstrap_servers, name, _LAST_CLICKS)
     _stop_killed(job, fault)
-    pin = pins_of(job).read(KILLED_BATCH)
+    pin = job.pins.read(KILLED_BATCH)
     assert (pin is None) == (name == PLANNED)
     assert pin is None or pin.end_offsets == {0: KILLED_BATCH + len(_LAST_CLICKS)}, pin
 

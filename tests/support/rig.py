@@ -12,6 +12,7 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
@@ -52,6 +53,10 @@ class RunningJob:
     @property
     def directory(self) -> Path:
         return self.rig.settings.jobs_dir / self.id
+
+    @property
+    def pins(self) -> PinStore:
+        return PinStore(self.directory / "checkpoint" / "pins")
 
     def status(self) -> dict[str, Any]:
         return self.rig.get(f"/v1/jobs/{self.id}")

@@ -175,7 +175,7 @@ class SparkCommits:
 
     def _refused(self, text: str) -> SinkError:
         condition = _CONDITION.search(text)
-        name = text.strip().splitlines()[0][:300] if condition is None else condition[1]
+        name = text.strip().split("\n")[0][:300] if condition is None else condition[1]
         return SinkError(
             f'spark cannot write to delta table "{self._log.path}": {name}',
             hint="The batch is tried again; if this stays, look the name up in the runner's log.",

@@ -21,11 +21,13 @@ from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailabl
 from joins.plan.plan import KafkaOptions
 
 Ranges = Mapping[int, tuple[int, int]]
+"""Partition → first offset and the one behind the last."""
 
 _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
 _UNKNOWN_S = 3.0  # the leader of a new topic may not know its id at once
 _PAUSE_S = 0.1
+_NOBODY = -1  # leads, where an election goes on
 _BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
 _NO_ID = uuid.UUID(int=0)
 _STAMP = pa.timestamp("us", tz="UTC")
@@ -139,15 +141,15 @@ class KafkaRecords:
 
         leaders = await client.leaders(topic.name, anew=self._asks_anew)
         self._asks_anew = False
-        nodes = {leaders.get(partition, -1) for partition in offsets} - {-1}
-        for node in sorted(nodes):
+        led = _by_leader(leaders, offsets)
+        led.pop(_NOBODY, None)
+        for node, own in led.items():
             parked = self._parked.get(node)
             if parked is None or parked.is_done:
-                own = {p: offset for p, offset in offsets.items() if leaders.get(p) == node}
                 self._parked[node] = client.ask(self._request(topic, own, limits), node)
             self._parked[node].add_callback(answered)
             self._parked[node].add_errback(answered)
-        if not nodes:
+        if not led:
             await client.pause(_PAUSE_S)
             return
         await first
@@ -225,9 +227,8 @@ class KafkaRecords:
         leaders = await client.leaders(topic.name, anew=anew)
         failed = None
         requests = []
-        for node in sorted({leaders.get(partition, -1) for partition in ranges}):
-            firsts = {p: r[0] for p, r in ranges.items() if leaders.get(p, -1) == node}
-            if node < 0:
+        for node, firsts in _by_leader(leaders, {p: r[0] for p, r in ranges.items()}).items():
+            if node == _NOBODY:
                 failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
             else:
                 requests.append(client.ask(self._request(topic, firsts, FetchLimits()), node))
@@ -288,6 +289,14 @@ class KafkaRecords:
             f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',
             hint="Check this user's rights and the properties of the connection.",
         )
+
+
+def _by_leader(leaders: Mapping[int, int], offsets: Mapping[int, int]) -> dict[int, dict[int, int]]:
+    """Broker → its partitions of `offsets`; under `_NOBODY` those that none leads."""
+    led: dict[int, dict[int, int]] = {}
+    for partition, offset in offsets.items():
+        led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = offset
+    return dict(sorted(led.items()))
 
 
 def _has_failed(answer: Future) -> bool:

@@ -6,12 +6,10 @@ database is another server to its jobs: a copy that was going on begins again, a
 joined copies again while it joins.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from service.embedded.process import free_port
 from service.jobs.inspect.past import open_replayer
 from tests.support.recorded import (
     FINISHED,
@@ -23,9 +21,6 @@ from tests.support.recorded import (
     WINDOWS,
     Restored,
     item_names,
-    restored,
-    restored_job,
-    restored_rig,
     spent,
     wait_joined_with,
 )
@@ -35,24 +30,6 @@ from tests.support.topics import produce
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
 ARCHIVE = Path(__file__).parent / "recorded" / "before_packages.tar.xz"
-
-
-@pytest.fixture(scope="module")
-def place(processes: None) -> Iterator[Restored]:
-    with restored(ARCHIVE, free_port(), free_port()) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def rig(place: Restored, spark_jars: list[Path]) -> Iterator[Rig]:
-    with restored_rig(place) as running:
-        yield running
-
-
-@pytest.fixture
-def job(rig: Rig, request: pytest.FixtureRequest) -> Iterator[RunningJob]:
-    with restored_job(rig, request.param) as recorded:
-        yield recorded
 
 
 def of(name: str) -> pytest.MarkDecorator:

@@ -5,21 +5,16 @@ offsets and of commits (`tests/support/recorded_kills.py`). It lies at another p
 job copies its table again while it joins, as in `test_upgrade_data`.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.embedded.process import free_port
 from service.jobs.inspect.past import open_replayer
 from tests.support.recorded import (
     USERS_ROWS,
     Restored,
     item_names,
-    restored,
-    restored_job,
-    restored_rig,
     spent,
     wait_joined_with,
 )
@@ -37,7 +32,6 @@ from tests.support.recorded_kills import (
     TRIMMED,
     UNCOMMITTED,
     WINDOWS,
-    pins_of,
     trimmed_to,
 )
 from tests.support.rig import Rig, RunningJob
@@ -48,24 +42,6 @@ pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
 ARCHIVE = Path(__file__).parent / "recorded" / "structured_streaming.tar.xz"
 WITH_PIN = (PINNED, UNCOMMITTED, LETTERS, COMMITTED)
 JOINED_BEFORE = {1: "user 1", 2: "changed", 3: "user 3"}
-
-
-@pytest.fixture(scope="module")
-def place(processes: None) -> Iterator[Restored]:
-    with restored(ARCHIVE, free_port(), free_port()) as there:
-        yield there
-
-
-@pytest.fixture(scope="module")
-def rig(place: Restored, spark_jars: list[Path]) -> Iterator[Rig]:
-    with restored_rig(place) as running:
-        yield running
-
-
-@pytest.fixture
-def job(rig: Rig, request: pytest.FixtureRequest) -> Iterator[RunningJob]:
-    with restored_job(rig, request.param) as recorded:
-        yield recorded
 
 
 def of(*names: str) -> pytest.MarkDecorator:
@@ -92,7 +68,7 @@ def test_every_job_is_there(rig: Rig) -> None:
 def test_every_record_is_joined_once_and_the_job_sees_what_changes(
     rig: Rig, job: RunningJob, name: str, place: Restored
 ) -> None:
-    pinned = pins_of(job).read(KILLED_BATCH)
+    pinned = job.pins.read(KILLED_BATCH)
     assert (pinned is not None) == (name in WITH_PIN)
     assert len(rig.rows(name)) == (5 if name == COMMITTED else 3)
     job.start()
@@ -110,7 +86,7 @@ def test_every_record_is_joined_once_and_the_job_sees_what_changes(
         wait_joined_with(job, name, place.topics[name], KILLED_USER, KILLED_NAME)
     assert replayed(job, KILLED_BATCH)["verdict"] == "identical"
     if pinned is not None:
-        assert pins_of(job).read(KILLED_BATCH) == pinned
+        assert job.pins.read(KILLED_BATCH) == pinned
         assert letters(job) == [(4, KILLED_BATCH)]
 
 
@@ -123,7 +99,7 @@ def test_the_changelog_topic_had_been_trimmed(job: RunningJob, name: str) -> Non
 def test_a_window_whose_state_was_committed_is_emitted_once(
     rig: Rig, job: RunningJob, name: str, place: Restored
 ) -> None:
-    pinned = pins_of(job).newest()
+    pinned = job.pins.newest()
     assert pinned is not None
     assert [row["total"] for row in rig.rows(name)] == [3]
     job.start()
@@ -131,5 +107,5 @@ def test_a_window_whose_state_was_committed_is_emitted_once(
     produce(rig.kafka.bootstrap_servers, place.topics[name], [spent("a", 32, "10:45:00")])
     rows = job.wait_output(name, 3)
     assert sorted(row["total"] for row in rows) == [3, 4 + 8, 16]
-    assert pins_of(job).read(pinned.batch) == pinned
+    assert job.pins.read(pinned.batch) == pinned
     assert replayed(job, pinned.batch)["verdict"] == "identical"
