@@ -63,7 +63,7 @@ def test_a_backlog_is_drained_in_small_batches_while_the_build_side_commits(rig:
         )
         with rig.job(sql) as job:
             finished = job.wait_state("FINISHED", deadline_s=700)
-            pins = job.pins
+            pins = pins_of(job)
             newest = rig.get(f"/v1/jobs/{job.id}/batches/{pins[-1].batch}")
     assert finished["probe"]["joined_records"] == BACKLOG + 1
     assert max(pin.records() for pin in pins) * len(json.dumps(click(1, 1))) <= BATCH_BYTES

@@ -280,12 +280,14 @@ def done(tmp_path_factory, kafka, spark) -> Iterator[dict[str, Done]]:
                 create_topic(servers, output_name(name, number))
         job = jobs.submit(kind.sql(name, topic, brokers), name)
         first = job.run(lambda join: join.progress.counts.batch is not None)
-        assert not first.is_finished, "there is something left for the restart"
+        assert not first.is_finished, "the second batch is a planted fault, which has stopped it"
         assert job.run().is_finished
         return name, Done(kind, job, name, topic, servers)
 
     with (
-        jobs_here(root, servers, spark, max_records_per_batch=RECORDS_A_BATCH) as jobs,
+        jobs_here(
+            root, servers, spark, max_records_per_batch=RECORDS_A_BATCH, failpoints="C2=raise#1"
+        ) as jobs,
         job_threads() as pool,
     ):
         yield dict(pool.map(run, KINDS.items()))
