@@ -63,7 +63,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             full,
             [run.rate for run in runs[True]],
             [run.rate for run in runs[False]],
-            Bar(Sense.RATIO_AT_LEAST, 0.85),
+            Bar(Sense.RATIO_AT_LEAST, 0.9),
             {"build_commits": [run.commits for run in runs[True]]},
         ),
         Measure(

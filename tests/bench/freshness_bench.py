@@ -67,7 +67,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             "changes_missed": seen.missed,
         }
         full = changes >= CHANGES and dim in DIMS
-        bar = Bar(Sense.VALUE_AT_MOST, 2.0) if dim == dims[0] else None
+        bar = Bar(Sense.VALUE_AT_MOST, 0.4) if dim == dims[0] else None
         found.append(Measure(f"freshness p99, {dim:,} rows", "s", size, full, p99, (), bar, facts))
     if len(dims) > 1:
         few, many = found

@@ -111,6 +111,14 @@ class Measure:
         }
 
 
+def cpu_measure(
+    of: str, size: str, cpu_s: Sequence[float], at_most: float, *, full: bool
+) -> Measure:
+    """What all processes of a job have used for a million records; broker and database are none."""
+    bar = Bar(Sense.VALUE_AT_MOST, at_most)
+    return Measure(f"CPU of a million records: {of}", "s", size, full, cpu_s, (), bar)
+
+
 def spread(values: Sequence[float]) -> float:
     """How far the runs lie apart: the greatest less the smallest, by the median."""
     middle = statistics.median(values)

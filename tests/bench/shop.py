@@ -105,12 +105,18 @@ class Stream:
         """How many records are in the topic."""
         return sum(self.ends.values())
 
-    def append(self, records: int, values: Callable[[range], Sequence[bytes]]) -> dict[int, int]:
-        """Append `records` made by `values`; returns the offsets at which they begin."""
+    def append(
+        self, records: int, values: Callable[[range], Sequence[bytes]], *, at_once: int = _CHUNK
+    ) -> dict[int, int]:
+        """Append `records` made by `values`, so many a request, which the broker must take.
+
+        Returns:
+            The offsets at which they begin.
+        """
         before, first = dict(self.ends), self.sent
         with BulkProducer(self._servers, self.topic) as producer:
-            for start in range(first, first + records, _CHUNK):
-                self.send(producer, values(range(start, min(start + _CHUNK, first + records))))
+            for start in range(first, first + records, at_once):
+                self.send(producer, values(range(start, min(start + at_once, first + records))))
         return before
 
     def send(self, producer: BulkProducer, values: Sequence[bytes]) -> None:
