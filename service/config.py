@@ -209,7 +209,7 @@ class Settings(BaseSettings):
         2, "A Spark job of the snapshot reads four times as many chunks.", "1 to 256", ge=1, le=256
     )
     build_trigger_ms: int = _setting(
-        200, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000
+        100, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000
     )
     probe_trigger_ms: int = _setting(
         100, "Least time between two probe batches.", "100 to 60000", ge=100, le=60_000

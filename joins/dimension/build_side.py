@@ -78,7 +78,7 @@ class BuildSettings:
     """Settings of one build loop."""
 
     kafka: KafkaOptions
-    trigger_ms: int = 200
+    trigger_ms: int = 100
     max_records_per_batch: int = 100_000
 
 

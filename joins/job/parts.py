@@ -33,7 +33,7 @@ class JobSettings:
         current_retention_hours: how long files that `current` no longer needs are kept.
     """
 
-    build_trigger_ms: int = 200
+    build_trigger_ms: int = 100
     probe_trigger_ms: int = 100
     max_records_per_batch: int = 500_000
     max_bytes_per_batch: int = 256 << 20

@@ -45,7 +45,7 @@ class Load:
 @contextmanager
 def loaded_job(lab: Lab, name: str, load: Load) -> Iterator[Subject]:
     """A job at rest behind its load; it runs until the block ends."""
-    settings = {"build_trigger_ms": 100, **(load.settings or {})}
+    settings = load.settings or {}
     directory = lab.place(name)
     with (
         running_rig(

@@ -101,10 +101,13 @@ def run(lab: Lab) -> dict[str, Any]:
     cases, later = lab.cases(10, 200), lab.size(30, 1000)
     topic = create_topic(lab.kafka.bootstrap_servers, partitions=2)
     path, users = unique_name("replay"), lab.size(500, 5000)
-    pace = {"build_trigger_ms": 100, "probe_trigger_ms": 100, "replay_batches": cases}
-    upkeep = {"fold_interval_s": lab.size(2.0, 5.0), "maintenance_interval_s": lab.size(2.0, 10.0)}
+    settings = {
+        "replay_batches": cases,
+        "fold_interval_s": lab.size(2.0, 5.0),
+        "maintenance_interval_s": lab.size(2.0, 10.0),
+    }
     with (
-        running_rig(lab.place("sluice"), lab.kafka, lab.mariadb, **pace, **upkeep) as rig,
+        running_rig(lab.place("sluice"), lab.kafka, lab.mariadb, **settings) as rig,
         new_schema(lab.mariadb, USERS, fill_users(users)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
     ):

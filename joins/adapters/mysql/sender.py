@@ -18,8 +18,7 @@ from joins.kernels.changelog.envelope import (
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
-_COMPANY_S = 0.05
-_APART_S = 0.2
+_COMPANY_S = 0.05  # a batch costs milliseconds of a core, however few rows it has
 
 
 @dataclass(slots=True)
@@ -32,15 +31,6 @@ class _Pending:
     after: list[Row | None] = field(default_factory=list)
     bytes: int = 0
     since_s: float = 0.0
-
-
-def due_at_s(first_row_at_s: float, sent_at_s: float) -> float:
-    """When a batch goes whose first row came then, behind one that was sent then.
-
-    A batch costs milliseconds of a core, however few rows it has: a change behind a pause waits
-    for company only for a moment, changes without a pause go five times a second.
-    """
-    return max(first_row_at_s + _COMPANY_S, sent_at_s + _APART_S)
 
 
 class ChangelogSender:
@@ -60,7 +50,6 @@ class ChangelogSender:
         self._pending = _Pending()
         self._transaction = (0, 0)
         self._ordinal = 0
-        self._sent_at_s = 0.0
         self.records = 0
         self.source_ts_ms = 0
         table = f"{config.table.database}.{config.table.table}"
@@ -78,7 +67,7 @@ class ChangelogSender:
         """How long the waiting rows can wait for company, None if there are none."""
         if not self._pending.ops:
             return None
-        return max(0.0, due_at_s(self._pending.since_s, self._sent_at_s) - time.monotonic())
+        return max(0.0, self._pending.since_s + _COMPANY_S - time.monotonic())
 
     def add(self, images: RowImages) -> None:
         """Collect the rows of one event; full batches are sent on the way.
@@ -132,7 +121,6 @@ class ChangelogSender:
         if not pending.ops:
             return
         self._pending = _Pending()
-        self._sent_at_s = time.monotonic()
         records = encode_records(
             self._changes(pending),
             self._config.table.primary_key,

@@ -7,7 +7,7 @@ from kafka.future import Future
 
 from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
-from joins.adapters.mysql.sender import ChangelogSender, due_at_s
+from joins.adapters.mysql.sender import ChangelogSender
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.adapters.mysql.test_binlog import captured_table
@@ -54,18 +54,6 @@ def test_a_sender_that_gave_up_sends_nothing_later(
         broker.start()
         ends = end_offsets(broker.bootstrap_servers, config.kafka.topic)
         assert set(ends.values()) == {1}
-
-
-DUE = {
-    "behind_a_pause_after_a_moment": ((100.0, 90.0), 100.05),
-    "right_behind_a_batch_when_that_is_old_enough": ((100.0, 99.99), 100.19),
-    "the_first_of_all_after_a_moment": ((100.0, 0.0), 100.05),
-}
-
-
-@pytest.mark.parametrize(("times", "due"), DUE.values(), ids=DUE)
-def test_a_batch_is_due(times, due):
-    assert due_at_s(*times) == pytest.approx(due)
 
 
 def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
