@@ -34,6 +34,8 @@ POINTS = {
     "C12": "the changelog is committed, watermarks and index do not know it",
     "C13": "the state of an event batch is committed, its output is not",
     "C14": "one output of several is committed, the next one is not",
+    "C15": "a transaction has all records of a batch, and is not committed",
+    "C16": "a transaction is committed, the note of its batch is not written",
 }
 ACTIONS = ("kill", "stop", "raise", "enospc")
 

@@ -522,18 +522,21 @@ class KafkaFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
-    """A Kafka topic of JSON objects, at least once, with coordinates in the headers.
+    """A Kafka topic of JSON objects, with coordinates in the headers.
 
     Attributes:
         format: what a value is.
         upsert: the connector `upsert-kafka`: `key_fields` are the primary key, a row that goes
             away is a null value.
+        transactional_id_prefix: exactly once: what the transactional ids begin with. At least once
+            if it is None.
     """
 
     kafka: KafkaOptions
     key_fields: tuple[str, ...] = ()
     format: KafkaFormat = KafkaFormat.JSON
     upsert: bool = False
+    transactional_id_prefix: str | None = None
     kind: Literal["kafka"] = "kafka"
 
 

@@ -1,8 +1,10 @@
-"""The `kafka` sink: JSON objects, at least once, with the coordinates to de-duplicate by.
+"""The `kafka` sink: JSON objects, with the coordinates to de-duplicate by.
 
-A replayed batch gives the same bytes, so two records with the same source coordinates are one.
+At least once: a replayed batch gives the same bytes, so two records with the same source
+coordinates are one. Exactly once: a batch is a transaction, whose commit carries its number.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,9 @@ import pyarrow.compute as pc
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
 from joins.kernels.changelog.change_encode import debezium_values, upsert_values
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
@@ -124,9 +128,9 @@ class BodyEncoding:
 class _Topic:
     """The topic of a sink: how its rows are encoded, and who sends them."""
 
-    def __init__(self, sink: KafkaSink) -> None:
+    def __init__(self, sink: KafkaSink, producer: BatchProducer) -> None:
         self._sink = sink
-        self.producer = BatchProducer(sink.kafka)
+        self.producer = producer
 
     def encoding(self, output: tuple[OutputColumn, ...], number: int) -> BodyEncoding:
         """For the rows of batch `number`.
@@ -145,10 +149,22 @@ class KafkaSinkWriter:
 
     The tasks leave finished bodies of record batches in files for `commit`, which is left to send
     them: the driver does so for all, in the order of the tasks.
+
+    Args:
+        sink: where the rows go.
+        progress: file of the note.
+        staged: where the bodies wait.
+        producer: who sends them, if it is a special one.
     """
 
-    def __init__(self, sink: KafkaSink, progress: Path, staged: RowFiles) -> None:
-        self._topic = _Topic(sink)
+    def __init__(
+        self,
+        sink: KafkaSink,
+        progress: Path,
+        staged: RowFiles,
+        producer: BatchProducer | None = None,
+    ) -> None:
+        self._topic = _Topic(sink, producer or BatchProducer(sink.kafka))
         self._progress = progress
         self._staged = staged
 
@@ -168,23 +184,84 @@ class KafkaSinkWriter:
             SinkError: the cluster did not take them; some may be there.
         """
         self._topic.producer.send_files(self._staged.paths(report))
-        self._staged.clear(epoch)
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
+        self.sent(note)
+        self._staged.clear(epoch)
         write_json_atomically(self._progress, note)
 
+    def sent(self, note: Mapping[str, Any]) -> None:
+        """All records of the batch of `note` are acknowledged, and the batch is not noted."""
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """Of the batch that was noted as sent; a crash before the note sends it again."""
-        noted = read_json(self._progress)
+        """Of the batch that was noted as sent; a crash before the note sends it again.
+
+        Raises:
+            SinkError: who knows it does not answer.
+        """
+        noted: Mapping[str, Any] | None = read_json(self._progress)
+        if noted is None or noted["batch"] < pin.batch:
+            noted = self.newest_sent()
         if noted is None or noted["batch"] < pin.batch:
             return None
         return dict(noted["counts"]) if noted["batch"] == pin.batch else {}
+
+    def newest_sent(self) -> Mapping[str, Any] | None:
+        """The note of the newest batch as somebody else has it; nobody has."""
+        return None
+
+
+class TransactionalSinkWriter(KafkaSinkWriter):
+    """Sends each batch in a transaction that carries its note.
+
+    Args:
+        transactional_id: of this output of this job.
+    """
+
+    def __init__(
+        self,
+        sink: KafkaSink,
+        progress: Path,
+        staged: RowFiles,
+        transactional_id: str,
+        failpoints: Failpoints,
+    ) -> None:
+        self._transactions = TransactionalProducer(sink.kafka, transactional_id)
+        self._hit = failpoints.hit
+        super().__init__(sink, progress, staged, self._transactions)
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """As without transactions; what has failed in between is in none that goes on.
+
+        Raises:
+            SinkError: it is not known whether it was done; `newest_sent` tells.
+        """
+        try:
+            super().commit(report, pin, epoch)
+        except BaseException:
+            self._transactions.close()
+            raise
+
+    def sent(self, note: Mapping[str, Any]) -> None:
+        """Commit the records, and the note with them.
+
+        Raises:
+            SinkError: it is not known whether it was done; `newest_sent` tells.
+        """
+        self._hit("C15", note["batch"])
+        self._transactions.commit(CommitNote(note["batch"], json.dumps(note)))
+        self._hit("C16", note["batch"])
+
+    def newest_sent(self) -> Mapping[str, Any] | None:
+        """The note of the newest committed transaction; older runners cannot commit any more."""
+        newest = self._transactions.newest()
+        return None if newest is None else dict(json.loads(newest.text))
 
 
 class KafkaLetterWriter:
     """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
 
     def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...]) -> None:
-        self._topic = _Topic(sink)
+        self._topic = _Topic(sink, BatchProducer(sink.kafka))
         self._output = output
 
     def committed(self, number: int) -> None:

@@ -162,7 +162,7 @@ class _Assembly:
         inserts: list[ProbeInsert] = []
         outputs: list[DeltaLog] = []
         for number, sink in enumerate(self.sinks):
-            writer, logs = sink.writer(spark, self.log)
+            writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
             inserts.append(ProbeInsert(task, lookups(self.context, runtimes, number), writer))
             outputs += logs

@@ -10,11 +10,12 @@ from joins.adapters.delta.merge import MergedOutput
 from joins.adapters.delta.output import OutputLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.app_ids import output_app_id, replay_app_id
+from joins.durable.failpoints import Failpoints
 from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter
 from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink
 from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
-from joins.sinks.kafka import KafkaLetterWriter, KafkaSinkWriter
+from joins.sinks.kafka import KafkaLetterWriter, KafkaSinkWriter, TransactionalSinkWriter
 from joins.sinks.merge import MergeSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.sinks.spark import DeltaOutputLetterWriter, DeltaOutputWriter
@@ -56,7 +57,7 @@ class InsertSink:
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
 
     def writer(
-        self, spark: SparkSession, log: RunnerLog
+        self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         """What commits the rows of batches, and the Delta output if it is one."""
         sink, staged = self._sink, RowFiles(self.job.layout.staged_rows(self.number))
@@ -69,9 +70,17 @@ class InsertSink:
             output = OutputLog(path, app_id, appends, spark)
             return DeltaOutputWriter(output), (output,)
         if isinstance(sink, KafkaSink):
-            noted = self.job.checkpoint.directory / sent_note(self.number)
-            return KafkaSinkWriter(sink, noted, staged), ()
+            return self._kafka_writer(sink, staged, failpoints), ()
         return _console_writer(sink, log), ()
+
+    def _kafka_writer(
+        self, sink: KafkaSink, staged: RowFiles, failpoints: Failpoints
+    ) -> KafkaSinkWriter:
+        noted = self.job.checkpoint.directory / sent_note(self.number)
+        if sink.transactional_id_prefix is None:
+            return KafkaSinkWriter(sink, noted, staged)
+        own = f"{sink.transactional_id_prefix}-{self.job.meta.incarnation}-{self.number}"
+        return TransactionalSinkWriter(sink, noted, staged, own, failpoints)
 
     def letter_writer(self, spark: SparkSession, log: RunnerLog) -> LetterWriter:
         """What writes the rows of dead letters that are joined again."""

@@ -250,12 +250,15 @@ def cdc_table(
     )
 
 
-def kafka_table(kafka: KafkaBroker, name: str, topic: str, columns: str) -> str:
+def kafka_table(
+    kafka: KafkaBroker, name: str, topic: str, columns: str, options: tuple[str, ...] = ()
+) -> str:
     """The DDL of a `kafka` table that is read from its beginning."""
+    further = "".join(f", {option}" for option in options)
     return (
         f"CREATE TABLE {name} ({columns}) WITH ('connector'='kafka', 'topic'='{topic}', "
         f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'format'='json', "
-        "'scan.startup.mode'='earliest-offset');"
+        f"'scan.startup.mode'='earliest-offset'{further});"
     )
 
 

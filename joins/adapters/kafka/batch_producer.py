@@ -22,7 +22,7 @@ BODY_BYTES = 256 << 10
 _REQUEST_BYTES = 8 << 20  # a broker takes 100 MiB (socket.request.max.bytes)
 _REQUEST_MS = 30_000
 _BOOTSTRAP_MS = 10_000
-_SILENCE_S = 120.0
+SILENCE_S = 120.0
 _PAUSE_S = 0.1
 _SEQUENCES = 1 << 31
 _ALL_REPLICAS = -1
@@ -31,16 +31,22 @@ _LIMIT = "max.message.bytes"
 
 
 @dataclass(slots=True)
-class _Producer:
-    """Who the broker takes us for, and how many records it has of us in each partition."""
+class ProducerIdentity:
+    """Who the broker takes us for, and how many records it has of us in each partition.
+
+    Attributes:
+        transactional_id: None of a producer without transactions.
+    """
 
     producer_id: int
     epoch: int
+    transactional_id: str | None = None
     sequences: dict[int, int] = field(default_factory=dict)
 
     def origin(self, partition: int) -> BatchOrigin:
         """Of the next batch of the partition."""
-        return BatchOrigin(self.producer_id, self.epoch, self.sequences.get(partition, 0))
+        sequence, is_transactional = self.sequences.get(partition, 0), bool(self.transactional_id)
+        return BatchOrigin(self.producer_id, self.epoch, sequence, is_transactional)
 
     def acknowledge(self, partition: int, records: int) -> None:
         """The next batch of the partition is there."""
@@ -63,7 +69,7 @@ class BatchProducer:
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
         self._client: KafkaClient | None = None
-        self._producer: _Producer | None = None
+        self._producer: ProducerIdentity | None = None
         self._body_bytes: int | None = None
 
     def partitions(self) -> int:
@@ -72,7 +78,7 @@ class BatchProducer:
         Raises:
             SinkError: the topic is not there, or the cluster does not answer.
         """
-        with self._connected() as client:
+        with self.connected() as client:
             return len(client.run(client.leaders, self._kafka.topic))
 
     def body_bytes(self) -> int:
@@ -82,7 +88,7 @@ class BatchProducer:
             SinkError: the cluster does not answer.
         """
         if self._body_bytes is None:
-            with self._connected() as client:
+            with self.connected() as client:
                 config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
             most = int(config.get(_LIMIT) or 2 * BODY_BYTES)  # not told: as much as we would send
             # What cannot be compressed becomes a little larger by it.
@@ -100,7 +106,7 @@ class BatchProducer:
             columns = (column.to_pylist() for column in part.columns)
             for partition, records, body in zip(*columns, strict=True):
                 queues.setdefault(partition, deque()).append((records, body))
-            with self._connected() as client:
+            with self.connected() as client:
                 client.run(self._send, client, queues)
 
     def send_files(self, paths: Iterable[str]) -> None:
@@ -123,7 +129,12 @@ class BatchProducer:
             client.close()
 
     @contextmanager
-    def _connected(self) -> Iterator[KafkaClient]:
+    def connected(self) -> Iterator[KafkaClient]:
+        """The cluster's client.
+
+        Raises:
+            SinkError: the cluster refuses us or does not answer; the next call connects anew.
+        """
         try:
             if self._client is None:
                 options = client_options(self._kafka)
@@ -142,12 +153,13 @@ class BatchProducer:
         heard_at, failed = time.monotonic(), None
         while queues:
             if failed is not None:
-                if time.monotonic() - heard_at > _SILENCE_S:
+                if time.monotonic() - heard_at > SILENCE_S:
                     raise failed
                 await client.pause(_PAUSE_S)
             try:
                 leaders = await client.leaders(self._kafka.topic, anew=failed is not None)
-                producer = self._producer = self._producer or await _new_producer(client)
+                producer = await self.identified(client)
+                await self.enlist(client, producer, queues)
                 taken, failed = await self._round(client, producer, _heads(queues, leaders))
             except kafka_errors.KafkaError as exc:
                 failed = passing(exc)
@@ -158,8 +170,26 @@ class BatchProducer:
                 if not queues[partition]:
                     del queues[partition]
 
+    async def identified(self, client: KafkaClient) -> ProducerIdentity:
+        """Who we are to the brokers since we have connected; only inside `run`."""
+        if self._producer is None:
+            self._producer = await self.identify(client)
+        return self._producer
+
+    async def identify(self, client: KafkaClient) -> ProducerIdentity:
+        """A producer that nobody has been before; only inside `run`."""
+        return await initialized(client, None, _REQUEST_MS)
+
+    async def enlist(
+        self, client: KafkaClient, producer: ProducerIdentity, partitions: Iterable[int]
+    ) -> None:
+        """Prepare for records in these partitions; only inside `run`."""
+
     async def _round(
-        self, client: KafkaClient, producer: _Producer, heads: Mapping[int, Mapping[int, Any]]
+        self,
+        client: KafkaClient,
+        producer: ProducerIdentity,
+        heads: Mapping[int, Mapping[int, Any]],
     ) -> tuple[list[int], kafka_errors.KafkaError | None]:
         """One request to each broker: the partitions whose head it has, and why others were not."""
         answers: list[Awaitable[Any]] = []
@@ -180,7 +210,7 @@ class BatchProducer:
         return taken, failed
 
     def _request(
-        self, producer: _Producer, batches: Mapping[int, tuple[int, bytes]]
+        self, producer: ProducerIdentity, batches: Mapping[int, tuple[int, bytes]]
     ) -> ProduceRequest:
         now_ms = time.time_ns() // 1_000_000
         topic_type = ProduceRequest.TopicProduceData
@@ -194,7 +224,7 @@ class BatchProducer:
             for partition, (records, body) in batches.items()
         ]
         return ProduceRequest(
-            transactional_id=None,
+            transactional_id=producer.transactional_id,
             acks=_ALL_REPLICAS,
             timeout_ms=_REQUEST_MS,
             topic_data=[topic_type(name=self._kafka.topic, partition_data=data)],
@@ -220,9 +250,18 @@ def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, t
     return heads
 
 
-async def _new_producer(client: KafkaClient) -> _Producer:
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_REQUEST_MS)
-    answer = await client.ask(request)
+async def initialized(
+    client: KafkaClient, transactional_id: str | None, timeout_ms: int, node: int | None = None
+) -> ProducerIdentity:
+    """A new identity, by broker `node`; whoever had one under the same id is fenced.
+
+    Raises:
+        KafkaError: there is none now.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+    )
+    answer = await client.ask(request, node)
     if (error := failure(answer.error_code, "no producer id")) is not None:
         raise error
-    return _Producer(answer.producer_id, answer.producer_epoch)
+    return ProducerIdentity(answer.producer_id, answer.producer_epoch, transactional_id)

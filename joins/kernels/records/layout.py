@@ -33,11 +33,13 @@ class BatchOrigin:
         producer_id: of the idempotent producer.
         producer_epoch: of that.
         sequence: number of the batch's first record in its partition, of this producer.
+        is_transactional: whether it belongs to the producer's transaction.
     """
 
     producer_id: int
     producer_epoch: int
     sequence: int
+    is_transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ def record_batch(
         origin: of the batch.
     """
     who = (origin.producer_id, origin.producer_epoch, origin.sequence)
-    behind = _BEHIND_CRC.pack(_KINDS.index(compression), records - 1, at_ms, at_ms, *who, records)
+    flags = _KINDS.index(compression) | (_TRANSACTIONAL if origin.is_transactional else 0)
+    behind = _BEHIND_CRC.pack(flags, records - 1, at_ms, at_ms, *who, records)
     length = BatchHeader.SIZE - _LENGTH.size + len(body)
     checksum = crc32c.crc32c(body, crc32c.crc32c(behind))
     before = _BEFORE_CRC.pack(0, length, -1, _MAGIC)

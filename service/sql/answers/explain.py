@@ -183,7 +183,8 @@ def _sink(sink: Sink) -> str:
         key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         name = "upsert-kafka" if sink.upsert else "kafka"
         format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
-        return f"{name}({_kafka(sink.kafka)}{key}{format_})"
+        once = "" if sink.transactional_id_prefix is None else ", exactly once"
+        return f"{name}({_kafka(sink.kafka)}{key}{format_}{once})"
     if isinstance(sink, PrintSink):
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"

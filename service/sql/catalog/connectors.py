@@ -23,11 +23,12 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import IDLE_TIMEOUT, LOOKUP_STRATEGY
+from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
 from service.sql.text.errors import suggestion
 
 _PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
+_TRANSACTIONAL_ID_PREFIX = "sluice"
 _DELTA_DIMENSION = (
     "source.monitor-interval",
     "changelog.partitions",
@@ -146,13 +147,29 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
     )
     written = KafkaFormat(values.text("format") or values.required("value.format"))
-    sink = KafkaSink(options, _key_fields(values, fields), written)
+    prefix = _transactional_id_prefix(values)
+    sink = KafkaSink(options, _key_fields(values, fields), written, transactional_id_prefix=prefix)
     return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """The sink; its key is that of the table."""
-    return KafkaSink(_kafka_options(values), upsert=True)
+    prefix = _transactional_id_prefix(values)
+    return KafkaSink(_kafka_options(values), upsert=True, transactional_id_prefix=prefix)
+
+
+def _transactional_id_prefix(values: OptionValues) -> str | None:
+    """Of a sink that promises exactly once."""
+    prefix = values.text("sink.transactional-id-prefix")
+    if values.required("sink.delivery-guarantee") == EXACTLY_ONCE:
+        return prefix or _TRANSACTIONAL_ID_PREFIX
+    if prefix is not None:
+        raise values.error(
+            "sink.transactional-id-prefix",
+            'option "sink.transactional-id-prefix" has no meaning with at-least-once',
+            hint="Set 'sink.delivery-guarantee' = 'exactly-once', or remove the option.",
+        )
+    return None
 
 
 def _kafka_options(values: OptionValues) -> KafkaOptions:

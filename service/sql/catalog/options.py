@@ -25,6 +25,7 @@ IDLE_TIMEOUT = "scan.watermark.idle-timeout"
 MAX_FUTURE = "scan.watermark.max-future"
 USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
 AFTER_BACKLOG = "after-backlog"
+AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 LATE_RECORDS = "late-records.path"
 _PATH = (
     r"(?:file://(?=/))?/?"
@@ -185,12 +186,23 @@ _COMPRESSION = Option(
     default=Compression.NONE,
     choices=tuple(Compression),
 )
-_GUARANTEE = Option(
-    "sink.delivery-guarantee",
-    "What a sink promises.",
-    OptionType.CHOICE,
-    default="at-least-once",
-    choices=("at-least-once",),
+_GUARANTEE = (
+    Option(
+        "sink.delivery-guarantee",
+        "What a sink promises to readers of committed records; with exactly-once each batch is a "
+        "transaction.",
+        OptionType.CHOICE,
+        default=AT_LEAST_ONCE,
+        choices=(AT_LEAST_ONCE, EXACTLY_ONCE),
+    ),
+    Option(
+        "sink.transactional-id-prefix",
+        "With exactly-once: what the job's transactional ids, and the groups of the same names, "
+        "begin with; `sluice` when missing. The user needs WRITE on these ids, READ on these "
+        "groups and on the topic.",
+        pattern=r"[A-Za-z0-9._-]{1,100}",
+        form="1 to 100 letters, digits, '.', '_' or '-'",
+    ),
 )
 _KAFKA = (
     *_TOPIC,
@@ -267,7 +279,7 @@ _KAFKA = (
         lowest=1 << 10,
         highest=1 << 40,
     ),
-    _GUARANTEE,
+    *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
     *_WATERMARK,
@@ -295,7 +307,7 @@ _UPSERT_KAFKA = (
         required=True,
         choices=("json",),
     ),
-    _GUARANTEE,
+    *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
 )

@@ -2,16 +2,21 @@
 
 import json
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from joins.durable.failpoints import FailpointError, Failpoints
+from joins.durable.pins import Pin
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaFormat, KafkaOptions, KafkaSink
-from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter
+from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter, TransactionalSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.row_files import ROWS, RowFiles
+from joins.worker.staging import BatchReport
+from joins.worker.work import Work
 from tests.support.probe import PIN, probe_task
 from tests.support.topic_work import topic_work
 from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
@@ -161,3 +166,72 @@ def test_a_key_goes_where_other_producers_send_it(tmp_path, kafka, work):
     assert set(places.values()) == {2}
     assert len(places) == 3
     delete_topics(kafka.bootstrap_servers, topic)
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """A job's output in transactions, and one runner after the other."""
+
+    sink: KafkaSink
+    directory: Path
+    name: str
+    work: Work
+
+    def writer(self, points: str = "", *, place: str = "here") -> TransactionalSinkWriter:
+        own = RowFiles(self.directory / place / "staged"), self.name, Failpoints(points)
+        return TransactionalSinkWriter(self.sink, self.directory / place / "sink.json", *own)
+
+    def run(self, writer: TransactionalSinkWriter, pin: Pin = PIN) -> BatchReport:
+        return writer.run(self.work, probe_task(self.directory, self.sink), pin)
+
+    def there(self) -> dict[bytes, int]:
+        """How many records of each batch are committed."""
+        records = consume(self.sink.kafka.bootstrap_servers, self.sink.kafka.topic)
+        return Counter(dict(record.headers)["sluice-batch"] for record in records)
+
+
+@pytest.fixture
+def transactions(tmp_path, kafka, topics, work):
+    return Transactions(sink_to(kafka, topics[1]), tmp_path, unique_name("transactions"), work)
+
+
+FOLLOWING = replace(PIN, batch=PIN.batch + 1)
+CUT_OFF = {
+    "before_its_commit": ("C15=raise", False),
+    "behind_its_commit": ("C16=raise", True),
+}
+
+
+@pytest.mark.parametrize("is_restarted", [True, False], ids=["restarted", "the_same_runner"])
+@pytest.mark.parametrize(("fault", "is_there"), CUT_OFF.values(), ids=CUT_OFF)
+def test_a_batch_whose_transaction_was_cut_off_is_there_once(
+    transactions, fault, is_there, is_restarted
+):
+    writer = transactions.writer(fault)
+    assert writer.committed_counts(PIN) is None
+    report = transactions.run(writer)
+    with pytest.raises(FailpointError):
+        writer.commit(report, PIN, 2)
+    later = transactions.writer() if is_restarted else writer
+    assert later.committed_counts(PIN) == (report.counts if is_there else None)
+    assert transactions.there() == ({b"7": 3} if is_there else {})
+    if not is_there:
+        later.commit(transactions.run(later), PIN, 3)
+    assert later.committed_counts(PIN) == report.counts
+    assert transactions.there() == {b"7": 3}
+    assert later.committed_counts(FOLLOWING) is None
+    later.commit(transactions.run(later, FOLLOWING), FOLLOWING, 3)
+    assert transactions.there() == {b"7": 3, b"8": 3}
+    assert later.committed_counts(PIN) == {}, "a later one is there, so this one is, too"
+
+
+def test_a_runner_that_was_replaced_commits_nothing(transactions):
+    older, newer = (transactions.writer(place=place) for place in ("older", "newer"))
+    report = transactions.run(older)
+    older.commit(report, PIN, 1)
+    late = transactions.run(older, FOLLOWING)
+    assert newer.committed_counts(PIN) == report.counts
+    with pytest.raises(SinkError):
+        older.commit(late, FOLLOWING, 1)
+    newer.commit(transactions.run(newer, FOLLOWING), FOLLOWING, 2)
+    assert transactions.there() == {b"7": 3, b"8": 3}

@@ -1,4 +1,5 @@
--- error: expected at-least-once
+-- error: has no meaning with at-least-once
+-- fixed: 'sink.transactional-id-prefix' => 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
@@ -8,6 +9,6 @@ CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json', 'sink.delivery-guarantee' = 'exactly-once');
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json', 'sink.transactional-id-prefix' = 'a');
 INSERT INTO o SELECT s.k
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
