@@ -1,7 +1,8 @@
 """What one commit to a Delta table says: files, transactions, metadata; as delta-rs or we write it.
 
-Only a blind append is written as an entry of our own: it reads nothing of the table and removes
-nothing, so that whatever others committed meanwhile changes nothing about it but its number.
+What is written as an entry of our own is either blind: it adds files and reads nothing of the
+table, so that whatever others committed meanwhile changes nothing about it but its number. Or it
+holds for one version only and goes right behind that.
 """
 
 import json
@@ -67,6 +68,8 @@ class Commit:
 
     Attributes:
         transactions: the last one is the epoch.
+        is_blind: whether files of the table make no difference to what it adds; else it holds only
+            right behind the version that was looked at, and is an entry of our own.
     """
 
     transactions: tuple[Transaction, ...]
@@ -75,6 +78,7 @@ class Commit:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     data_change: bool = True
     may_checkpoint: bool = True
+    is_blind: bool = True
 
     @property
     def epoch(self) -> int:
@@ -82,8 +86,8 @@ class Commit:
         return int(self.transactions[-1].version)
 
     @property
-    def is_blind_append(self) -> bool:
-        """Whether files of the table make no difference to it."""
+    def is_for_an_entry(self) -> bool:
+        """Whether it may be an entry of our own."""
         return self.data_change and not self.removed
 
     def actions(self) -> list[AddAction | RemoveAction]:
@@ -107,7 +111,7 @@ class Commit:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def entry(self, read: int) -> Iterator[dict[str, Any]]:
-        """The actions of a blind append, as its entry in the log has them.
+        """Its actions, as its entry in the log has them.
 
         Args:
             read: the newest version when it was looked at.
@@ -121,7 +125,7 @@ class Commit:
                 "operation": "WRITE",
                 "operationParameters": {"mode": "Append", "partitionBy": "[]"},
                 "readVersion": read,
-                "isBlindAppend": True,
+                "isBlindAppend": self.is_blind,
                 "engineInfo": "Sluice",
                 "userMetadata": self._user_metadata(),
             }

@@ -82,6 +82,10 @@ class Appends:
         """
         return self._choice(path, [], ())
 
+    def are_columnar(self, table: DeltaTable) -> bool:
+        """Whether rows that replace none may be appended in columns, even where others replace."""
+        return self.writer is not SinkWriter.SPARK and not any(_reasons(table, self.rows))
+
     def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
         """Whose writer: of what the job's rows need, and what the table `needs`."""
         merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]

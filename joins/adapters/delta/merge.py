@@ -1,8 +1,14 @@
 """A Delta output whose rows replace others by key: Delta's MERGE under the batch protocol.
 
+| the batch's keys | commit |
+|---|---|
+| are in no file, by the ranges of the key columns that the log tells | an append, written by us |
+| may be in one; or the table is not for our writer, or the batch is large | Delta's MERGE |
+
 A merge carries the same one transaction as an append by Spark's writer, so that it happens once and
-a newer runner's commit keeps an older one's out. Only files that may have one of the batch's keys
-are read: the range of each key column is part of the condition.
+a newer runner's commit keeps an older one's out; our append has it, too. It goes right behind the
+version whose files were looked at, or not at all. Of a MERGE only files that may have one of the
+batch's keys are read: the range of each key column is part of the condition.
 """
 
 import json
@@ -18,18 +24,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from delta.tables import DeltaTable
+from deltalake import Transaction
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from joins.adapters.delta.commit import Commit, batch_of_spark, epoch_of_spark
 from joins.adapters.delta.features import Appends
+from joins.adapters.delta.key_bounds import KeyBounds, bounds_of
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.adapters.delta.versions import Seen
-from joins.kernels.changelog.row_kinds import DELETE
+from joins.kernels.changelog.row_kinds import DELETE, rows_left
+from joins.kernels.probe.files import FileOrigin
 from joins.plan.types import quoted
 
 _KIND = "kind"
 _PLACE = ("file", "row")
-_RANGES = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
+_MOST_APPENDED_BYTES = 64 << 20  # of staged files, which the driver reads whole
+_EXACT = (  # types whose equal values are equal to Arrow as well: not NaN, not -0.0
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_decimal,
+)
 
 
 @contextmanager
@@ -90,11 +109,56 @@ class MergedOutput:
         self.log = OutputLog(path, app_id, appends, spark.newSession())
         self._appends = appends
 
+        key = [column for _, _, column in self._key]
+        self._bounds = KeyBounds(self.log.versions, key)
+        self._is_exact = all(any(test(column.type) for test in _EXACT) for column in key)
+
     def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
         """Commit changes as `batch`, as `OutputLog.commit_once`."""
         return self.log.commit_once(batch, epoch, partial(self._save, changes))
 
     def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+        if self._replaces_nothing(changes, table):
+            return self._append(changes, table, transaction)
+        return self._merge(changes, table, transaction)
+
+    def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
+        """Whether an append that we write says the same as a merge."""
+        is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
+        if not (self._is_exact and is_plain):
+            return False
+        if sum(Path(file).stat().st_size for file in changes.files) > _MOST_APPENDED_BYTES:
+            return False
+        keys = [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
+        return not changes.files or not self._bounds.may_hold(table, keys)
+
+    def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+        epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
+        assert batch is not None, "the transaction is a batch's"
+        with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
+            for rows in self._rows_left(changes):
+                stage.write(rows)
+            staged = stage.finish()
+        batches = self.log.batches
+        ours = (
+            Transaction(batches.spark_id, transaction),
+            Transaction(batches.fence_id, epoch),
+        )
+        added = () if staged is None else (staged,)
+        commit = Commit(ours, added, metadata=changes.metadata, is_blind=False)
+        return self.log.writer.write(table, commit)
+
+    def _rows_left(self, changes: MergeSource) -> Iterator[pa.RecordBatch]:
+        """What the changes leave of keys that were not there before."""
+        if not changes.files:
+            return
+        files = sorted(changes.files, key=lambda file: Path(file).name)
+        staged = pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
+        left = rows_left(staged, [each for each, _, _ in self._key], _KIND).drop_columns([_KIND])
+        for rows in left.combine_chunks().to_batches():
+            yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.rows)
+
+    def _merge(self, changes: MergeSource, table: Seen, transaction: int) -> int:
         spark = self.log.spark
         if not changes.files:
             nothing = SparkAppend(spark.no_rows(self.log.rows), 0, changes.metadata)
@@ -147,34 +211,11 @@ class MergedOutput:
         for staged, name, column in self._key:
             mine, theirs = f.col(f"s.{staged}"), f.col(f"t.{quoted(name)}")
             terms.append(theirs.eqNullSafe(mine) if column.nullable else theirs == mine)
-            bounds = _bounds(changes.files, staged, column.type)
+            bounds = bounds_of(changes.files, staged, column.type)
             if bounds is not None:
                 low, high = (_literal(bound, column.type) for bound in bounds)
                 terms += [theirs >= low, theirs <= high]
         return reduce(and_, terms)
-
-
-def _bounds(files: Sequence[str], column: str, kind: pa.DataType) -> tuple[Any, Any] | None:
-    """The least and the greatest value of `column`, from the files' statistics.
-
-    None if they do not tell, if a value is NULL, or if Delta keeps no such statistics.
-    """
-    if not any(test(kind) for test in _RANGES):
-        return None
-    lows, highs = [], []
-    for file in files:
-        metadata = pq.read_metadata(file)
-        at = metadata.schema.names.index(column)
-        for group in range(metadata.num_row_groups):
-            statistics = metadata.row_group(group).column(at).statistics
-            if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
-                return None
-            try:
-                lows.append(statistics.min)
-                highs.append(statistics.max)
-            except (OverflowError, ValueError):  # a day that Python's calendar does not have
-                return None
-    return min(lows), max(highs)
 
 
 def _literal(value: int | date, kind: pa.DataType) -> Column:

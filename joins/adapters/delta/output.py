@@ -270,4 +270,4 @@ class OutputLog(DeltaLog):
 
     def _may_checkpoint(self) -> bool:
         """Of a table that needs Spark's writer, Spark alone writes the checkpoints."""
-        return not self.choice().is_spark
+        return self._appends.are_columnar(self.versions.fresh().rules)

@@ -2,12 +2,13 @@
 
 | commit | written by |
 |---|---|
-| blind append to a table that asks for nothing that we do not know | us, one entry put by name |
+| blind append, to a table that asks for nothing that we do not know | us, one entry put by name |
+| what holds right behind one version only; such tables alone have it | likewise |
 | anything else, or where files cannot be linked | delta-rs, which lists the log several times |
 
 Both put the next entry only where there is none. Where another writer was faster, a blind append
 goes behind it, unless that commit has one of our transactions or changes what the table asks for:
-then it conflicts, as delta-rs would have it.
+then it conflicts, as delta-rs would have it. What is not blind conflicts always.
 """
 
 import json
@@ -67,6 +68,8 @@ class CommitWriter:
     def write(self, table: Seen, commit: Commit) -> int:
         """Write `commit` and find it in the log; returns its version."""
         version = self._put(table, commit)
+        if version is None and not commit.is_blind:
+            raise self._conflict(commit, "its log takes no entries of ours")
         if version is None:
             self._write_by_delta_rs(table, commit)
             return self.verified(commit, range(table.at + 1, self._versions.version() + 1))
@@ -76,6 +79,10 @@ class CommitWriter:
         if is_due and version - self._versions.entries.last_checkpoint() >= interval:
             self._upkeep.make_checkpoint(version)
         return version
+
+    def takes_entries(self, table: Seen) -> bool:
+        """Whether entries of our own may be put into the log, as far as is known."""
+        return self._has_links and self.rules(table).takes_entries
 
     def rules(self, table: Seen) -> TableRules:
         """What the table asks for; told anew when an entry has changed it."""
@@ -98,7 +105,7 @@ class CommitWriter:
             FencedError: a newer runner was faster.
             SinkError: another commit conflicts, or the file system refuses.
         """
-        if not (self._has_links and commit.is_blind_append and self.rules(table).takes_entries):
+        if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
         for _ in range(_MOST_TRIES):
             try:
@@ -112,6 +119,8 @@ class CommitWriter:
 
     def _behind(self, table: Seen, commit: Commit) -> Seen:
         """The newest version, whose commits since `table` leave `commit` as it is."""
+        if not commit.is_blind:
+            raise self._conflict(commit, f"another was faster behind version {table.at}")
         newest = self._versions.follow(table)
         if newest is None:
             raise self._conflict(commit, "it changed what the table asks for, or is gone again")

@@ -1,6 +1,6 @@
 """Kinds of rows, as Flink's RowKind: what a row of the output says of the rows before it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,3 +28,18 @@ def signs(kinds: pa.Array) -> pa.StringArray:
     """`+I`, `-U`, `+U` or `-D` for each row."""
     places: npt.NDArray[np.int64] = kinds.to_numpy().astype(np.int64)
     return pa.array(SIGNS, pa.string()).take(pa.array(places))
+
+
+def rows_left(changes: pa.Table, key: Sequence[str], kind: str) -> pa.Table:
+    """Each key's last row, in the order of `changes`, unless it deletes the key.
+
+    Args:
+        changes: rows with their kinds in column `kind`; none is called `place`.
+        key: columns of plain types without NaN and -0.0; NULL is a value like others.
+        kind: a column that is kept.
+    """
+    places = pa.array(np.arange(changes.num_rows))
+    keyed = changes.select(list(key)).append_column("place", places)
+    last = keyed.group_by(list(key), use_threads=False).aggregate([("place", "max")])
+    rows = changes.take(last.column("place_max").sort())
+    return rows.filter(pc.not_equal(rows.column(kind), DELETE))

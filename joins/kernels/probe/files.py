@@ -10,7 +10,7 @@ import re
 import uuid
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -85,16 +85,38 @@ class StagedFile:
 
 
 _SAMPLE_ROWS = 2048
-_MIN_MAX_TYPES = (pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
+_MIN_MAX_TYPES = (
+    pa.types.is_integer,
+    pa.types.is_date,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+)
 
 
 def _json_bound(scalar: pa.Scalar) -> int | bool | str:
+    """A value as Delta's statistics have it.
+
+    Raises:
+        OverflowError: they cannot have it as it is.
+    """
+    if pa.types.is_timestamp(scalar.type):
+        return _json_time(scalar)
     value: int | bool | date = scalar.as_py()
     return value.isoformat() if isinstance(value, date) else value
 
 
+def _json_time(scalar: pa.TimestampScalar) -> str:
+    """A time in milliseconds, of which Delta leaves no more."""
+    micros = int(scalar.cast(pa.timestamp("us", scalar.type.tz)).value)
+    if micros % 1000:
+        raise OverflowError("a part of a millisecond")
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+    text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text if scalar.type.tz is None else f"{text}Z"
+
+
 class _ColumnStats:
-    """Null count of plain columns; bounds where Delta needs no truncation rule."""
+    """Null count of plain columns; bounds where Delta has the values as they are."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.nulls = 0
@@ -110,7 +132,7 @@ class _ColumnStats:
         bounds = pc.min_max(column)
         try:
             low, high = _json_bound(bounds["min"]), _json_bound(bounds["max"])
-        except OverflowError:  # a day that the calendar of Delta's readers may not have
+        except (OverflowError, pa.ArrowInvalid):  # also a day that readers may not have
             self.bounded, self.minimum, self.maximum = False, None, None
             return
         self.minimum = low if self.minimum is None else min(self.minimum, low)

@@ -1,10 +1,11 @@
 """The delta sink whose rows replace others by key: once, fenced, whatever a crash leaves."""
 
 import json
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -148,10 +149,17 @@ class Unaware(MergedOutput):
             self.check(epoch, table)
 
     def _execute(self, changes):
-        if self.before is not None:
-            self.before()
+        self.act()
         super()._execute(changes)
-        self.before = None
+
+    def _append(self, changes, table, transaction):
+        self.act()
+        return super()._append(changes, table, transaction)
+
+    def act(self):
+        before, self.before = self.before, None
+        if before is not None:
+            before()
 
 
 def test_a_stale_runner_merges_nothing(output):
@@ -184,14 +192,82 @@ def test_a_runner_that_takes_over_before_the_first_merge_fences_it(output):
     assert output.found() == set()
 
 
+def test_a_commit_in_between_keeps_an_append_out(output):
+    """Somebody else adds a row of the same key behind the version that was looked at."""
+    mine, theirs = Unaware(output.path, APP, Appends(ROWS, merge_key=KEY), output.spark), "their"
+    other = MergedOutput(output.path, theirs, Appends(ROWS, merge_key=KEY), output.spark)
+    row = output.stage(0, [(0, NOON, "a", 1)])
+    mine.before = lambda: other.merge(0, 1, row)
+    with pytest.raises(SinkError, match="another was faster behind version"):
+        mine.merge(0, 1, row)
+    assert mine.log.batches.last_batch() is None
+    mine.merge(0, 1, output.stage(0, [(2, NOON, "a", 2)]))
+    assert output.found() == {("12", "a", 2, 0)}
+    assert operations(output) == ["WRITE", "MERGE"]
+
+
+def operations(output):
+    """What the commits with files say that they did, the oldest first."""
+    entries = sorted((output.path / "_delta_log").glob("*.json"))
+    actions = [[json.loads(line) for line in path.read_text().splitlines()] for path in entries]
+    infos = [each for each in actions if any("add" in action for action in each)]
+    return [a["commitInfo"]["operation"] for each in infos for a in each if "commitInfo" in a]
+
+
+def test_windows_are_appended_until_one_comes_again(output):
+    log = output.log()
+    log.log.commit_epoch(1)
+    hours = [NOON + timedelta(hours=each) for each in range(5)]
+    for batch, at in enumerate((*hours[:3], hours[1], *hours[3:])):
+        changes = [(0, at, "a", batch), (2, at, "a", 7), (0, at, "b", 1), (3, at, "b", 1)]
+        log.merge(batch, 1, output.stage(batch, changes))
+    assert operations(output) == [*["WRITE"] * 3, "MERGE", *["WRITE"] * 2]
+    batches = zip(["12", "13", "14", "15", "16"], (0, 3, 2, 4, 5), strict=True)
+    assert output.found() == {(hour, "a", 7, batch) for hour, batch in batches}
+    assert [log.log.batches.batch_metadata(batch)["batch"] for batch in range(6)] == [*range(6)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_appends_and_merges_make_the_same_table(tmp_path, spark, seed):
+    """Of batches of any keys, NULL among them; one of the two tables is merged always."""
+    choose, key = random.Random(seed), ("window-start", "item")
+    roots = [tmp_path / name for name in ("auto", "spark")]
+    outputs = [Output(root, spark, key=key) for root in roots]
+    writers = (SinkWriter.AUTO, SinkWriter.SPARK)
+    logs = [each.log(writer) for each, writer in zip(outputs, writers, strict=True)]
+    for batch in range(6):
+        first = choose.choice([0, 0, batch, batch, batch])
+        changes = [
+            (
+                choose.choice([0, 2, 3]),
+                NOON + timedelta(hours=first, milliseconds=choose.choice([0, 0, 1])),
+                choose.choice(["a", "b", "\U0001f600", None]),
+                choose.randrange(100),
+            )
+            for _ in range(choose.randrange(6))
+        ]
+        tasks = [part for part in (changes[:2], changes[2:]) if part]
+        for output, log in zip(outputs, logs, strict=True):
+            log.merge(batch, 1, output.stage(batch, *tasks))
+        merged, appended = (
+            sorted(map(str, spark.read.format("delta").load(str(each.path)).collect()))
+            for each in outputs
+        )
+        assert merged == appended
+    assert "WRITE" in operations(outputs[0])
+    assert "WRITE" not in operations(outputs[1])
+
+
 def test_only_files_with_keys_of_the_batch_are_read(output):
     log = output.log()
-    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1)]))
-    (cold,) = log.log.files.files_at(log.log.version())
+    for batch, at in enumerate((NOON, ONE)):
+        log.merge(batch, 1, output.stage(batch, [(0, at, "a", 1)]))
+    cold, _ = sorted(log.log.files.files_at(log.log.version()))
     away = cold.rename(cold.with_suffix(".away"))
-    log.merge(1, 1, output.stage(1, [(0, ONE, "a", 1)]))
+    log.merge(2, 1, output.stage(2, [(2, ONE, "a", 2)]))
     away.rename(cold)
-    assert output.found() == {("12", "a", 1, 0), ("13", "a", 1, 1)}
+    assert operations(output) == ["WRITE", "WRITE", "MERGE"]
+    assert output.found() == {("12", "a", 1, 0), ("13", "a", 2, 2)}
 
 
 def test_keys_of_each_kind_meet_their_rows_in_any_time_zone(tmp_path, spark, monkeypatch):
