@@ -1,14 +1,15 @@
 """The background fold: a plain Delta table `current`, for `SELECT * … VERSION AS OF`.
 
 Each fold merges the changes since the last one and names in its commit's metadata the changelog
-version that `current` equals from then on. It needs no tombstones, for it works only when every
-record below it has arrived: it starts once the snapshot is complete, and it waits while a later
-generation is being copied.
+version that `current` equals from then on. Who merges is in `joins.dimension.fold_files`. It needs
+no tombstones, for it works only when every record below it has arrived: it starts once the snapshot
+is complete, and it waits while a later generation is being copied.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +18,13 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from joins.adapters.delta.files import paths_of
 from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.merge import commit_settings
-from joins.dimension.first_fold import FirstFiles
+from joins.dimension.fold_files import FoldFiles
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.digest import ChangelogState
-from joins.kernels.changelog.first_fold import FirstFold
+from joins.kernels.changelog.fold_rows import FoldTask
 from joins.kernels.probe.files import FileOrigin
 from joins.lookup.fold_commits import VERSION_KEY, fold_metadata, newest_fold
 from joins.plan.types import quoted
@@ -88,7 +90,7 @@ class Fold:
             return folded
         if files and not self._changes_nothing(files, folded, complete):
             metadata = fold_metadata(version, state)
-            if folded is None and self._fill(files, state.marks, complete, metadata):
+            if self._fold_files(files, state.marks, complete, metadata):
                 return version
             self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
@@ -131,24 +133,28 @@ class Fold:
         ranked = changes.withColumn("_rank", f.row_number().over(window))
         return ranked.where(f.col("_rank") == 1).drop("_rank")
 
-    def _fill(
+    def _fold_files(
         self,
         files: list[Path],
         marks: Mapping[int, tuple[int, int]],
         complete: int,
         metadata: Mapping[str, Any],
     ) -> bool:
-        """Write the empty table without Spark, unless it has rows or is too large for that."""
-        if self._current.files.files_at(self._current.version()):
+        """Fold without Spark, unless the table or the number of changes does not allow it."""
+        table = self._current.versions.fresh()
+        paths = self._current.versions.of(table.at, paths_of)
+        if paths and not self._current.writer.takes_entries(table):
             return False
         progress = Progress({(at, generation): last for at, (generation, last) in marks.items()})
+        current = [self._current.path / unquote(path) for path in paths]
+        task = FoldTask(files, self._primary_key, progress, complete, current)
         version = metadata[VERSION_KEY]
-        fold = FirstFold(files, self._primary_key, progress, complete)
         origin = FileOrigin(self._epoch, version, 0, 0)
-        staged = FirstFiles(fold, self._current.path, origin).write_aside()
+        staged = FoldFiles(task, self._current.path, origin).write_aside()
         if staged is None:
             return False
-        change = FileActions(staged, is_first=True)
+        replaced = [paths[at] for at in staged.rewritten]
+        change = FileActions(staged.added, replaced, changed=staged.changed, of_version=table.at)
         self._current.commit_change(version, self._epoch, change, metadata)
         return True
 

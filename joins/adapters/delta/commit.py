@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, unquote
 
 from deltalake import CommitProperties, Transaction
@@ -48,13 +48,15 @@ class FileActions:
         added: complete files below the table's root.
         removed: paths of files of the newest version, relative to the root, as the log has them.
         counters: name → value that `counter` gives from this commit on.
-        is_first: no batch may have been committed before.
+        changed: with files that are gone: files of change data, which say row by row what changes.
+        of_version: the version that all this was made of; the newest one must be it.
     """
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
-    is_first: bool = False
+    changed: Sequence[StagedFile] = ()
+    of_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Commit:
 
     Attributes:
         transactions: the last one is the epoch.
+        changed: change data; only of a commit that is not blind.
         is_blind: whether files of the table make no difference to what it adds; else it holds only
             right behind the version that was looked at, and is an entry of our own.
     """
@@ -76,9 +79,22 @@ class Commit:
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    changed: Sequence[StagedFile] = ()
     data_change: bool = True
     may_checkpoint: bool = True
     is_blind: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        change: FileActions,
+        transactions: tuple[Transaction, ...],
+        metadata: Mapping[str, Any],
+    ) -> Self:
+        """The commit of `change`; blind unless it replaces files of one version."""
+        is_blind = change.of_version is None or not change.removed
+        files = (change.added, change.removed)
+        return cls(transactions, *files, metadata, change.changed, is_blind=is_blind)
 
     @property
     def epoch(self) -> int:
@@ -88,7 +104,7 @@ class Commit:
     @property
     def is_for_an_entry(self) -> bool:
         """Whether it may be an entry of our own."""
-        return self.data_change and not self.removed
+        return not self.is_blind or (self.data_change and not self.removed)
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """Files, for delta-rs."""
@@ -119,17 +135,23 @@ class Commit:
         Source: Delta transaction log protocol, "Actions".
         """
         now_ms = int(time.time() * 1000)
+        append = {"mode": "Append", "partitionBy": "[]"}
         yield {
             "commitInfo": {
                 "timestamp": now_ms,
-                "operation": "WRITE",
-                "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+                "operation": "MERGE" if self.removed else "WRITE",
+                "operationParameters": {} if self.removed else append,
                 "readVersion": read,
                 "isBlindAppend": self.is_blind,
                 "engineInfo": "Sluice",
                 "userMetadata": self._user_metadata(),
             }
         }
+        for path in self.removed:
+            yield {"remove": {"path": path, "deletionTimestamp": now_ms, "dataChange": True}}
+        for file in self.changed:
+            described = {"path": quote(file.path), "partitionValues": {}, "size": file.size_bytes}
+            yield {"cdc": {**described, "dataChange": False}}
         for file in self.added:
             yield {
                 "add": {

@@ -145,28 +145,24 @@ class DeltaLog:
 
         Raises:
             FencedError: as `commit`.
-            SinkError: a file to remove is not in the newest version, another batch is there before
-                the first one, or as `commit`.
+            SinkError: a file to remove is not in the newest version, that is another one than the
+                change was made of, or as `commit`.
         """
         with self.versions.lock:
             table = self.versions.fresh()
             if self.batches.has(batch, epoch, table):
                 return int(table.version())
-            if change.is_first and (last := self.batches.last_batch(table)) is not None:
-                raise SinkError(
-                    f'delta table "{self.path}" has batch {last} already, {batch} is not its first',
-                    hint="Another runner of the job was faster; this one reads the table again.",
-                )
             self._check_columnar(table)
+            self._check_version(table, change.of_version)
             self._check_removed(table, change.removed)
-            for file in change.added:
+            for file in (*change.added, *change.changed):
                 self._check_file(file)
             transactions = (
                 *self.batches.counter_transactions(change.counters),
                 Transaction(self.app_id, batch),
                 Transaction(self.batches.fence_id, epoch),
             )
-            commit = Commit(transactions, change.added, change.removed, metadata)
+            commit = Commit.of(change, transactions, metadata)
             version = self.writer.write(table, commit)
             committed = self.versions.fresh().numbers[self.app_id]
             if committed != batch:
@@ -282,6 +278,14 @@ class DeltaLog:
             raise SinkError(
                 f'delta table "{self.path}" needs spark\'s writer now: {choice.reason}',
                 hint="Nothing was written; the batch is run again with that writer.",
+            )
+
+    def _check_version(self, table: Seen, expected: int | None) -> None:
+        if expected is not None and expected != table.at:
+            raise SinkError(
+                f'delta table "{self.path}" has version {table.at}, and a change to it was made of '
+                f"version {expected}",
+                hint="Another runner of the job was faster; this one reads the table again.",
             )
 
     def _check_removed(self, table: Seen, removed: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +14,10 @@ from structlog.testing import capture_logs
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.source import captured_columns
-from joins.dimension import first_fold as first_fold_module
+from joins.dimension import fold_files
 from joins.dimension.build_side import read_changelog_state
-from joins.dimension.first_fold import FirstFiles
 from joins.dimension.fold import Fold, folded_version
+from joins.dimension.fold_files import FoldFiles
 from joins.dimension.maintenance import (
     ChangelogMaintenance,
     CurrentMaintenance,
@@ -74,10 +75,29 @@ class Folded:
         assert len({row["id"] for row in rows}) == len(rows)
         return {row["id"]: row["name"] for row in rows}
 
+    def engines(self):
+        """Who made the folds, the oldest first."""
+        history = DeltaTable(str(self.current.path)).history()[::-1]
+        made = [one for one in history if one["operation"] in ("MERGE", "WRITE")]
+        return ["sluice" if one["engineInfo"] == "Sluice" else "spark" for one in made]
+
+    def feed(self, spark, first):
+        """(version, change, id, name) of each change of `current` from version `first` on."""
+        reader = spark.read.format("delta").option("readChangeFeed", True)
+        rows = reader.option("startingVersion", first).load(str(self.current.path)).collect()
+        return sorted((r._commit_version, r._change_type, r.id, r.name) for r in rows)
+
 
 @pytest.fixture
 def folded(tmp_path, spark):
     return Folded(tmp_path, spark)
+
+
+@pytest.fixture
+def by_spark(monkeypatch):
+    """Spark makes each fold, whatever its size."""
+    monkeypatch.setattr(fold_files, "HERE_ROWS", 0)
+    monkeypatch.setattr(fold_files, "MAX_CHANGES", 0)
 
 
 def test_each_fold_names_the_changelog_version_that_it_equals(folded):
@@ -123,7 +143,7 @@ def test_the_watermark_of_a_newer_generation_alone_is_folded(folded):
     assert folded.rows() == {}, "the table was empty when it was copied anew"
 
 
-def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
+def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path, by_spark):
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     first = folded.commit(record("d", 2, 9, 3))
     folded.run()
@@ -143,7 +163,8 @@ def test_an_index_is_made_from_what_spark_has_folded(folded, tmp_path):
     assert (found.tolist(), taken) == ([0, 2], ["u11", "c12"])
 
 
-def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
+@pytest.mark.parametrize("engine", ["sluice", "spark"])
+def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path, request, engine):
     fields = (
         *FIELDS,
         Field("v", row_type(Member("tags", array_type(STRING)), Member("m", PRICES))),
@@ -168,6 +189,8 @@ def test_nested_values_are_folded_and_indexed_as_they_are(spark, tmp_path):
     )
     fold = Fold(spark, changelog, current, ("id",), 1)
     fold.run(1, read_changelog_state(changelog, 1))
+    if engine == "spark":
+        request.getfixturevalue("by_spark")
     last = commit({**record("u", 1, 9, 6), "v": other}, record("u", 2, 9, 7), record("d", 3, 9, 8))
     fold.run(last, read_changelog_state(changelog, last))
     with capture_logs() as logs:
@@ -195,7 +218,7 @@ def test_instants_that_spark_has_written_are_read_back_whatever_the_year(spark, 
     assert sorted(found.to_pylist()) == [-62_135_596_800_000_000, -1, 253_402_300_799_000_000]
 
 
-def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(folded):
+def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(folded, request):
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     for at in range(3):
         folded.commit(record("u", 1, 9 + at, 3 + at))
@@ -214,8 +237,27 @@ def test_a_fold_is_known_when_its_entry_is_gone_and_goes_on_across_maintenance(f
     last = folded.commit(record("d", 2, 50, 50), record("c", 3, 51, 51))
     assert folded.run() == folded_version(folded.current) == last
     assert folded.rows() == {1: "u11", 3: "c51"}
+    request.getfixturevalue("by_spark")
+    last = folded.commit(record("d", 3, 60, 60))
+    assert folded.run() == folded_version(folded.current) == last
+    assert (folded.rows(), folded.engines()[-1]) == ({1: "u11"}, "spark")
     unset = [n for n in ("txnAppId", "txnVersion") if folded.setting(f"write.{n}") is None]
     assert unset == ["txnAppId", "txnVersion"]
+
+
+def test_change_data_stays_as_long_as_the_files_that_were_replaced(folded, spark):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    folded.run()
+    folded.commit(record("u", 1, 9, 3), record("d", 2, 9, 4))
+    folded.run()
+    version = folded.current.version()
+    changes = [("delete", 2, "r5"), ("update_postimage", 1, "u9"), ("update_preimage", 1, "r5")]
+    for hours, left in ((168, 1), (0, 0)):
+        assert folded.feed(spark, version)[:3] == [(version, *change) for change in changes]
+        settings = UpkeepSettings(current_retention_hours=hours)
+        CurrentMaintenance(Upkeep(folded.current, 1, settings)).run()
+        assert len(list((folded.current.path / "_change_data").iterdir())) == left
+    assert folded.rows() == {1: "u9"}
 
 
 def test_a_fold_of_a_table_from_before_is_found_in_its_metadata(folded, spark):
@@ -302,23 +344,34 @@ def newest(rows):
     return {id_: row["name"] for id_, row in found.items() if row["_op"] != "d"}
 
 
-@pytest.fixture(params=["here", "aside", "spark"])
-def first_fold(request, monkeypatch):
-    """Who makes the first fold, whatever its size."""
-    if request.param == "aside":
-        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
-    if request.param == "spark":
-        monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
-        monkeypatch.setattr(first_fold_module, "MAX_ROWS", 0)
-    return request.param
+ENGINES = {
+    "here": ["sluice"] * 4,
+    "aside": ["sluice"] * 4,
+    "spark": ["spark"] * 4,
+    "by_turns": ["sluice", "spark", "sluice", "spark"],
+}
 
 
-def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, first_fold):
+@pytest.fixture(params=ENGINES)
+def engines(request, monkeypatch):
+    """Who makes each of the folds, whatever its size; called before the fold."""
+
+    def choose(number):
+        is_spark = ENGINES[request.param][number] == "spark"
+        monkeypatch.setattr(fold_files, "HERE_ROWS", 50_000 if request.param == "here" else 0)
+        monkeypatch.setattr(fold_files, "MAX_CHANGES", 0 if is_spark else 50_000)
+        return ENGINES[request.param][: number + 1]
+
+    return choose
+
+
+def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, engines, spark):
     choose = random.Random(326)
     rows = [record("r", id_, 5, id_, row=-1) for id_ in range(40)] + [watermark(40)]
     folded.commit(*rows)
     position, offset = 6, 41
-    for _ in range(3):
+    states = [{}]
+    for number in range(4):
         for _ in range(2):
             changes = []
             for _ in range(30):
@@ -330,12 +383,28 @@ def test_random_changes_folded_in_steps_are_the_fold_of_all_records(folded, firs
             choose.shuffle(changes)  # files of one commit come in no order
             folded.commit(*changes)
             rows += changes
+        made_by = engines(number)
         folded.run()
-        assert folded.rows() == newest(rows)
-    operations = DeltaTable(str(folded.current.path)).history()
-    merges = sum(one["operation"] == "MERGE" for one in operations)
-    assert merges == (3 if first_fold == "spark" else 2)
-    assert list(folded.current.path.glob("*.parquet"))
+        states.append(newest(rows))
+        assert (folded.rows(), folded.engines()) == (states[-1], made_by)
+    first = folded.current.version() - 3
+    assert folded.feed(spark, first) == sorted(
+        (first + number, *change)
+        for number, (before, after) in enumerate(pairwise(states))
+        for change in differences(before, after)
+    )
+
+
+def differences(before, after):
+    """What Delta's feed says of two states of a table whose rows all change their name."""
+    for id_ in before.keys() | after.keys():
+        old, new = before.get(id_), after.get(id_)
+        if old != new:
+            is_update = id_ in before and id_ in after
+            if id_ in before:
+                yield ("update_preimage" if is_update else "delete"), id_, old
+            if id_ in after:
+                yield ("update_postimage" if is_update else "insert"), id_, new
 
 
 def test_the_first_fold_of_two_runners_is_made_once(folded):
@@ -349,18 +418,18 @@ def test_the_first_fold_of_two_runners_is_made_once(folded):
         late.run(1, state)
         return written(_)
 
-    written = FirstFiles.write_aside
+    written = FoldFiles.write_aside
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FirstFiles, "write_aside", lambda files: (patch.undo(), meanwhile(files))[1])
-        with pytest.raises(SinkError, match="already"):
+        patch.setattr(FoldFiles, "write_aside", lambda files: (patch.undo(), meanwhile(files))[1])
+        with pytest.raises(SinkError, match="was made of version"):
             fold.run(again, read_changelog_state(folded.changelog.log, again))
     assert fold.run(again, read_changelog_state(folded.changelog.log, again)) == again
     assert folded.rows() == {1: "u9"}
 
 
 def test_spark_folds_when_the_process_fails(folded, monkeypatch):
-    monkeypatch.setattr(first_fold_module, "HERE_ROWS", 0)
-    monkeypatch.setattr(first_fold_module.sys, "executable", "/bin/false")
+    monkeypatch.setattr(fold_files, "HERE_ROWS", 0)
+    monkeypatch.setattr(fold_files.sys, "executable", "/bin/false")
     folded.commit(record("r", 1, 5, 0, row=-1), watermark(1))
     with capture_logs() as logs:
         assert folded.run() == 1
@@ -408,7 +477,7 @@ class _Halted(Fold):
 
 
 @pytest.fixture
-def taken_over(folded):
+def taken_over(folded, by_spark):
     """Folded once; behind that row 2 is changed, row 3 comes, and later both are deleted.
 
     Also the version up to which the stale runner knows the changelog, and its state there.
@@ -463,3 +532,47 @@ def test_a_newer_fold_that_a_stale_one_overtakes_is_repeated_and_right(taken_ove
     folded.run()
     assert folded.rows() == {1: "r5", 4: "c22"}
     assert folded_version(folded.current) == at
+
+
+def test_a_stale_fold_that_commits_behind_the_newer_one_changes_nothing(folded, monkeypatch):
+    """Files that it has written of an older version of the table are in no version."""
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    folded.run()
+    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
+    state = read_changelog_state(folded.changelog.log, known)
+    stale, written = folded.other(), FoldFiles.write_aside
+    last = folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+
+    def overtaken(files):
+        staged = written(files)
+        monkeypatch.undo()
+        folded.run()
+        return staged
+
+    monkeypatch.setattr(FoldFiles, "write_aside", overtaken)
+    before = folded.current.version()
+    stale.run(known, state)
+    assert folded.rows() == {1: "r5", 4: "c22"}
+    assert (folded_version(folded.current), folded.current.version()) == (last, before + 1)
+
+
+def test_a_newer_fold_that_a_stale_one_overtakes_is_made_again(folded, monkeypatch):
+    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
+    folded.run()
+    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
+    state = read_changelog_state(folded.changelog.log, known)
+    stale, written = folded.other(), FoldFiles.write_aside
+    last = folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+
+    def overtaken(files):
+        staged = written(files)
+        monkeypatch.undo()
+        stale.run(known, state)
+        return staged
+
+    monkeypatch.setattr(FoldFiles, "write_aside", overtaken)
+    with pytest.raises(SinkError, match="was made of version"):
+        folded.run()
+    assert folded.rows() == {1: "r5", 2: "u9", 3: "c10"}
+    assert folded.run() == folded_version(folded.current) == last
+    assert folded.rows() == {1: "r5", 4: "c22"}

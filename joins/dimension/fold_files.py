@@ -1,0 +1,190 @@
+"""A fold as files of `current`: written here if it is small, else in a process that gives way.
+
+Folds come while the probe's backlog is drained, on the same cores. A task of Spark keeps its core
+to itself; this process is one that the scheduler serves last.
+
+| fold | made by |
+|---|---|
+| of `HERE_ROWS` rows at the most, those of `current` included | the thread that folds |
+| of `MAX_CHANGES` changes at the most, if entries of ours may go into the log | the process |
+| any other, and where the process fails | Spark's MERGE |
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import structlog
+
+from joins.adapters.process.protocol import bind_to_parent
+from joins.kernels.changelog.changes import Progress
+from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, FoldTask
+from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
+
+MAX_CHANGES = 8_000_000  # of more the keys alone would take gigabytes
+HERE_ROWS = 50_000
+_NICE = 10
+_SHOWN = 2_000  # characters of what the process said
+_IMAGES = "_change_data"  # where Delta has it
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFold:
+    """The files of a fold that waits for its commit.
+
+    Attributes:
+        added: rows of the table.
+        changed: change data; none if no file is rewritten, for the added rows say it all then.
+        rewritten: which files of the task's `current` are replaced.
+    """
+
+    added: tuple[StagedFile, ...] = ()
+    changed: tuple[StagedFile, ...] = ()
+    rewritten: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        """For whoever has started the process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        added, changed = (
+            tuple(StagedFile(**file) for file in document[name]) for name in ("added", "changed")
+        )
+        return cls(added, changed, tuple(document["rewritten"]))
+
+
+@dataclass(frozen=True, slots=True)
+class FoldFiles:
+    """The files that a fold writes.
+
+    Attributes:
+        task: what is folded.
+        root: of `current`.
+        origin: for their names.
+    """
+
+    task: FoldTask
+    root: Path
+    origin: FileOrigin
+
+    def to_json(self) -> str:
+        """For the process."""
+        task = self.task
+        marks = [[*place, at] for place, at in task.progress.watermarks.items()]
+        return json.dumps(
+            {
+                "files": [str(file) for file in task.files],
+                "current": [str(file) for file in task.current],
+                "primary_key": task.primary_key,
+                "marks": marks,
+                "complete": task.complete,
+                "root": str(self.root),
+                "origin": asdict(self.origin),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
+        files, current = (
+            [Path(file) for file in document.get(name, ())] for name in ("files", "current")
+        )
+        key, complete = tuple(document["primary_key"]), document["complete"]
+        task = FoldTask(files, key, progress, complete, current)
+        return cls(task, Path(document["root"]), FileOrigin(**document["origin"]))
+
+    def write(self) -> StagedFold:
+        """Write them.
+
+        Raises:
+            OSError: a file is gone, or the file system refused.
+        """
+        schema = pq.read_schema(self.task.files[0]).remove_metadata()
+        rows = FoldRows(self.task)
+        has_images = bool(rows.rewritten)
+        with ParquetStage(self.root / _IMAGES, schema.append(CHANGE_TYPE), self.origin) as images:
+
+            def written() -> Iterator[pa.RecordBatch]:
+                for each in rows.slices(schema):
+                    if has_images:
+                        images.write(each.images)
+                    yield each.rows
+
+            added = tuple(self._staged(written(), schema))
+            changed = images.finish()
+        renamed = () if changed is None else (replace(changed, path=f"{_IMAGES}/{changed.path}"),)
+        return StagedFold(added, renamed, rows.rewritten)
+
+    def _staged(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[StagedFile]:
+        """Files of about `FILE_ROWS` rows."""
+        while (first := next(batches, None)) is not None:
+            with ParquetStage(self.root, schema, self.origin) as stage:
+                rows = 0
+                for batch in chain([first], batches):
+                    stage.write(batch)
+                    rows += batch.num_rows
+                    if rows >= FILE_ROWS:
+                        break
+                staged = stage.finish()
+            if staged is not None:
+                yield staged
+
+    def write_aside(self) -> StagedFold | None:
+        """`write`, in a process that gives way to all others if there are many rows.
+
+        Returns:
+            None if there are too many changes, or if the process failed, as the log says then.
+        """
+        changes, held = map(_rows, (self.task.files, self.task.current))
+        if changes + held <= HERE_ROWS:
+            return self.write()
+        if changes > MAX_CHANGES:
+            return None
+        command = [sys.executable, "-m", __name__]
+        done = subprocess.run(command, input=self.to_json(), capture_output=True, text=True)
+        if done.returncode:
+            _log.warning(
+                "the process of a fold failed; spark folds",
+                table=str(self.root),
+                status=done.returncode,
+                error=done.stderr[-_SHOWN:],
+            )
+            return None
+        return StagedFold.from_json(done.stdout)
+
+
+def _rows(files: Sequence[Path]) -> int:
+    return sum(int(pq.read_metadata(file).num_rows) for file in files)
+
+
+def main() -> None:
+    """Entry of the process: a task on standard input, its files on standard output.
+
+    A runner that has lived through an upgrade names no `current`, and expects a list.
+    """
+    bind_to_parent()
+    os.nice(_NICE)
+    pa.set_cpu_count(1)
+    text = sys.stdin.read()
+    staged = FoldFiles.from_json(text).write()
+    older = json.dumps([asdict(file) for file in staged.added])
+    sys.stdout.write(staged.to_json() if "current" in json.loads(text) else older)
+
+
+if __name__ == "__main__":
+    main()
