@@ -10,6 +10,7 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
+from joins.adapters.mysql import result_rows
 from joins.kernels.records import decode, encode
 
 LOADED = (
@@ -33,6 +34,7 @@ def main() -> None:
         import_module(name)
     encode.warm_up()
     decode.warm_up()
+    result_rows.warm_up()
     gc.freeze()
     manager()
 

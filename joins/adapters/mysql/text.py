@@ -1,7 +1,6 @@
 """Values as the server's text protocol gives them, as wire columns."""
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +28,14 @@ def select_expression(column: MysqlColumn) -> str:
     return name
 
 
-def wire_column(values: Sequence[bytes | None], column: MysqlColumn) -> pa.Array:
+def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
     """The text values of one column as its wire column (BYTES as binary)."""
-    raw = pa.array(values, pa.binary())
     encoding = column.captured.encoding
     if encoding is Encoding.BYTES:
-        is_bits = column.server.data_type == "bit"
-        return pa.array([v and v[::-1] for v in values], pa.binary()) if is_bits else raw
+        return pc.binary_reverse(raw) if column.server.data_type == "bit" else raw
     if encoding is Encoding.BOOLEAN:
-        return pa.array([None if v is None else v != b"\0" for v in values], pa.bool_())
-    text = raw.cast(pa.string())
-    return _from_text(text, encoding)
+        return pc.not_equal(raw, pa.scalar(b"\0"))
+    return _from_text(raw.cast(pa.string()), encoding)
 
 
 def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:
