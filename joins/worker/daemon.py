@@ -24,7 +24,7 @@ LOADED = (
     "joins.worker.event_task",
     "joins.worker.topic_reader",
     "joins.batch.shuffle",
-    "joins.source.snapshot",
+    "joins.source.chunk_reader",
 )
 
 

@@ -1,8 +1,9 @@
 """The snapshot of a table in chunks: bounds by key order, and the reader that runs on workers."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pymysql.connections import Connection
@@ -38,6 +39,16 @@ class Chunk:
 
     after: tuple[str, ...] | None
     through: tuple[str, ...] | None
+
+    def as_text(self) -> str:
+        """A form that `from_text` reads."""
+        return json.dumps([self.after, self.through])
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The chunk that `as_text` described."""
+        after, through = (None if b is None else tuple(b) for b in json.loads(text))
+        return cls(after, through)
 
 
 @dataclass(frozen=True, slots=True)
