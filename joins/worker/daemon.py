@@ -10,7 +10,7 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
-from joins.adapters.mysql import result_rows
+from joins.adapters.mysql import text
 from joins.kernels.records import decode, encode
 
 LOADED = (
@@ -34,7 +34,7 @@ def main() -> None:
         import_module(name)
     encode.warm_up()
     decode.warm_up()
-    result_rows.warm_up()
+    text.warm_up()
     gc.freeze()
     manager()
 

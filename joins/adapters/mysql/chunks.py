@@ -13,9 +13,8 @@ from joins.adapters.mysql.connection import (
     connected,
     rows,
 )
-from joins.adapters.mysql.result_rows import result_columns
 from joins.adapters.mysql.table import CapturedTable, MysqlColumn
-from joins.adapters.mysql.text import select_expression, wire_column
+from joins.adapters.mysql.text import result_columns, select_expression, wire_column
 from joins.kernels.changelog.envelope import BinlogPosition, encode_snapshot
 from joins.plan.types import quoted
 

@@ -27,7 +27,6 @@ from joins.adapters.mysql.position import (
     take_high,
     take_low,
 )
-from joins.adapters.mysql.result_rows import result_columns
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.stream import (
     BinlogStream,
@@ -35,6 +34,7 @@ from joins.adapters.mysql.stream import (
     StreamStart,
     collation_charsets,
 )
+from joins.adapters.mysql.text import result_columns
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, MysqlTls, TlsMode
 from joins.plan.types import SqlType, TypeName

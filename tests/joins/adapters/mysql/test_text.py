@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pymysql.constants import CR, ER
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig, open_connection, rows
-from joins.adapters.mysql.result_rows import result_columns, row_pieces
+from joins.adapters.mysql.text import result_columns, row_pieces
 from tests.support.laws import examples
 
 LARGEST = (1 << 24) - 1
