@@ -11,12 +11,17 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from joins.adapters.kafka.codecs import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.records.encode import BODIES, encode_bodies
+from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_hints
 from joins.worker.work import Work
+
+COMPRESSION = Compression.LZ4
+"""Of the bodies; what all records of a copy have in common is most of them."""
 
 _GROUP_BYTES = 64 << 20
 _GROUP_CHUNKS = 1_000  # the bounds of each are a question to the server
@@ -53,7 +58,8 @@ class ChunkStage:
 
     def _bodies(self, records: pa.RecordBatch) -> pa.RecordBatch:
         keys, values, partitions = records.columns
-        return encode_bodies(keys, values, {}, partitions.to_numpy(), self.body_bytes)
+        bodies = encode_bodies(keys, values, {}, partitions.to_numpy(), self.body_bytes)
+        return compressed(bodies, COMPRESSION)
 
 
 @dataclass(frozen=True, slots=True)

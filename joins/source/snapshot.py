@@ -46,7 +46,13 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
-from joins.source.chunk_reader import ChunkReader, ChunkStage, GroupSize, in_background
+from joins.source.chunk_reader import (
+    COMPRESSION,
+    ChunkReader,
+    ChunkStage,
+    GroupSize,
+    in_background,
+)
 from joins.source.coordinator import SourceCoordinator, SourceView, last_line
 from joins.source.state import SourceState
 from joins.worker.row_files import RowFiles
@@ -95,7 +101,8 @@ class SnapshotCoordinator(SourceCoordinator):
         self._table = table
         self._settings = settings
         self._staged = RowFiles(settings.state_file.with_suffix(".staged"))
-        self._producer = BatchProducer(replace(settings.kafka, topic=settings.topic))
+        kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
+        self._producer = BatchProducer(kafka)
         self._keeping = threading.Lock()
         self.state: SourceState | None = None
 

@@ -8,6 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from joins.adapters.kafka.codecs import decompressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source
@@ -15,9 +16,9 @@ from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.decode import KEY, decode
 from joins.kernels.records.layout import BatchOrigin, record_batch
 from joins.plan.errors import SourceUnavailableError
-from joins.plan.plan import Compression, Field
+from joins.plan.plan import COMPRESSION_TYPE, Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
-from joins.source.chunk_reader import ChunkReader, ChunkStage, GroupSize, in_background
+from joins.source.chunk_reader import COMPRESSION, ChunkReader, ChunkStage, GroupSize, in_background
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import reading_error
 from tests.support.sql import new_schema
@@ -67,8 +68,8 @@ def keys_of(files: RowFiles, report) -> list[bytes]:
     for path in files.paths(report):
         for row in pq.read_table(path).to_pylist():
             origin = BatchOrigin(-1, -1, -1)
-            batch = record_batch(row["body"], row["records"], Compression.NONE, 0, origin)
-            keys += decode(batch, (0, 1 << 40), (), lambda _, body: body).texts(KEY).to_pylist()
+            batch = record_batch(row["body"], row["records"], COMPRESSION, 0, origin)
+            keys += decode(batch, (0, 1 << 40), (), decompressed).texts(KEY).to_pylist()
     return keys
 
 
@@ -103,6 +104,13 @@ def test_a_server_that_is_gone_is_told_with_its_hint(spark, mariadb, tmp_path):
     assert isinstance(known, SourceUnavailableError)
     assert "cannot be reached" in known.message
     assert known.hint.startswith("Start the server")
+
+
+def test_records_are_compressed_as_a_copy_does_whatever_a_sink_of_the_cluster_does():
+    kafka = KafkaOptions("broker:9092", "t", ((COMPRESSION_TYPE, "zstd"), ("acks", "")))
+    compressing = kafka.compressing(COMPRESSION)
+    assert compressing.compression is COMPRESSION
+    assert dict(compressing.properties) == {COMPRESSION_TYPE: "lz4", "acks": ""}
 
 
 def test_an_error_in_the_background_is_raised_where_it_is_waited_for():
