@@ -23,6 +23,9 @@ from joins.worker.work import Work
 COMPRESSION = Compression.LZ4
 """Of the bodies; what all records of a copy have in common is most of them."""
 
+MOST_BODY_BYTES = 1 << 20
+"""Before they are compressed: all of a copy is there at once, so that nothing waits for a body."""
+
 _GROUP_BYTES = 64 << 20
 _GROUP_CHUNKS = 1_000  # the bounds of each are a question to the server
 _Answer = TypeVar("_Answer")

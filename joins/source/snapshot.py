@@ -48,6 +48,7 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source.chunk_reader import (
     COMPRESSION,
+    MOST_BODY_BYTES,
     ChunkReader,
     ChunkStage,
     GroupSize,
@@ -102,7 +103,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._settings = settings
         self._staged = RowFiles(settings.state_file.with_suffix(".staged"))
         kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
-        self._producer = BatchProducer(kafka)
+        self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
         self.state: SourceState | None = None
 
