@@ -206,7 +206,15 @@ class Settings(BaseSettings):
         'a JSON object {"spark.…": "…"}',
     )
     snapshot_parallelism: int = _setting(
-        2, "A Spark job of the snapshot reads four times as many chunks.", "1 to 256", ge=1, le=256
+        2, "Connections by which a table is read at the same time.", "1 to 256", ge=1, le=256
+    )
+    snapshot_job_rows: int = _setting(
+        200_000,
+        "Most rows of a Spark job of the snapshot, what is read again after a fault; where a chunk "
+        "has more, each connection reads one.",
+        "1 to 50000000",
+        ge=1,
+        le=50_000_000,
     )
     build_trigger_ms: int = _setting(
         100, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000

@@ -79,7 +79,7 @@ class BuildSettings:
 
     kafka: KafkaOptions
     trigger_ms: int = 100
-    max_records_per_batch: int = 100_000
+    max_records_per_batch: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

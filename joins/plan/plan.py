@@ -144,9 +144,15 @@ class KafkaOptions:
 
     def uncommitted(self) -> "KafkaOptions":
         """The same, with the records of all transactions, as far as the topic goes."""
-        others = tuple(each for each in self.properties if each[0] != ISOLATION_LEVEL)
-        level = (ISOLATION_LEVEL, Isolation.UNCOMMITTED.value)
-        return replace(self, properties=tuple(sorted((*others, level))))
+        return self._with(ISOLATION_LEVEL, Isolation.UNCOMMITTED)
+
+    def compressing(self, compression: Compression) -> "KafkaOptions":
+        """The same, where records that are written are compressed so."""
+        return self._with(COMPRESSION_TYPE, compression)
+
+    def _with(self, name: str, value: str) -> "KafkaOptions":
+        others = tuple(each for each in self.properties if each[0] != name)
+        return replace(self, properties=tuple(sorted((*others, (name, str(value))))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,5 +140,5 @@ class SourceCoordinator(ABC):
 def last_line(exc: Exception) -> str:
     """The line of a long message that tells what happened, quoted."""
     lines = [line.strip() for line in redacted(str(exc)).split("\n") if line.strip()]
-    error_lines = [line for line in lines if "Error" in line]
+    error_lines = [line for line in lines if "Error" in line and not line.startswith("at ")]
     return json.dumps((error_lines or lines or ["unknown"])[-1][:500])

@@ -8,14 +8,14 @@ table fits its declaration.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
-from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds, snapshot_chunk_records
+from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
 from joins.adapters.mysql.position import (
     BinlogMark,
@@ -38,8 +38,6 @@ from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, f
 from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.stalls import Stalls
-from joins.kernels.probe.files import ParquetStage
-from joins.kernels.records.encode import BODIES, encode_bodies
 from joins.plan.errors import (
     DefinitionError,
     SinkError,
@@ -48,11 +46,18 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
+from joins.source.chunk_reader import (
+    COMPRESSION,
+    MOST_BODY_BYTES,
+    ChunkReader,
+    ChunkStage,
+    GroupSize,
+    in_background,
+)
 from joins.source.coordinator import SourceCoordinator, SourceView, last_line
 from joins.source.state import SourceState
-from joins.worker.row_files import ROWS, RowFiles
-from joins.worker.staging import TaskReport, current_origin
-from joins.worker.work import Work
+from joins.worker.row_files import RowFiles
+from joins.worker.staging import BatchReport, reading_error
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
@@ -64,7 +69,8 @@ class SourceSettings:
     """Where a source's records and files go.
 
     Attributes:
-        chunks_per_job: chunks that one Spark job reads; the unit of resuming.
+        tasks: of a Spark job of the copy; each has a connection of its own.
+        rows_per_job: of such a job, about; it is the unit of resuming.
     """
 
     connection: MysqlConnectionConfig
@@ -73,39 +79,8 @@ class SourceSettings:
     partitions: int
     state_file: Path
     offset_file: Path
-    chunks_per_job: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkStage:
-    """On a worker: chunks become the bodies of record batches, in a file; picklable.
-
-    Attributes:
-        task: how chunks are read.
-        chunks: those of the job.
-        body_bytes: of one body at the most.
-        directory: of the files.
-    """
-
-    task: SnapshotTask
-    chunks: tuple[Chunk, ...]
-    body_bytes: int
-    directory: Path
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stage the chunks whose numbers come in; emits one report."""
-        origin = current_origin(self.task.generation, 0)
-        with ParquetStage(self.directory, BODIES, origin, kept=False) as stage:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for records in snapshot_chunk_records(self.task, self.chunks[number]):
-                        stage.write(self._bodies(records))
-            file = stage.finish()
-        yield TaskReport(files={} if file is None else {ROWS: file}).to_batch()
-
-    def _bodies(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        keys, values, partitions = records.columns
-        return encode_bodies(keys, values, {}, partitions.to_numpy(), self.body_bytes)
+    tasks: int = 2
+    rows_per_job: int = 200_000
 
 
 class SnapshotCoordinator(SourceCoordinator):
@@ -127,7 +102,8 @@ class SnapshotCoordinator(SourceCoordinator):
         self._table = table
         self._settings = settings
         self._staged = RowFiles(settings.state_file.with_suffix(".staged"))
-        self._producer = BatchProducer(replace(settings.kafka, topic=settings.topic))
+        kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
+        self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
         self.state: SourceState | None = None
 
@@ -309,12 +285,16 @@ class SnapshotCoordinator(SourceCoordinator):
         self._take_event(event)
 
     def _read_snapshot(self, state: SourceState) -> None:
+        self._staged.clear(state.generation)
         try:
-            self._read_chunks(state)
+            with self._copy_faults():
+                self._read_chunks(state)
         finally:
             self._producer.close()
+            self._staged.clear(state.generation)
 
     def _read_chunks(self, state: SourceState) -> None:
+        """Read one group while the one before is sent; only what is acknowledged is durable."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
         bounds = chunk_bounds(
             self._connection_of(state),
@@ -322,21 +302,19 @@ class SnapshotCoordinator(SourceCoordinator):
             rows_each=self._source.chunk_rows,
             after=state.after,
         )
-        while not self._stopping.is_set():
-            chunks = tuple(islice(bounds, self._settings.chunks_per_job))
-            if not chunks:
-                self._keep(replace(state, chunks_complete=True))
-                return
-            self._living_process()
-            self._read_group(state, chunks)
-            done = state.chunks_done + len(chunks)
-            if chunks[-1].through is None:
-                self._keep(replace(state, chunks_done=done, chunks_complete=True))
-                return
-            state = replace(state, after=chunks[-1].through, chunks_done=done)
-            self._keep(state)
+        sending: Future[Any] = in_background(self._living_process)
+        try:
+            for chunks, report in self._reader(state).groups(bounds):
+                sending.result()
+                sending = in_background(partial(self._send_group, chunks, report))
+                if self._stopping.is_set():
+                    break
+                self._living_process()
+            sending.result()
+        finally:
+            wait([sending])
 
-    def _read_group(self, state: SourceState, chunks: tuple[Chunk, ...]) -> None:
+    def _reader(self, state: SourceState) -> ChunkReader:
         settings = self._settings
         task = SnapshotTask(
             self._connection_of(state),
@@ -345,18 +323,35 @@ class SnapshotCoordinator(SourceCoordinator):
             state.generation,
             settings.partitions,
         )
-        numbers = self._spark.range(0, len(chunks), 1, len(chunks))
+        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.directory)
+        size = GroupSize(settings.tasks, self._source.chunk_rows, settings.rows_per_job)
+        return ChunkReader(self._spark, stage, size)
+
+    def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
+        """Send what a job has read, and keep that it is there."""
+        self._producer.send_files(self._staged.paths(report))
+        self._staged.remove(report)
+        state, through = self._require_state(), chunks[-1].through
+        done = state.chunks_done + len(chunks)
+        if through is None:
+            self._keep(replace(state, chunks_done=done, chunks_complete=True))
+        else:
+            self._keep(replace(state, after=through, chunks_done=done))
+
+    @contextmanager
+    def _copy_faults(self) -> Iterator[None]:
+        """A fault of a group as ours, if the table still is what it was."""
         try:
-            stage = ChunkStage(task, chunks, self._producer.body_bytes(), self._staged.directory)
-            report = self._staged.collect(Work(numbers), stage, state.generation)
-            self._producer.send_files(self._staged.paths(report))
+            yield
         except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()
+            known = reading_error(exc)
+            if known is not None:
+                raise known from exc
             raise SourceError(
                 f'snapshot of "{self._dimension.name}" failed: {last_line(exc)}',
                 hint="The chunk is read again; if this stays, see the runner's log.",
             ) from exc
-        self._staged.clear(state.generation)
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None

@@ -18,7 +18,7 @@ from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.errors import SinkError
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.worker.staging import BatchReport, TaskReport, current_origin
-from joins.worker.work import Stage, Work
+from joins.worker.work import Work
 
 ROWS = "rows"
 
@@ -68,11 +68,7 @@ class RowFiles:
     def run(self, work: Work, task: BatchTask, pin: Pin, encoding: RowEncoding) -> BatchReport:
         """Join on the workers; nothing of another batch is left."""
         stage = partial(_stage, task=task, pin=pin, encoding=encoding, directory=self.directory)
-        return self.collect(work, stage, task.epoch)
-
-    def collect(self, work: Work, stage: Stage, epoch: int) -> BatchReport:
-        """Run tasks that leave files of `epoch` in `directory`; nothing older is left."""
-        self.clear(epoch)
+        self.clear(task.epoch)
         return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
@@ -94,6 +90,11 @@ class RowFiles:
     def staged(report: BatchReport) -> tuple[StagedFile, ...]:
         """The same, as the tasks have described them."""
         return report.files.get(ROWS, ())
+
+    def remove(self, report: BatchReport) -> None:
+        """Remove the files of the batch."""
+        for file in self.staged(report):
+            (self.directory / file.path).unlink(missing_ok=True)
 
     def clear(self, epoch: int) -> None:
         """Remove what runner `epoch` and older ones have left."""

@@ -99,7 +99,8 @@ def source_coordinator(
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
         offset_file=job.checkpoint.cdc_file(dimension.name),
-        chunks_per_job=4 * job.settings.snapshot_parallelism,
+        tasks=job.settings.snapshot_parallelism,
+        rows_per_job=job.settings.snapshot_job_rows,
     )
     return SnapshotCoordinator(spark, dimension, table, settings, stalls)
 

@@ -253,12 +253,14 @@ def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
     )
 
 
-def join_sql(rig: Rig, schema: str, topic: str, output: Output) -> str:
+def join_sql(
+    rig: Rig, schema: str, topic: str, output: Output, table_options: Sequence[str] = ()
+) -> str:
     """Clicks with the user's gender and name, who may be unknown."""
     names = ", ".join(f"c.{column.split()[0]}" for column in output.columns.split(", "))
     clicks = f"{output.columns}, proctime AS PROCTIME()"
     return (
-        cdc_table(rig.mariadb, schema, "user_info", _USERS_DDL)
+        cdc_table(rig.mariadb, schema, "user_info", _USERS_DDL, table_options)
         + kafka_table(rig.kafka, "click_event", topic, clicks)
         + f"CREATE TABLE enriched ({output.columns}, gender STRING, name STRING) "
         f"WITH ({output.options});"

@@ -1,38 +1,102 @@
-"""`snapshot`: from a running Spark to the open gate, for a table of a million rows."""
+"""`snapshot`: from a running Spark to the open gate, beside PyMySQL's plain read of the same table.
 
+Each run is a job of its own; the second measure is the same copy in small chunks, by that in large
+ones.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pymysql.cursors import SSCursor
+
+from service.embedded.database import MariaDb
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.bench.shop import BLACKHOLE, Stream, users
-from tests.bench.subject import Subject, submitted
+from tests.bench.shop import BLACKHOLE, Stream, join_sql, users
+from tests.bench.subject import Subject
+from tests.support.rig import Rig
 
 DIM = 1_000_000
+CHUNKED_DIM = 200_000
+LARGE, SMALL = 50_000, 1_000
 _WORKING = ("SNAPSHOT", "CATCHING_UP", "JOINING")
 
 
 def measure(place: Place, sizes: Sizes) -> list[Measure]:
-    """Each run is a job of its own over the same table."""
+    """The copy of a million rows, and what small chunks cost."""
+    with place.rig() as rig:
+        return [_whole(place, rig, sizes), _in_small_chunks(place, rig, sizes)]
+
+
+def _whole(place: Place, rig: Rig, sizes: Sizes) -> Measure:
     dim = sizes.dim or DIM
-    opened, submitted_for = [], []
-    with users(place.mariadb, dim) as schema, place.rig() as rig:
+    opened, submitted_for, plain = [], [], []
+    with users(place.mariadb, dim) as schema:
         for _ in range(sizes.runs):
-            stream = Stream(place.kafka)
-            with submitted(place, rig, (schema, dim), stream, BLACKHOLE) as subject:
+            plain.append(_read_plainly(place.mariadb, schema, dim))
+            with _copied(place, rig, (schema, dim), LARGE) as subject:
                 opened_at_ms = subject.wait_open()["opened_at_ms"]
                 opened.append((opened_at_ms - spark_up_ms(subject)) / 1_000)
                 created_at_ms = subject.job.events()[0]["at_ms"]
                 submitted_for.append((opened_at_ms - created_at_ms) / 1_000)
-            place.say(f"{opened[-1]:.1f} s, {submitted_for[-1]:.1f} s since the submission")
-    return [
-        Measure(
-            "snapshot to open gate, Spark up",
-            "s",
-            f"{dim:,} rows",
-            dim >= DIM,
-            opened,
-            bar=Bar(Sense.VALUE_AT_MOST, 30.0),
-            facts={"since_submission_s": [round(s, 1) for s in submitted_for]},
-        )
-    ]
+            place.say(
+                f"{opened[-1]:.1f} s, {submitted_for[-1]:.1f} s since the submission; "
+                f"PyMySQL reads in {plain[-1]:.1f} s"
+            )
+    return Measure(
+        "snapshot to open gate, Spark up",
+        "s",
+        f"{dim:,} rows",
+        dim >= DIM,
+        opened,
+        plain,
+        bar=Bar(Sense.RATIO_AT_MOST, 1.7),
+        facts={"since_submission_s": [round(s, 1) for s in submitted_for]},
+    )
+
+
+def _in_small_chunks(place: Place, rig: Rig, sizes: Sizes) -> Measure:
+    dim = min(sizes.dim or CHUNKED_DIM, CHUNKED_DIM)
+    took: dict[int, list[float]] = {SMALL: [], LARGE: []}
+    with users(place.mariadb, dim) as schema:
+        for _ in range(sizes.runs):
+            for chunk_rows, seconds in took.items():
+                with _copied(place, rig, (schema, dim), chunk_rows) as subject:
+                    opened_at_ms = subject.wait_open()["opened_at_ms"]
+                    seconds.append((opened_at_ms - spark_up_ms(subject)) / 1_000)
+                place.say(f"in chunks of {chunk_rows:,} rows {seconds[-1]:.1f} s")
+    return Measure(
+        f"in chunks of {SMALL:,} rows, by chunks of {LARGE:,}",
+        "s",
+        f"{dim:,} rows",
+        dim >= CHUNKED_DIM,
+        took[SMALL],
+        took[LARGE],
+        bar=Bar(Sense.RATIO_AT_MOST, 1.3),
+    )
+
+
+@contextmanager
+def _copied(place: Place, rig: Rig, table: tuple[str, int], chunk_rows: int) -> Iterator[Subject]:
+    """A job that copies the schema and rows of `table` in chunks; it is removed at the end."""
+    stream = Stream(place.kafka)
+    chunks = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
+    with rig.job(join_sql(rig, table[0], stream.topic, BLACKHOLE, [chunks])) as job:
+        yield Subject(place, rig, job, table[0], stream, table[1])
+
+
+def _read_plainly(mariadb: MariaDb, schema: str, dim: int) -> float:
+    """Seconds in which PyMySQL alone reads the columns that the job does, row by row."""
+    columns = "user_id, gender, name, changed_ms"
+    with mariadb.connect(schema, cursorclass=SSCursor) as link, link.cursor() as cursor:
+        begun = time.monotonic()
+        cursor.execute(f"SELECT {columns} FROM user_info")
+        rows = sum(1 for _ in cursor)
+        seconds = time.monotonic() - begun
+    if rows != dim:
+        raise RuntimeError(f"{rows} rows of {dim}")
+    return seconds
 
 
 def spark_up_ms(subject: Subject) -> int:

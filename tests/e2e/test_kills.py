@@ -31,7 +31,7 @@ def test_kills_in_load_leave_a_complete_snapshot_and_no_early_row(rig: Rig) -> N
     path, topic = unique_name("killload"), create_topic(rig.kafka.bootstrap_servers, partitions=2)
     small = ("'scan.incremental.snapshot.chunk.size'='2000'",)
     with (
-        new_schema(rig.mariadb, USERS, fill_users(40_000)) as schema,
+        new_schema(rig.mariadb, USERS, fill_users(1_000_000)) as schema,
         rig.mariadb.connect(schema) as lock,
         lock.cursor() as cursor,
         rig.job(enrich_sql(rig, schema, topic, path, small)) as job,
@@ -43,12 +43,12 @@ def test_kills_in_load_leave_a_complete_snapshot_and_no_early_row(rig: Rig) -> N
         job.kill_child(CDC)
         assert job.status()["phase"] == "LOAD"
         old = job.kill_runner()
-        cursor.execute("UPDATE user_info SET name = 'while dead' WHERE user_id = 39999")
+        cursor.execute("UPDATE user_info SET name = 'while dead' WHERE user_id = 999999")
         cursor.execute("UNLOCK TABLES")
         job.wait_restarted(old)
         opened = job.wait_joining()
         assert opened["epoch"] == 2
-        produce(rig.kafka.bootstrap_servers, topic, [click(39999, 2001)])
+        produce(rig.kafka.bootstrap_servers, topic, [click(999_999, 2001)])
         rows = {row["item_id"]: row for row in job.wait_output(path, 2001)}
         assert items(rig, path) == list(range(1, 2002))
         assert [i for i, row in rows.items() if row["gender"] is None] == [3]

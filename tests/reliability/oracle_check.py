@@ -73,7 +73,10 @@ def planted_run(lab: Lab, name: str) -> Verdict:
             *(sys.executable, "-m", "tests.reliability.planted_runner"),
             *("--plant", name),
         ),
-        settings={"failpoints": expected.failpoints} if expected.failpoints else {},
+        settings={
+            "snapshot_job_rows": expected.chunk_rows,
+            **({"failpoints": expected.failpoints} if expected.failpoints else {}),
+        },
     )
     with loaded_job(lab, name, load) as subject:
         return audit(inputs_of(subject))

@@ -46,6 +46,7 @@ logger.requests.level = DEBUG
 """
 _FETCH = re.compile(rb'"requestApiKeyName":"FETCH"')
 _PARTITIONS = 4
+_STEP_CHUNKS = 8  # of a Spark job: so the copy takes as many steps as it is to be slow
 _ABSENT_EVERY = 100
 _GROWTH_BARS = (0.15, 0.05)  # of the small scale, whose processes still warm up, and the full one
 _BATCH = 10_000
@@ -135,6 +136,7 @@ def run(lab: Lab) -> dict[str, Any]:
             broker,
             lab.mariadb,
             spark_driver_memory=memory,
+            snapshot_job_rows=_STEP_CHUNKS * sizes.chunk_rows,
             spark_conf={
                 "spark.driver.extraJavaOptions": _MEMORY.format(memory),
                 "spark.ui.enabled": "false",

@@ -137,6 +137,7 @@ def run(lab: Lab) -> dict[str, Any]:
         restart_backoff_max_s=1.0,
         restart_limit=10_000,
         changelog_partitions=_PARTITIONS,
+        snapshot_job_rows=_STEP_CHUNKS * (size.rows // size.chunks),
     ) as rig:
         while left > 0:
             found = Round(len(rounds))

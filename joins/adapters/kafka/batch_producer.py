@@ -64,10 +64,12 @@ class BatchProducer:
 
     Args:
         kafka: the cluster, the topic, which must be there, and how its bodies are compressed.
+        most_bytes: of a body, where the topic takes so many; a round trip brings one a partition.
     """
 
-    def __init__(self, kafka: KafkaOptions) -> None:
+    def __init__(self, kafka: KafkaOptions, most_bytes: int = BODY_BYTES) -> None:
         self._kafka = kafka
+        self._most_bytes = most_bytes
         self._client: KafkaClient | None = None
         self._producer: ProducerIdentity | None = None
         self._body_bytes: int | None = None
@@ -92,7 +94,7 @@ class BatchProducer:
                 config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
             most = int(config.get(_LIMIT) or 2 * BODY_BYTES)  # not told: as much as we would send
             # What cannot be compressed becomes a little larger by it.
-            self._body_bytes = max(1, min(BODY_BYTES, most - most // 64 - BatchHeader.SIZE))
+            self._body_bytes = max(1, min(self._most_bytes, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
 
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:

@@ -1,12 +1,12 @@
 """The snapshot of a table in chunks: bounds by key order, and the reader that runs on workers."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pymysql.connections import Connection
-from pymysql.cursors import SSCursor
 
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
@@ -14,12 +14,10 @@ from joins.adapters.mysql.connection import (
     rows,
 )
 from joins.adapters.mysql.table import CapturedTable, MysqlColumn
-from joins.adapters.mysql.text import select_expression, wire_column
+from joins.adapters.mysql.text import result_columns, select_expression, wire_column
 from joins.kernels.changelog.envelope import BinlogPosition, encode_snapshot
 from joins.plan.types import quoted
 
-_BATCH_ROWS = 10_000
-_BATCH_BYTES = 16 << 20
 _NUMBERS = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "double", "year"}
 )
@@ -40,6 +38,16 @@ class Chunk:
 
     after: tuple[str, ...] | None
     through: tuple[str, ...] | None
+
+    def as_text(self) -> str:
+        """A form that `from_text` reads."""
+        return json.dumps([self.after, self.through])
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The chunk that `as_text` described."""
+        after, through = (None if b is None else tuple(b) for b in json.loads(text))
+        return cls(after, through)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
 def read_chunk(
     config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one chunk as wire columns, through a server-side cursor.
+    """The rows of one chunk as wire columns, a few MiB at a time.
 
     Args:
         config: how to reach the table.
@@ -124,34 +132,11 @@ def read_chunk(
     ]
     where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
-    with connected(config, SSCursor) as connection:
-        connection.use_unicode = False
-        connection.decoders = {}
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            for fetched in _pieces(cursor):
-                yield _wire_batch(fetched, table)
-
-
-def _pieces(cursor: SSCursor) -> Iterator[list[tuple[bytes | None, ...]]]:
-    piece: list[tuple[bytes | None, ...]] = []
-    size = 0
-    while (row := cursor.fetchone()) is not None:
-        piece.append(row)
-        size += sum(len(value) for value in row if value is not None)
-        if len(piece) == _BATCH_ROWS or size > _BATCH_BYTES:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
-
-
-def _wire_batch(fetched: list[tuple[bytes | None, ...]], table: CapturedTable) -> pa.RecordBatch:
-    columns = [
-        wire_column(values, column)
-        for values, column in zip(zip(*fetched, strict=True), table.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[c.name for c in table.captured])
+    names = [column.name for column in table.captured]
+    with connected(config) as connection:
+        for raw in result_columns(connection, statement, len(names)):
+            wire = map(wire_column, raw, table.columns)
+            yield pa.RecordBatch.from_arrays(list(wire), names=names)
 
 
 def _next_bound(

@@ -118,9 +118,7 @@ class MysqlConnectionConfig:
 
 
 @contextmanager
-def connected(
-    config: MysqlConnectionConfig, cursor_class: type[Cursor] = Cursor
-) -> "Iterator[Connection[Any]]":
+def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
     """A connection without a default database, its session set up; closed at the end.
 
     Raises:
@@ -129,7 +127,7 @@ def connected(
         SourceError: the server refused us or a statement.
     """
     with foreign_errors(config):
-        connection = open_connection(config, cursorclass=cursor_class)
+        connection = open_connection(config)
         try:
             yield connection
         finally:
@@ -139,7 +137,7 @@ def connected(
 def open_connection(
     config: MysqlConnectionConfig,
     **options: Any,  # noqa: ANN401 (pymysql's own)
-) -> "Connection[Any]":
+) -> SafeConnection:
     """A new connection with our session settings, to the server of `config`.
 
     Raises:

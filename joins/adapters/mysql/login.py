@@ -12,16 +12,18 @@ import socket
 import ssl
 from contextlib import suppress
 from functools import lru_cache
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 import pymysql
-from pymysql.connections import Connection
+from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CR
 
 from joins.plan.errors import SourceError
 from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
 
 _VERIFYING = (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+_READ_BYTES = 256 << 10
 _PROOFS = frozenset({b"mysql_native_password", b"client_ed25519", b"caching_sha2_password"})
 
 if TYPE_CHECKING:
@@ -88,6 +90,9 @@ class SafeConnection(_Plain):
     _write_timeout: float
     _secure: bool
     _sock: socket.socket | None
+    _rfile: BufferedReader
+    _next_seq_id: int
+    _result: MySQLResult
     _is_cut = False
 
     def cut(self) -> None:
@@ -105,6 +110,35 @@ class SafeConnection(_Plain):
         if self._is_cut:
             raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, "the connection was cut")
         return super()._read_packet(*kind)  # type: ignore[no-untyped-call] # has no types
+
+    def begin_rows(self, statement: str) -> int:
+        """Send `statement` and read what describes its columns; its rows are read by `read_some`.
+
+        Returns:
+            The number of the packet that comes next.
+        """
+        self.query(statement, unbuffered=True)
+        self._result.unbuffered_active = False  # else PyMySQL reads the rows where it drops this
+        return self._next_seq_id
+
+    def read_some(self, view: memoryview) -> int:
+        """Put bytes that have come into `view`; how many, 1 at the least.
+
+        Raises:
+            pymysql.err.OperationalError: the connection is lost.
+        """
+        # What PyMySQL has read ahead comes first; behind its file is the socket, or TLS over it.
+        came, why = b"", "cut" if self._is_cut else "closed"
+        if not self._is_cut:
+            try:
+                came = self._rfile.read1(min(len(view), _READ_BYTES))
+            except OSError as exc:
+                why = str(exc)
+        if not came:
+            lost = f"Lost connection to MySQL server during query ({why})"
+            raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)
+        view[: len(came)] = came
+        return len(came)
 
     def _create_ssl_ctx(self, options: dict[str, Any] | ssl.SSLContext) -> ssl.SSLContext:
         """Without options the server may, but need not, speak TLS."""

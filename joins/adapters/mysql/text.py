@@ -1,22 +1,218 @@
-"""Values as the server's text protocol gives them, as wire columns."""
+"""The server's text protocol: rows of a result as columns, and their values as wire columns.
+
+PyMySQL makes an object of each packet, row and value, which was most of what a copy cost. It still
+logs in, sends the statement and reads what describes the columns; from there the packets are ours.
+
+Source: MySQL's documentation, "Text Resultset" and "MySQL Packets".
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pymysql
+from numpy.typing import NDArray
+from pymysql.constants import CR
 
+from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.table import MysqlColumn
+from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
+from joins.kernels.records.decode import texts_at
 from joins.plan.types import quoted
 
+_PIECE_ROWS = 10_000
+_PIECE_BYTES = 4 << 20
+_LARGEST = 0xFFFFFF  # a packet of this size goes on in the next one
+_HEADER = 4
+_SEQUENCE = 3  # its place in the header
+_ERROR, _NULL, _EOF = 0xFF, 0xFB, 0xFE
+_EOF_BYTES = 9  # a value that begins as an EOF is in a longer packet
+_MORE, _FULL, _LAST, _ASTRAY, _DAMAGED = range(5)
+_AT, _ROW, _NEXT = range(3)
 _YEAR_ZERO = r"^0000-"
 _TIME = re.compile(
     r"^(?P<sign>-?)(?P<hours>\d+):(?P<minutes>\d+):(?P<seconds>\d+)\.?(?P<fraction>\d*)$"
 )
 _SECOND_US = 1_000_000
+
+
+Read = Callable[[memoryview], int]
+"""Puts bytes that have come into the view, and returns how many, 1 at the least."""
+
+
+def result_columns(
+    connection: SafeConnection, statement: str, columns: int
+) -> Iterator[list[pa.BinaryArray]]:
+    """What `statement` selects, `columns` columns of it, in pieces.
+
+    A result that is not read to its end ends the connection.
+
+    Raises:
+        pymysql.err.MySQLError: the server refused the statement, be it behind some rows, or is
+            gone.
+    """
+    sequence = connection.begin_rows(statement)
+    is_whole = False
+    try:
+        yield from row_pieces(connection.read_some, sequence, columns)
+        is_whole = True
+    finally:
+        if not is_whole:
+            connection.cut()
+
+
+def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.BinaryArray]]:
+    """The rows behind the descriptions of columns, a few MiB at a time.
+
+    Args:
+        read: the connection's bytes.
+        sequence: number of the first packet.
+        columns: of each row.
+
+    Raises:
+        pymysql.err.MySQLError: the server's error, or packets that are no rows.
+    """
+    data = np.empty(_PIECE_BYTES, np.uint8)
+    starts, ends = np.empty((2, columns, _PIECE_ROWS), np.int64)
+    cursor = np.array([0, 0, sequence], np.int64)
+    filled, came = 0, _MORE
+    while came in (_MORE, _FULL):
+        came = _find(data[:filled], cursor, starts, ends)
+        if came == _MORE and filled < len(data):
+            filled += read(data.data[filled:])
+            continue
+        at, rows = int(cursor[_AT]), int(cursor[_ROW])
+        if rows:
+            yield [texts_at(data, starts[c, :rows], ends[c, :rows]) for c in range(columns)]
+        elif came == _MORE:  # not even one row has room
+            data = np.concatenate((data, np.empty_like(data)))
+        data[: filled - at] = data[at:filled]
+        filled -= at
+        cursor[[_AT, _ROW]] = 0
+    _require_end(came, bytes(data[:filled]))
+
+
+def _require_end(came: int, packet: bytes) -> None:
+    """See that what came behind the rows is an EOF."""
+    if came == _ASTRAY and packet[_SEQUENCE] == 0:  # as a server says that it shuts down
+        lost = "Lost connection to MySQL server during query"
+        raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)
+    if came != _LAST:
+        raise pymysql.err.InternalError("packets of a result are damaged")
+    if packet[_HEADER] == _ERROR:
+        pymysql.err.raise_mysql_exception(packet[_HEADER:])
+
+
+@compiled
+def _packet(data: NDArray[np.uint8], at: int, sequence: int) -> tuple[int, int, int]:
+    """Put the parts of a packet together, once all are there.
+
+    Returns:
+        End of its payload, the place behind it, and the number of the next one; instead of the
+        first `-_MORE` or `-_ASTRAY`.
+    """
+    behind, length, following = at, _LARGEST, sequence
+    while length == _LARGEST:
+        if behind + _HEADER > len(data):
+            return -_MORE, at, sequence
+        length = data[behind] | data[behind + 1] << 8 | data[behind + 2] << 16
+        if data[behind + _SEQUENCE] != following:
+            return -_ASTRAY, at, sequence
+        following = (following + 1) % 256
+        behind += _HEADER + length
+    if behind > len(data):
+        return -_MORE, at, sequence
+    end = at + _HEADER + _LARGEST
+    if end >= behind:
+        return behind, behind, following
+    source = end + _HEADER
+    while source < behind:
+        for i in range(source, min(source + _LARGEST, behind)):
+            data[end] = data[i]
+            end += 1
+        source += _LARGEST + _HEADER
+    return end, behind, following
+
+
+@compiled
+def _length(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
+    """Length of the value at a place, -1 of a NULL, and where its bytes begin; -1 if nowhere."""
+    if at >= end:
+        return 0, -1
+    first = int(data[at])
+    if first < _NULL:
+        return first, at + 1
+    if first == _NULL:
+        return -1, at + 1
+    size = 2 if first == 0xFC else 3 if first == 0xFD else 8
+    if first == _ERROR or at + size >= end:
+        return 0, -1
+    length = 0
+    for i in range(size):
+        length |= int(data[at + 1 + i]) << 8 * i
+    return length, at + 1 + size if length >= 0 else -1
+
+
+@compiled
+def _find(
+    data: NDArray[np.uint8],
+    cursor: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> int:
+    """Find the values of the rows that are whole; returns what comes behind them.
+
+    Args:
+        data: what has come.
+        cursor: place of the next packet, number of the next row, and of the next packet; moved on.
+        starts: receive for each column and row where the value is; NULL is negative.
+        ends: the same.
+    """
+    at, row, sequence = cursor
+    columns, rows = starts.shape
+    came = _FULL
+    while row < rows:
+        end, behind, following = _packet(data, at, sequence)
+        place = at + _HEADER
+        if end <= 0:
+            came = -end
+            break
+        is_short = end - place < _EOF_BYTES
+        if end > place and (data[place] == _ERROR or (data[place] == _EOF and is_short)):
+            came = _LAST
+            break
+        for column in range(columns):
+            length, place = _length(data, place, end)
+            if place < 0 or length > end - place:
+                return _DAMAGED
+            starts[column, row] = place if length >= 0 else -1
+            place += max(length, 0)
+            ends[column, row] = place
+        if place != end:
+            return _DAMAGED
+        at, row, sequence = behind, row + 1, following
+    cursor[_AT], cursor[_ROW], cursor[_NEXT] = at, row, sequence
+    return came
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    packets = b"\x02\0\0\0\x01a\x01\0\0\x01\xfe"
+
+    def read(view: memoryview) -> int:
+        view[: len(packets)] = packets
+        return len(packets)
+
+    with one_at_a_time():
+        list(row_pieces(read, 0, 1))
+
+
+# Values
+# --------------------------------------------------------------------------------------------------
 
 
 def select_expression(column: MysqlColumn) -> str:
@@ -29,17 +225,14 @@ def select_expression(column: MysqlColumn) -> str:
     return name
 
 
-def wire_column(values: Sequence[bytes | None], column: MysqlColumn) -> pa.Array:
+def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
     """The text values of one column as its wire column (BYTES as binary)."""
-    raw = pa.array(values, pa.binary())
     encoding = column.captured.encoding
     if encoding is Encoding.BYTES:
-        is_bits = column.server.data_type == "bit"
-        return pa.array([v and v[::-1] for v in values], pa.binary()) if is_bits else raw
+        return pc.binary_reverse(raw) if column.server.data_type == "bit" else raw
     if encoding is Encoding.BOOLEAN:
-        return pa.array([None if v is None else v != b"\0" for v in values], pa.bool_())
-    text = raw.cast(pa.string())
-    return _from_text(text, encoding)
+        return pc.not_equal(raw, pa.scalar(b"\0"))
+    return _from_text(raw.cast(pa.string()), encoding)
 
 
 def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:

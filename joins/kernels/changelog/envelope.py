@@ -146,15 +146,16 @@ def encode_snapshot(
     generation: int,
     partitions: int,
 ) -> pa.RecordBatch:
-    """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW."""
-    constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, now_ms())
-    source = [
-        pa.repeat(pa.scalar(value, item.type), rows.num_rows)
-        for value, item in zip(constants, SOURCE_SCHEMA, strict=True)
-    ]
-    ops = pa.repeat(pa.scalar(Op.READ.value), rows.num_rows)
-    changes = Envelopes(ops, pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA), None, rows)
-    return encode_records(changes, primary_key, partitions=partitions)
+    """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW.
+
+    They are as `encode_records` makes them; but for the rows all of them is the same.
+    """
+    made_at_ms = now_ms()
+    constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, made_at_ms)
+    source = pa.RecordBatch.from_arrays([[value] for value in constants], schema=SOURCE_SCHEMA)
+    behind = f',"op":"{Op.READ}","source":{encode_objects(source)[0]},"ts_ms":{made_at_ms}}}'
+    value = encode_objects(rows, '{"before":null,"after":', behind)
+    return _records(encode_objects(rows.select(primary_key)), value, partitions)
 
 
 def encode_records(
@@ -167,10 +168,13 @@ def encode_records(
     ending = pa.scalar(f',"ts_ms":{now_ms()}}}')
     pieces = [pa.scalar('{"before":'), before, pa.scalar(',"after":'), after]
     pieces += [pa.scalar(',"op":"'), ops, pa.scalar('","source":'), encode_objects(changes.source)]
-    value = join_text([*pieces, ending])
-    key = _keys(changes, primary_key)
+    return _records(_keys(changes, primary_key), join_text([*pieces, ending]), partitions)
+
+
+def _records(key: pa.StringArray, value: pa.StringArray, partitions: int) -> pa.RecordBatch:
+    key, value = key.cast(pa.binary()), value.cast(pa.binary())
     return pa.RecordBatch.from_arrays(
-        [key, value.cast(pa.binary()), partition_of(key, partitions)], schema=RECORDS_SCHEMA
+        [key, value, partition_of(key, partitions)], schema=RECORDS_SCHEMA
     )
 
 
@@ -261,15 +265,15 @@ def _objects(rows: pa.RecordBatch | None, present: pa.Array) -> pa.Array | pa.Sc
     return objects if pc.all(present, min_count=0).as_py() else pc.if_else(present, objects, _NULL)
 
 
-def _keys(changes: Envelopes, primary_key: tuple[str, ...]) -> pa.BinaryArray:
+def _keys(changes: Envelopes, primary_key: tuple[str, ...]) -> pa.StringArray:
     if changes.after is None:
         assert changes.before is not None
-        return encode_objects(changes.before.select(primary_key)).cast(pa.binary())
+        return encode_objects(changes.before.select(primary_key))
     keys = encode_objects(changes.after.select(primary_key))
     if changes.before is not None:
         deleted = pc.equal(changes.ops, "d")
         keys = pc.if_else(deleted, encode_objects(changes.before.select(primary_key)), keys)
-    return keys.cast(pa.binary())
+    return keys
 
 
 def _watermarks(

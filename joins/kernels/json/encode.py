@@ -18,22 +18,22 @@ _CONTROL = r"[\x00-\x1f]"
 _CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
-def encode_objects(batch: pa.RecordBatch) -> pa.StringArray:
+def encode_objects(batch: pa.RecordBatch, before: str = "", behind: str = "") -> pa.StringArray:
     """One JSON object a row, without blanks, members in column order; NULL is the member `null`.
 
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
     with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.
     Dates and timestamps are SQL text, `2026-11-21` and `2026-11-21 06:07:08.000009`; instants end
-    in `Z`. Structs and maps are objects, lists arrays.
+    in `Z`. Structs and maps are objects, lists arrays. `before` and `behind` stand around each.
     """
     if batch.num_columns == 0:
-        return pa.array(["{}"] * batch.num_rows, pa.string())
-    pieces: list[str | pa.Array] = []
+        return pa.array([f"{before}{{}}{behind}"] * batch.num_rows, pa.string())
+    pieces: list[str | pa.Array] = [before]
     for position, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
         opening = "{" if position == 0 else ","
         pieces.append(f"{opening}{json.dumps(name, ensure_ascii=False)}:")
         pieces += _pieces(column)
-    return join_text(_merged([*pieces, "}"]))
+    return join_text(_merged([*pieces, "}", behind]))
 
 
 def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:

@@ -58,16 +58,7 @@ class DecodedRecords:
         Raises:
             RecordFormatError: together they are larger than an Arrow array.
         """
-        starts, ends = self.places[:, at], self.places[:, at + 1]
-        offsets = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(np.where(starts < 0, 0, ends - starts), out=offsets[1:])
-        if offsets[-1] > _ARROW_BYTES:
-            raise RecordFormatError(f"{offsets[-1]:,} bytes of records come at once")
-        out = np.empty(int(offsets[-1]), np.uint8)
-        _gather(out, self.data, starts, ends)
-        valid = None if (starts >= 0).all() else pa.array(starts >= 0).buffers()[1]
-        buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
-        return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers)
+        return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
         """The headers of one record, in their order."""
@@ -93,6 +84,25 @@ def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
             return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
         shift += 7
     return 0, -1
+
+
+def texts_at(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> pa.BinaryArray:
+    """The texts at these places of `data`; of a NULL the start is negative.
+
+    Raises:
+        RecordFormatError: together they are larger than an Arrow array.
+    """
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(np.where(starts < 0, 0, ends - starts), out=offsets[1:])
+    if offsets[-1] > _ARROW_BYTES:
+        raise RecordFormatError(f"{offsets[-1]:,} bytes of records come at once")
+    out = np.empty(int(offsets[-1]), np.uint8)
+    _gather(out, data, starts, ends)
+    valid = None if (starts >= 0).all() else pa.array(starts >= 0).buffers()[1]
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers)
 
 
 def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, int]:

@@ -145,7 +145,8 @@ def coordinator_of(
         partitions=PARTITIONS,
         state_file=directory / "t.json",
         offset_file=directory / "t.cdc.json",
-        chunks_per_job=2,
+        tasks=2,
+        rows_per_job=2 * chunk_rows,
     )
     dimension, stalls = Dimension("t", source, FIELDS, ("id",)), Stalls()
     table = check_source(connection, FIELDS, ("id",))

@@ -99,6 +99,17 @@ def test_a_usual_topic_takes_the_usual_batch(producer):
     assert producer.body_bytes() == BODY_BYTES
 
 
+def test_a_usual_topic_takes_larger_batches_where_they_are_asked_for(kafka):
+    topic = create_topic(kafka.bootstrap_servers)
+    producer = BatchProducer(options(kafka, topic), 1 << 20)
+    most = producer.body_bytes()
+    assert 1_000_000 < most < 1 << 20
+    producer.send([bodies(3_000, size=1_000, body_bytes=most)])
+    assert len(consume(kafka.bootstrap_servers, topic)) == 3_000
+    producer.close()
+    delete_topics(kafka.bootstrap_servers, topic)
+
+
 @pytest.mark.parametrize("name", ["missing-topic", "bad topic name"])
 def test_a_topic_that_is_not_there_is_refused_and_not_made(kafka, name):
     producer = BatchProducer(options(kafka, name))

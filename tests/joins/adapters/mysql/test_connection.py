@@ -34,6 +34,7 @@ from joins.adapters.mysql.stream import (
     StreamStart,
     collation_charsets,
 )
+from joins.adapters.mysql.text import result_columns
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, MysqlTls, TlsMode
 from joins.plan.types import SqlType, TypeName
@@ -104,6 +105,19 @@ def tls(mode, certificate, *, own=None):
 def cipher(config):
     with connected(config) as connection:
         return rows(connection, "SHOW STATUS LIKE 'Ssl_cipher'")[0][1]
+
+
+def test_rows_come_over_tls_as_they_are(with_tls, accounts):
+    config = config_of(with_tls.port, accounts["ssl"], tls=MysqlTls(TlsMode.REQUIRED))
+    statement = "SELECT seq, REPEAT('é', seq % 300) FROM mysql.seq_1_to_30000"
+    with connected(config) as connection:
+        pieces = list(result_columns(connection, statement, 2))
+        assert rows(connection, "SELECT 1") == [(1,)]
+    assert [n for piece in pieces for n in piece[0].to_pylist()] == [
+        b"%d" % n for n in range(1, 30_001)
+    ]
+    texts = (text for piece in pieces for text in piece[1].to_pylist())
+    assert all(text.decode() == "é" * (n % 300) for n, text in enumerate(texts, 1))
 
 
 @pytest.mark.parametrize("mode", TlsMode)

@@ -237,6 +237,27 @@ def test_what_is_encoded_is_what_is_decoded(rows):
     assert decoded.batch.select(["id", "name"]).to_pylist() == batch.to_pylist()
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(MIN, 2**63 - 1), st.none() | st.text(max_size=8)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_a_copy_writes_what_changes_that_read_would_write(rows):
+    ids, names = [r[0] for r in rows], [r[1] for r in rows]
+    batch = pa.record_batch({"id": pa.array(ids, pa.int64()), "name": pa.array(names, pa.string())})
+    about = source(*[(LOW.epoch, LOW.file, LOW.pos, -1, 3, 9)] * len(rows))
+    reads = Envelopes(pa.array(["r"] * len(rows)), about, None, batch)
+    copied = encode_snapshot(batch, ("name", "id"), LOW, generation=3, partitions=3)
+    changed = encode_records(reads, ("name", "id"), partitions=3)
+    assert copied.column("key") == changed.column("key")
+    assert copied.column("partition") == changed.column("partition")
+    values = (records.column("value").to_pylist() for records in (copied, changed))
+    assert [*map(without_times, next(values))] == [*map(without_times, next(values))]
+
+
 def test_nul_characters_survive():
     batch = pa.record_batch({"id": pa.array([1]), "name": pa.array(["a\0b"])})
     records = encode_snapshot(batch, ("id",), LOW, generation=1, partitions=1).to_pylist()

@@ -1,0 +1,134 @@
+"""Groups of neighbouring chunks, each read by one Spark job into files of record bodies."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from joins.adapters.kafka.codecs import compressed
+from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
+from joins.kernels.probe.files import ParquetStage
+from joins.kernels.records.encode import BODIES, encode_bodies
+from joins.plan.plan import Compression
+from joins.worker.row_files import ROWS, RowFiles
+from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_hints
+from joins.worker.work import Work
+
+COMPRESSION = Compression.LZ4
+"""Of the bodies; what all records of a copy have in common is most of them."""
+
+MOST_BODY_BYTES = 1 << 20
+"""Before they are compressed: all of a copy is there at once, so that nothing waits for a body."""
+
+_GROUP_BYTES = 64 << 20
+_GROUP_CHUNKS = 1_000  # the bounds of each are a question to the server
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStage:
+    """On a worker: chunks become the bodies of record batches, in a file; picklable.
+
+    Attributes:
+        task: how chunks are read.
+        body_bytes: of one body at the most.
+        directory: of the files.
+    """
+
+    task: SnapshotTask
+    body_bytes: int
+    directory: Path
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage the chunks that come as `Chunk.as_text`; emits one report."""
+        origin = current_origin(self.task.generation, 0)
+        with (
+            telling_hints(),
+            ParquetStage(self.directory, BODIES, origin, kept=False) as stage,
+        ):
+            for batch in batches:
+                for text in batch.column(0).to_pylist():
+                    for records in snapshot_chunk_records(self.task, Chunk.from_text(text)):
+                        stage.write(self._bodies(records))
+            file = stage.finish()
+        yield TaskReport(files={} if file is None else {ROWS: file}).to_batch()
+
+    def _bodies(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        keys, values, partitions = records.columns
+        bodies = encode_bodies(keys, values, {}, partitions.to_numpy(), self.body_bytes)
+        return compressed(bodies, COMPRESSION)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSize:
+    """How much one Spark job reads.
+
+    Attributes:
+        tasks: of a job; each has a connection of its own.
+        chunk_rows: rows of a chunk at the most.
+        rows: of a group, about.
+    """
+
+    tasks: int
+    chunk_rows: int
+    rows: int
+
+    def first(self) -> int:
+        """Chunks of the first group: how large they are is not known yet."""
+        return self.tasks
+
+    def following(self, chunks: int, size_bytes: int) -> int:
+        """Chunks of the next group, where so many chunks have become so many bytes."""
+        most = min(self.rows // self.chunk_rows, _GROUP_BYTES * chunks // max(1, size_bytes))
+        return max(self.tasks, min(most, _GROUP_CHUNKS) // self.tasks * self.tasks)
+
+
+class ChunkReader:
+    """Reads groups of chunks, one after the other; a step costs what its rows cost.
+
+    A task reads its chunks, which are neighbours, by one statement.
+    """
+
+    def __init__(self, spark: SparkSession, stage: ChunkStage, size: GroupSize) -> None:
+        self._spark = spark
+        self._stage = stage
+        self._size = size
+
+    def groups(self, bounds: Iterator[Chunk]) -> Iterator[tuple[Sequence[Chunk], BatchReport]]:
+        """The chunks of `bounds`, and for each group of them the report with its files.
+
+        Raises:
+            SourceError: the server cannot be asked for bounds.
+            PySparkException, Py4JError: a job has failed.
+        """
+        count = self._size.first()
+        while chunks := list(islice(bounds, count)):
+            report = Work.of(self._spark, self._items(chunks)).report(self._stage)
+            yield chunks, report
+            size_bytes = sum(file.size_bytes for file in RowFiles.staged(report))
+            count = self._size.following(len(chunks), size_bytes)
+
+    def _items(self, chunks: Sequence[Chunk]) -> list[str]:
+        each = -(-len(chunks) // self._size.tasks)
+        parts = [chunks[at : at + each] for at in range(0, len(chunks), each)]
+        return [Chunk(part[0].after, part[-1].through).as_text() for part in parts]
+
+
+def in_background(work: Callable[[], _Answer]) -> "Future[_Answer]":
+    """Do `work` on a thread that keeps no process from its end."""
+    future: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as exc:  # whoever waits for it raises it again
+            future.set_exception(exc)
+
+    threading.Thread(target=run, name="snapshot sender", daemon=True).start()
+    return future
