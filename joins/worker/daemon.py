@@ -10,6 +10,7 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
+from joins.kernels.json import plain
 from joins.kernels.records import decode, encode
 
 LOADED = (
@@ -33,6 +34,7 @@ def main() -> None:
         import_module(name)
     encode.warm_up()
     decode.warm_up()
+    plain.warm_up()
     gc.freeze()
     manager()
 
