@@ -23,9 +23,8 @@ LOADED = (
     "joins.batch.shuffle",
     "joins.source.chunk_reader",
 )
-
-
 COMPILED = (
+    "joins.kernels.json.plain",
     "joins.kernels.records.encode",
     "joins.kernels.records.decode",
     "joins.adapters.mysql.text",

@@ -21,7 +21,7 @@ from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
-from joins.kernels.records.decode import texts_at
+from joins.kernels.texts import texts_at
 from joins.plan.types import quoted
 
 _PIECE_ROWS = 10_000
@@ -87,7 +87,8 @@ def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.Bina
             continue
         at, rows = int(cursor[_AT]), int(cursor[_ROW])
         if rows:
-            yield [texts_at(data, starts[c, :rows], ends[c, :rows]) for c in range(columns)]
+            places = zip(starts[:, :rows], ends[:, :rows], strict=True)
+            yield [texts_at(data, *place, pa.binary()) for place in places]
         elif came == _MORE:  # not even one row has room
             data = np.concatenate((data, np.empty_like(data)))
         data[: filled - at] = data[at:filled]
@@ -169,8 +170,8 @@ def _find(
     Args:
         data: what has come.
         cursor: place of the next packet, number of the next row, and of the next packet; moved on.
-        starts: receive for each column and row where the value is; NULL is negative.
-        ends: the same.
+        starts: receive for each column and row where the value begins.
+        ends: receive where it ends; of a NULL that is negative.
     """
     at, row, sequence = cursor
     columns, rows = starts.shape
@@ -189,9 +190,9 @@ def _find(
             length, place = _length(data, place, end)
             if place < 0 or length > end - place:
                 return _DAMAGED
-            starts[column, row] = place if length >= 0 else -1
+            starts[column, row] = place
             place += max(length, 0)
-            ends[column, row] = place
+            ends[column, row] = place if length >= 0 else -1
         if place != end:
             return _DAMAGED
         at, row, sequence = behind, row + 1, following

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import crc32c
 import numpy as np
@@ -15,6 +16,7 @@ from joins.kernels.records.layout import (
     RecordFormatError,
     record_batch,
 )
+from joins.kernels.texts import texts_at
 from joins.plan.plan import Compression
 
 OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
@@ -22,7 +24,6 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 
 _COLUMNS = 8
 _TABLE = 7  # columns of what `_parse` is told of batches
-_ARROW_BYTES = (1 << 31) - 1
 _EMPTY_RECORD = bytes((12, 0, 0, 0, 1, 1, 0))  # six bytes behind the length; NULL key and value
 
 Decompress = Callable[[Compression, bytes], bytes]
@@ -58,7 +59,11 @@ class DecodedRecords:
         Raises:
             RecordFormatError: together they are larger than an Arrow array.
         """
-        return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
+        starts, ends = self.places[:, at], self.places[:, at + 1]
+        try:
+            return texts_at(self.data, starts, np.where(starts < 0, -1, ends), pa.binary())
+        except OverflowError as exc:
+            raise RecordFormatError(f"{exc} of records come at once") from exc
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
         """The headers of one record, in their order."""
@@ -84,25 +89,6 @@ def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
             return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
         shift += 7
     return 0, -1
-
-
-def texts_at(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> pa.BinaryArray:
-    """The texts at these places of `data`; of a NULL the start is negative.
-
-    Raises:
-        RecordFormatError: together they are larger than an Arrow array.
-    """
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(np.where(starts < 0, 0, ends - starts), out=offsets[1:])
-    if offsets[-1] > _ARROW_BYTES:
-        raise RecordFormatError(f"{offsets[-1]:,} bytes of records come at once")
-    out = np.empty(int(offsets[-1]), np.uint8)
-    _gather(out, data, starts, ends)
-    valid = None if (starts >= 0).all() else pa.array(starts >= 0).buffers()[1]
-    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers)
 
 
 def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, int]:
@@ -150,22 +136,6 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
     return True
 
 
-@compiled
-def _gather(
-    out: NDArray[np.uint8],
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> None:
-    place = np.uint64(0)
-    for row in range(len(starts)):
-        if starts[row] >= 0:
-            first, length = np.uint64(starts[row]), np.uint64(ends[row] - starts[row])
-            for i in range(length):
-                out[place + i] = data[first + i]
-            place += length
-
-
 def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Header and body of each; what the broker has cut off at the end comes with the next fetch."""
     at = 0
@@ -210,6 +180,23 @@ def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> byt
     return plain
 
 
+def _described(headers: Sequence[BatchHeader], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """What `_parse` is told of batches, whose bodies have these sizes and follow each other."""
+    ends = accumulate(sizes)
+    return [
+        (
+            end - size,
+            end,
+            header.base_offset,
+            header.last_offset,
+            header.max_ms if header.is_append_time else header.base_ms,
+            not header.is_append_time,
+            header.records,
+        )
+        for header, size, end in zip(headers, sizes, ends, strict=True)
+    ]
+
+
 def decode(
     data: bytes | memoryview,
     bounds: tuple[int, int],
@@ -237,12 +224,9 @@ def decode(
     ]
     bodies = [_plain(header, body, decompress) for header, body in chosen]
     joined = np.frombuffer(b"".join(bodies), np.uint8)
-    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
     table = np.empty((len(chosen), _TABLE), np.int64)
-    for row, (header, _) in enumerate(chosen):
-        time = (header.max_ms, 0) if header.is_append_time else (header.base_ms, 1)
-        place = (ends[row] - len(bodies[row]), ends[row])
-        table[row] = (*place, header.base_offset, header.last_offset, *time, header.records)
+    if chosen:
+        table[:] = _described([header for header, _ in chosen], [len(body) for body in bodies])
     places = np.empty((int(table[:, -1].sum()), _COLUMNS), np.int64)
     if not _parse(joined, table, places):
         raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")
