@@ -28,6 +28,7 @@ LOADED = (
 COMPILED = (
     "joins.kernels.records.encode",
     "joins.kernels.records.decode",
+    "joins.kernels.json.plain",
     "joins.adapters.mysql.text",
 )
 

@@ -21,7 +21,7 @@ from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
-from joins.kernels.records.decode import texts_at
+from joins.kernels.texts import texts_at
 from joins.plan.types import quoted
 
 _PIECE_ROWS = 10_000

@@ -1,10 +1,12 @@
 """Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
 
-Many values are parsed as one block of lines. Before that, whatever could produce no row, or take
-part in its neighbour's, leaves (`json_lines`). What remains yields at least one row a value,
-because `}`, line break, `{` continues nothing in JSON. So a block with as many rows as values has
-one row of each value. A block that fails is read again without the lines that look wrong
-(`json_screen`), which are read apart, and bisected if it still fails.
+What is plain is read by one compiled pass (`joins.kernels.json.plain`), the rest by Arrow's reader.
+
+There many values are parsed as one block of lines. Before that, whatever could produce no row, or
+take part in its neighbour's, leaves (`joins.kernels.json.lines`). What remains yields at least one
+row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many rows as
+values has one row of each value. A block that fails is read again without the lines that look wrong
+(`joins.kernels.json.screen`), which are read apart, and bisected if it still fails.
 """
 # reads better long: the proof that rows are of their own records goes through all of it.
 
@@ -25,11 +27,13 @@ from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, t
 from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
+from joins.kernels.json.plain import read_plain
 from joins.kernels.json.screen import Screen
 
 Rows = npt.NDArray[np.int64]
 
 _PIECE_BYTES = 32 << 20
+_PIECE_CELLS = 2 << 20  # rows times columns
 _BLOCK_BYTES = 512 << 10
 _SHOWN_CHARACTERS = 60
 _NUMBER_TEXT = re.compile(r"(?:parse:|JSON to \w+\([^)]*\): |string ')([^' ]*)")
@@ -75,7 +79,7 @@ def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
     from objects, lists from arrays, maps from objects with any members.
     """
     target = _RowCollector(schema)
-    for start, piece in _pieces(values):
+    for start, piece in _pieces(values, max(1, _PIECE_CELLS // max(1, len(schema)))):
         _parse_piece(start, piece, target)
     return target.finish()
 
@@ -154,35 +158,52 @@ def _bounds(lengths: Rows) -> Rows:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
 
-def _pieces(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """Slices of at most `_PIECE_BYTES`, or of one value."""
+def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
+    """Slices of at most `rows` and `_PIECE_BYTES`, or of one value."""
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
     while start < len(values):
         before = int(ends[start - 1]) if start else 0
         stop = int(np.searchsorted(ends, before + _PIECE_BYTES, side="right"))
-        stop = max(stop, start + 1)
+        stop = max(min(stop, start + rows), start + 1)
         yield start, values.slice(start, stop - start)
         start = stop
 
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
+    """Read what is plain in one pass, and what is left by the reader."""
+    rows = np.arange(len(piece))
+    plain = read_plain(piece, _read_schema(target.schema))
+    if plain is not None:
+        _convert(plain.batch, start + plain.rows, target)
+        if len(plain.rows) == len(piece):
+            return
+        rows = np.delete(rows, plain.rows)
+        piece = piece.take(pa.array(rows))
+    _read_values(piece, start + rows, target)
+
+
+def _read_values(values: pa.Array, rows: Rows, target: _RowCollector) -> None:
+    """Read `values`, which have the positions `rows`, by Arrow's reader."""
     reasons: dict[int, str] = {}
-    lines = lines_of(piece, reasons)
+    lines = lines_of(values, reasons)
     if any(has_map(item.type) for item in target.schema):
         lines = with_entries(lines, target.schema, reasons)
-    for row, reason in reasons.items():
-        target.reasons[start + row] = reason
+    for at, reason in reasons.items():
+        target.reasons[int(rows[at])] = reason
     if len(reasons) == len(lines):
         return
-    rows = np.arange(start, start + len(lines))
     if reasons:
         rows = np.delete(rows, list(reasons))
         lines = lines.drop_null()
-    read_schema = pa.schema([_read_field(item) for item in target.schema])
+    read_schema = _read_schema(target.schema)
     for good, batch in _good_rows(_Block.of(lines, rows), read_schema, target.reasons):
         _convert(batch, good, target)
+
+
+def _read_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([_read_field(item) for item in schema])
 
 
 def _read_field(item: pa.Field) -> pa.Field:

@@ -15,6 +15,7 @@ from joins.kernels.records.layout import (
     RecordFormatError,
     record_batch,
 )
+from joins.kernels.texts import texts_at
 from joins.plan.plan import Compression
 
 OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
@@ -22,7 +23,6 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 
 _COLUMNS = 8
 _TABLE = 7  # columns of what `_parse` is told of batches
-_ARROW_BYTES = (1 << 31) - 1
 _EMPTY_RECORD = bytes((12, 0, 0, 0, 1, 1, 0))  # six bytes behind the length; NULL key and value
 
 Decompress = Callable[[Compression, bytes], bytes]
@@ -58,7 +58,10 @@ class DecodedRecords:
         Raises:
             RecordFormatError: together they are larger than an Arrow array.
         """
-        return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
+        try:
+            return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
+        except OverflowError as exc:
+            raise RecordFormatError(f"{exc} of records come at once") from exc
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
         """The headers of one record, in their order."""
@@ -84,25 +87,6 @@ def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
             return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
         shift += 7
     return 0, -1
-
-
-def texts_at(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> pa.BinaryArray:
-    """The texts at these places of `data`; of a NULL the start is negative.
-
-    Raises:
-        RecordFormatError: together they are larger than an Arrow array.
-    """
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(np.where(starts < 0, 0, ends - starts), out=offsets[1:])
-    if offsets[-1] > _ARROW_BYTES:
-        raise RecordFormatError(f"{offsets[-1]:,} bytes of records come at once")
-    out = np.empty(int(offsets[-1]), np.uint8)
-    _gather(out, data, starts, ends)
-    valid = None if (starts >= 0).all() else pa.array(starts >= 0).buffers()[1]
-    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(starts), buffers)
 
 
 def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, int]:
@@ -148,22 +132,6 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
         if at != end:
             return False
     return True
-
-
-@compiled
-def _gather(
-    out: NDArray[np.uint8],
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> None:
-    place = np.uint64(0)
-    for row in range(len(starts)):
-        if starts[row] >= 0:
-            first, length = np.uint64(starts[row]), np.uint64(ends[row] - starts[row])
-            for i in range(length):
-                out[place + i] = data[first + i]
-            place += length
 
 
 def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
