@@ -3,6 +3,9 @@
 Each round times all phases and the reference in turn, on the same records. The reference is what no
 join can do without: one block parse of the records and one Parquet file of the rows, by pyarrow
 alone. Times are CPU seconds of this process, so that other work on the machine does not count.
+
+What a larger record costs is measured by its parse alone, against pyarrow's reader over the same
+bytes: members that nobody asks for are text and nested values by halves.
 """
 
 import random
@@ -58,6 +61,8 @@ BATCH_ROWS = (10_000, 65_536)  # the second is what the session tells Spark to d
 ROUNDS = 5
 COMMITS, CHANGES = 120, 1_000
 BAD_SHARE = 0.01
+SIZES = (90, 1_000, 10_000)
+SIZED_BYTES = 20_000_000
 BAR = 0.4  # of the reference's speed, for the join with its staged file
 POISON_BAR = 0.6
 SEGMENTS_BAR = 1.2
@@ -187,6 +192,19 @@ def visits(count: int, rows: int, *, bad_share: float) -> pa.RecordBatch:
     return records_of(pa.array(values, pa.binary()))
 
 
+def larger(record_bytes: int) -> pa.Array:
+    """Visits of about so many bytes, most of them in members that no table has."""
+    rest = (record_bytes - 90) // 2
+    text = "".join(f'"text_{at}":"{"plain text " * 20}",' for at in range(rest // 233))
+    nested = '{"tags":["a","b"],"x":1.5,"is":true},' * (rest // 37)
+    members = f'{text}"nested":[{nested}null],' if rest > 0 else ""
+    values = [
+        f'{{"user_id":{at},{members}"url":"/items/{at % 1000}","score":{at / 7:.3f},"active":true}}'
+        for at in range(SIZED_BYTES // record_bytes)
+    ]
+    return pa.array(values, pa.string()).cast(pa.binary())
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """Batches of records, the index that they are joined with, and where the rows go."""
@@ -260,17 +278,38 @@ def staged(work: Work, joined: Sequence[JoinedBatch]) -> None:
 def least(work: Work, fields: pa.Schema, joined: Sequence[JoinedBatch]) -> None:
     """The reference: one block parse of each batch, and one file of the rows that came out."""
     for batch in work.batches:
-        lines = b"\n".join(batch.column("value").to_pylist())
-        pj.read_json(
-            pa.BufferReader(lines),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pj.ParseOptions(
-                explicit_schema=fields, unexpected_field_behavior="ignore"
-            ),
-        )
+        read(batch.column("value"), fields)
     path = work.root / "reference.parquet"
     pq.write_table(pa.Table.from_batches([each.rows for each in joined]), path)
     path.unlink()
+
+
+def read(values: pa.Array, fields: pa.Schema) -> None:
+    """By pyarrow alone, in one block."""
+    lines = b"\n".join(values.to_pylist())
+    pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
+    )
+
+
+def sized(record_bytes: int, rounds: int) -> dict[str, Any]:
+    """CPU seconds that the parse of a million records takes, and pyarrow's reader."""
+    fields = pa.schema([(item.name, arrow_type(item.type)) for item in VISIT])
+    values = larger(record_bytes)
+    actions = (lambda: parse(values, fields), lambda: read(values, fields))
+    seconds = [[timed(action)[0] for action in actions] for _ in range(rounds + 1)][1:]
+    taken, reference = (
+        statistics.median(each) / len(values) * 1e6 for each in zip(*seconds, strict=True)
+    )
+    return {
+        "part": "parse",
+        "bytes": round(values.nbytes / len(values)),
+        "value": round(taken, 3),
+        "unit": "CPU s/M",
+        "reference": round(reference, 3),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +399,7 @@ def run(size: Size | None = None) -> dict[str, Any]:
         poison = poisoned(index, root, size)
         after = commits(index, root, size)
     main = parts[-1]
+    sizes = [sized(each, size.rounds) for each in SIZES]
     return {
         "bench": "kernel",
         **{name: main[name] for name in ("value", "unit", "reference", "ratio")},
@@ -367,5 +407,5 @@ def run(size: Size | None = None) -> dict[str, Any]:
         "ok": main["ratio"] >= BAR
         and poison["ratio"] >= POISON_BAR
         and after["ratio"] <= SEGMENTS_BAR,
-        "parts": [*parts, poison, after],
+        "parts": [*parts, *sizes, poison, after],
     }
