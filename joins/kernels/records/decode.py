@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import crc32c
 import numpy as np
@@ -178,6 +179,23 @@ def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> byt
     return plain
 
 
+def _described(headers: Sequence[BatchHeader], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """What `_parse` is told of batches, whose bodies have these sizes and follow each other."""
+    ends = accumulate(sizes)
+    return [
+        (
+            end - size,
+            end,
+            header.base_offset,
+            header.last_offset,
+            header.max_ms if header.is_append_time else header.base_ms,
+            not header.is_append_time,
+            header.records,
+        )
+        for header, size, end in zip(headers, sizes, ends, strict=True)
+    ]
+
+
 def decode(
     data: bytes | memoryview,
     bounds: tuple[int, int],
@@ -205,12 +223,9 @@ def decode(
     ]
     bodies = [_plain(header, body, decompress) for header, body in chosen]
     joined = np.frombuffer(b"".join(bodies), np.uint8)
-    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
     table = np.empty((len(chosen), _TABLE), np.int64)
-    for row, (header, _) in enumerate(chosen):
-        time = (header.max_ms, 0) if header.is_append_time else (header.base_ms, 1)
-        place = (ends[row] - len(bodies[row]), ends[row])
-        table[row] = (*place, header.base_offset, header.last_offset, *time, header.records)
+    if chosen:
+        table[:] = _described([header for header, _ in chosen], [len(body) for body in bodies])
     places = np.empty((int(table[:, -1].sum()), _COLUMNS), np.int64)
     if not _parse(joined, table, places):
         raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")
