@@ -24,7 +24,7 @@ from joins.kernels.texts import bytes_of, text_array, texts_at, validity
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_INTEGER, _BOOLEAN, _STRING, _NUMBER, _DECIMAL = range(5)
+_INTEGER, _BOOLEAN, _STRING, _NUMBER, _DECIMAL, _NESTED = range(6)
 _ABSENT, _NULL = -1, -2
 _DEEPEST = 1 << 60
 _PATH = 64  # so many members of a record are foretold
@@ -70,7 +70,7 @@ class _Columns(NamedTuple):
         nexts: by column the next one of its hash.
         kinds: by column.
         limits: by column the least and the greatest integer, or the digits of a number before and
-            behind its point.
+            behind its point, or the bracket with which a nested value begins, 0 for any.
     """
 
     names: Bytes
@@ -81,11 +81,8 @@ class _Columns(NamedTuple):
     limits: Rows
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> Self | None:
-        """None if there is a column that the pass cannot read."""
-        described = [each for item in schema if (each := _described(item.type)) is not None]
-        if len(described) < len(schema):
-            return None
+    def of(cls, schema: pa.Schema) -> Self:
+        described = [_described(item.type) for item in schema]
         names = [item.name.encode() for item in schema]
         text = np.frombuffer(b"".join(names), np.uint8)
         bounds = np.cumsum([0, *map(len, names)]) + text.ctypes.data
@@ -158,14 +155,10 @@ def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
 
     None if there is a column that is not read here.
     """
-    columns = _Columns.of(schema)
-    if columns is None:
+    if any(_described(item.type)[0] == _NESTED for item in schema):
         return None
     data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
-    cells = _Cells.of(len(schema), len(values))
-    rows = np.empty(len(values), np.int64)
-    path = _Path(*(np.full(_PATH, _UNKNOWN) for _ in range(3)))
-    rows = rows[: _read_rows(bounds + data.ctypes.data, columns, cells, path, rows)]
+    rows, cells = _passed(bounds + data.ctypes.data, schema)
     if not len(schema):
         nothing = pa.array([{}] * len(rows), pa.struct([]))
         return PlainRows(pa.RecordBatch.from_struct_array(nothing), rows)
@@ -173,8 +166,22 @@ def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
     return PlainRows(pa.RecordBatch.from_arrays(arrays, schema=schema), rows)
 
 
-def _described(kind: pa.DataType) -> tuple[int, int, int] | None:
-    """Kind and limits of a column; None if it is none for the pass."""
+def plain_rows(lines: pa.StringArray, schema: pa.Schema) -> Rows:
+    """Which of `lines` would be plain if nested columns were read as any nested value."""
+    data, bounds = bytes_of(lines)
+    return _passed(bounds + data.ctypes.data, schema)[0]
+
+
+def _passed(bounds: Rows, schema: pa.Schema) -> tuple[Rows, _Cells]:
+    """Which of the values at these places are plain, and what is in them."""
+    cells = _Cells.of(len(schema), len(bounds) - 1)
+    rows = np.empty(len(bounds) - 1, np.int64)
+    path = _Path(*(np.full(_PATH, _UNKNOWN) for _ in range(3)))
+    return rows[: _read_rows(bounds, _Columns.of(schema), cells, path, rows)], cells
+
+
+def _described(kind: pa.DataType) -> tuple[int, int, int]:
+    """Kind and limits of a column; what is not read here counts as nested."""
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -186,7 +193,9 @@ def _described(kind: pa.DataType) -> tuple[int, int, int] | None:
         return _NUMBER, _WHOLE, _FRACTION
     if pa.types.is_decimal128(kind):
         return _DECIMAL, kind.precision - kind.scale, kind.scale
-    return None
+    if pa.types.is_struct(kind):
+        return _NESTED, _OPEN_OBJECT, 0
+    return _NESTED, _OPEN_LIST if pa.types.is_list(kind) else 0, 0
 
 
 def _loading(kind: types.Integer, result: types.Integer) -> Callable[[int], int]:
@@ -315,13 +324,11 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
         last, is_escaped = _string_end(first, end) if _byte(at) == _QUOTE else (-1, False)
         cells.escaped[column] |= is_escaped
         stop = last + 1 if last >= 0 else -1
+    elif kind == _NESTED:
+        first = at
+        stop = last = _value_end(at, end) if low in (0, _byte(at)) else -1
     else:
-        is_quoted = kind == _DECIMAL and _byte(at) == _QUOTE
-        first = at + is_quoted
-        last = _number_end(first, end, low, high, 0 if kind == _DECIMAL else _POWER)
-        stop = last
-        if is_quoted:
-            stop = last + 1 if 0 <= last < end and _byte(last) == _QUOTE else -1
+        first, last, stop = _number(at, end, low, high, 0 if kind == _DECIMAL else _POWER)
     cells.firsts[column, row], cells.lasts[column, row] = first, last
     return stop
 
@@ -390,6 +397,17 @@ def _scalar_end(at: int, end: int) -> int:
     if _byte(at) == _SMALL_N:
         return _behind_word(at, end, _NULL_WORD)
     return _boolean_end(at, end)
+
+
+@compiled
+def _number(at: int, end: int, whole: int, fraction: int, power: int) -> tuple[int, int, int]:
+    """Where the digits begin and end, and the place behind or -1; without power also in quotes."""
+    is_quoted = power == 0 and _byte(at) == _QUOTE
+    first = at + is_quoted
+    last = _number_end(first, end, whole, fraction, power)
+    if is_quoted and (last < 0 or last >= end or _byte(last) != _QUOTE):
+        return first, last, -1
+    return first, last, last + is_quoted if last >= 0 else -1
 
 
 @compiled

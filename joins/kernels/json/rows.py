@@ -243,7 +243,7 @@ def _good_rows(
             reasons[int(part.rows[at])] = reason
         readable = [at for at in pieces.alone if _is_readable(part, at, schema, reasons)]
         for chosen in (pieces.right, pieces.doubtful, readable):
-            yield from _bisected(part.picked(chosen), screen, reasons)
+            yield from _bisected(part.picked(chosen), schema, reasons)
 
 
 def _is_readable(block: _Block, at: int, schema: pa.Schema, reasons: dict[int, str]) -> bool:
@@ -257,30 +257,25 @@ def _is_readable(block: _Block, at: int, schema: pa.Schema, reasons: dict[int, s
 
 
 def _bisected(
-    block: _Block, screen: Screen, reasons: dict[int, str]
+    block: _Block, schema: pa.Schema, reasons: dict[int, str]
 ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
     pending = [block]
     while pending:
         part = pending.pop()
         if len(part.rows) == 0:
             continue
-        outcome = _read(part, screen.schema)
+        outcome = _read(part, schema)
         if isinstance(outcome, pa.RecordBatch):
             yield part.rows, outcome
         elif len(part.rows) == 1:
             reasons[int(part.rows[0])] = _reason(outcome, part.text().to_pybytes())
         else:
-            pending += _split(part, outcome, screen)
+            pending += _split(part, outcome)
 
 
-def _split(block: _Block, message: str, screen: Screen) -> list[_Block]:
+def _split(block: _Block, message: str) -> list[_Block]:
     """Smaller blocks: without the rows that the message may mean, else halves."""
     count = len(block.rows)
-    if _TWICE.search(message):
-        repeated = screen.repeated(block.lines())
-        if 0 < np.count_nonzero(repeated) < count:
-            alone = [block.part(at, at + 1) for at in np.flatnonzero(repeated).tolist()]
-            return [*alone, block.picked(np.flatnonzero(~repeated))]
     named = _ROW.search(message)
     row = int(named.group(1)) if named else count
     if row >= count:

@@ -401,3 +401,14 @@ def test_the_screen_lets_common_lines_pass_and_stops_bad_ones():
     assert sorted([*found.doubtful, *found.alone, *found.wrong]) == list(
         range(len(LOOKS_RIGHT), len(lines))
     )
+
+
+def test_the_screen_lets_nested_members_of_the_right_kind_pass():
+    schema = pa.schema(
+        [("r", pa.struct([("a", pa.int64())])), ("l", pa.list_(pa.int64())), ("u", pa.uint64())]
+    )
+    lines = ['{"r":{"a":1},"l":[1],"u":18446744073709551615}', '{"r":null,"l":null}']
+    wrong = ['{"r":[]}', '{"l":{}}', '{"r":{},"r":{}}', '{"r":{"a":1}']
+    found = Screen(schema).screened(pa.array([f"{line}\n" for line in [*lines, *wrong]]))
+    assert found.right == [1]  # a number of 20 digits is doubtful
+    assert (found.doubtful, found.alone, list(found.wrong)) == ([0, 4], [5], [2, 3])
