@@ -353,7 +353,7 @@ def _value_end(at: int, end: int) -> int:
     return -1
 
 
-@compiled
+@inlined
 def _behind_part(at: int, end: int, inside: int) -> tuple[int, int]:
     """Where the next value begins, or all brackets are closed; and the brackets that are open."""
     while at >= 0 and inside > 1:
@@ -367,18 +367,18 @@ def _behind_part(at: int, end: int, inside: int) -> tuple[int, int]:
     return at, inside
 
 
-@compiled
+@inlined
 def _closing(inside: int) -> int:
     return _CLOSED_OBJECT if inside & 1 else _CLOSED_LIST
 
 
-@compiled
+@inlined
 def _part(at: int, end: int, inside: int) -> int:
     """Where the value begins, behind its name in an object; or -1."""
     return _name_end(at, end) if inside & 1 else at
 
 
-@compiled
+@inlined
 def _name_end(at: int, end: int) -> int:
     """Where the value of the member begins whose name begins there, or -1."""
     if at >= end or _byte(at) != _QUOTE:
@@ -387,7 +387,7 @@ def _name_end(at: int, end: int) -> int:
     return _behind_colon(at + 1, end) if at >= 0 else -1
 
 
-@compiled
+@inlined
 def _scalar_end(at: int, end: int) -> int:
     if _byte(at) == _QUOTE:
         at, _ = _string_end(at + 1, end)
@@ -481,7 +481,7 @@ def _behind_colon(at: int, end: int) -> int:
     return _behind_blanks(at + 1, end)
 
 
-@compiled
+@inlined
 def _behind_blanks(at: int, end: int) -> int:
     while at < end and _byte(at) <= _BLANK:
         byte = _byte(at)
