@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from joins.kernels.compiled import compiled
 
+_BINARY = pa.binary()
 _MOST_BYTES = (1 << 31) - 1  # that an Arrow array of texts holds
 
 
@@ -19,29 +20,35 @@ def bytes_of(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     if offset_buffer is None or data_buffer is None or not len(values):
         return np.frombuffer(b"", np.uint8), np.zeros(len(values) + 1, np.int64)
     bounds = np.frombuffer(offset_buffer, width)[values.offset :][: len(values) + 1]
-    data = np.frombuffer(data_buffer, np.uint8)
-    data.flags.writeable = False  # of one type for compiled code, wherever the buffer is from
-    return data, bounds.astype(np.int64)
+    return _read_only(np.frombuffer(data_buffer, np.uint8)), bounds.astype(np.int64)
+
+
+def _read_only(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """`data` as one type for compiled code, wherever it is from."""
+    view = data.view()
+    view.flags.writeable = False
+    return view
 
 
 def texts_at(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    kind: pa.DataType,
+    kind: pa.DataType = _BINARY,
 ) -> pa.Array:
-    """The texts from `starts` to `ends` in `data`, NULL where the end is negative.
+    """The texts from `starts` to `ends` in `data`, NULL where the start is negative.
 
     Raises:
         OverflowError: together they are larger than an Arrow array.
     """
-    valid = ends >= 0
+    valid = starts >= 0
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(np.where(valid, ends - starts, 0), out=offsets[1:])
     if offsets[-1] > _MOST_BYTES:
         raise OverflowError(f"{offsets[-1]:,} bytes")
     out = np.empty(int(offsets[-1]), np.uint8)
-    _gather(out, data, np.ascontiguousarray(starts), ends)
+    places = (np.ascontiguousarray(each) for each in (starts, ends))
+    _gather(out, _read_only(data), *places)
     return text_array(out, offsets, valid, kind)
 
 
@@ -70,7 +77,7 @@ def _gather(
 ) -> None:
     place = np.uint64(0)
     for row in range(len(starts)):
-        if ends[row] >= 0:
+        if starts[row] >= 0:
             first, length = np.uint64(starts[row]), np.uint64(ends[row] - starts[row])
             for i in range(length):
                 out[place + i] = data[first + i]

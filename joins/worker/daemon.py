@@ -23,10 +23,12 @@ LOADED = (
     "joins.batch.shuffle",
     "joins.source.chunk_reader",
 )
+
+
 COMPILED = (
-    "joins.kernels.json.plain",
     "joins.kernels.records.encode",
     "joins.kernels.records.decode",
+    "joins.kernels.json.plain",
     "joins.adapters.mysql.text",
 )
 

@@ -87,8 +87,7 @@ def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.Bina
             continue
         at, rows = int(cursor[_AT]), int(cursor[_ROW])
         if rows:
-            places = zip(starts[:, :rows], ends[:, :rows], strict=True)
-            yield [texts_at(data, *place, pa.binary()) for place in places]
+            yield [texts_at(data, starts[c, :rows], ends[c, :rows]) for c in range(columns)]
         elif came == _MORE:  # not even one row has room
             data = np.concatenate((data, np.empty_like(data)))
         data[: filled - at] = data[at:filled]
@@ -170,8 +169,8 @@ def _find(
     Args:
         data: what has come.
         cursor: place of the next packet, number of the next row, and of the next packet; moved on.
-        starts: receive for each column and row where the value begins.
-        ends: receive where it ends; of a NULL that is negative.
+        starts: receive for each column and row where the value is; NULL is negative.
+        ends: the same.
     """
     at, row, sequence = cursor
     columns, rows = starts.shape
@@ -190,9 +189,9 @@ def _find(
             length, place = _length(data, place, end)
             if place < 0 or length > end - place:
                 return _DAMAGED
-            starts[column, row] = place
+            starts[column, row] = place if length >= 0 else -1
             place += max(length, 0)
-            ends[column, row] = place if length >= 0 else -1
+            ends[column, row] = place
         if place != end:
             return _DAMAGED
         at, row, sequence = behind, row + 1, following

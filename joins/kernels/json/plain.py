@@ -132,8 +132,8 @@ class _Cells(NamedTuple):
             _unescape(out, offsets, firsts, lasts)
             return text_array(out, offsets, valid, kind)
         start = data.ctypes.data
-        ends = np.where(valid, lasts - start, _NULL)
-        return texts_at(data, firsts - start, ends, pa.string()).cast(kind)
+        starts = np.where(valid, firsts - start, _NULL)
+        return texts_at(data, starts, lasts - start, pa.string()).cast(kind)
 
 
 class _Path(NamedTuple):

@@ -59,9 +59,8 @@ class DecodedRecords:
         Raises:
             RecordFormatError: together they are larger than an Arrow array.
         """
-        starts, ends = self.places[:, at], self.places[:, at + 1]
         try:
-            return texts_at(self.data, starts, np.where(starts < 0, -1, ends), pa.binary())
+            return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
         except OverflowError as exc:
             raise RecordFormatError(f"{exc} of records come at once") from exc
 
