@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ _PLAIN_INSTANTS = pa.array([20, 24, 27, None], pa.int32())  # the same with `Z`
 TIME_PATTERN = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
 INTEGER_PATTERN = r"^[+-]?\d+$"
 NUMBER_PATTERN = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$"
+_SMALL = r"[eE]-\d{2}"  # a decimal that may be too small for Arrow
+_POWERS = {128: 38, 256: 76}  # of ten that Arrow has for decimals of so many bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,30 @@ def from_text(text: pa.Array, to: pa.DataType) -> Checked:
         return Checked(prepared, np.zeros(len(text), dtype=np.bool_))
     readable = mask_of(pc.match_substring_regex(text, pattern))
     failed = ~readable & mask_of(pc.is_valid(text))
+    if pa.types.is_decimal(to):
+        failed |= _beyond_scales(text, to)
     checked = try_each(null_where(prepared, failed), lambda part: part.cast(to), to)
     return Checked(checked.values, checked.failed | failed)
+
+
+def is_beyond_scales(number: str, to: pa.DataType) -> bool:
+    """Whether Arrow must not be given `number` for the decimal type `to`.
+
+    To take digits off behind the point it looks a power of ten up, and does not see that a number
+    asks for one beyond its table.
+    """
+    try:
+        exponent = Decimal(number).as_tuple().exponent
+    except InvalidOperation:
+        return False  # none for Arrow either
+    return isinstance(exponent, int) and -exponent - to.scale > _POWERS[to.bit_width]
+
+
+def _beyond_scales(text: pa.Array, to: pa.DataType) -> Mask:
+    beyond = mask_of(pc.match_substring_regex(text, _SMALL))
+    for row in beyond.nonzero()[0]:
+        beyond[row] = is_beyond_scales(text[row].as_py(), to)
+    return beyond
 
 
 def _plain_times(text: pa.Array, to: pa.DataType) -> pa.Array | None:

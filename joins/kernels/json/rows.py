@@ -25,6 +25,7 @@ import pyarrow.json as pj
 
 from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, time_from_text
 from joins.kernels.expressions.nested import mapped, parts_of
+from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
 from joins.kernels.json.plain import read_plain
@@ -188,8 +189,11 @@ def _read_values(values: pa.Array, rows: Rows, target: _RowCollector) -> None:
     """Read `values`, which have the positions `rows`, by Arrow's reader."""
     reasons: dict[int, str] = {}
     lines = lines_of(values, reasons)
+    read_schema = _read_schema(target.schema)
     if any(has_map(item.type) for item in target.schema):
         lines = with_entries(lines, target.schema, reasons)
+    if any(has_decimal(item.type) for item in read_schema):
+        lines = with_bearable_decimals(lines, read_schema, reasons)
     for at, reason in reasons.items():
         target.reasons[int(rows[at])] = reason
     if len(reasons) == len(lines):
@@ -197,7 +201,6 @@ def _read_values(values: pa.Array, rows: Rows, target: _RowCollector) -> None:
     if reasons:
         rows = np.delete(rows, list(reasons))
         lines = lines.drop_null()
-    read_schema = _read_schema(target.schema)
     for good, batch in _good_rows(_Block.of(lines, rows), read_schema, target.reasons):
         _convert(batch, good, target)
 

@@ -111,6 +111,12 @@ TYPED = {
         Decimal("-999.99"),
     ),
     "decimal_with_exponent": (pa.decimal128(5, 2), b"1.5e1", Decimal("15.00")),
+    "decimal_of_a_tiny_number": (pa.decimal128(38, 38), b"15e-37", Decimal("15e-37")),
+    "decimal_beside_a_tiny_number": (
+        pa.struct([("m", pa.decimal128(5, 2))]),
+        b'{"t": 7e-8322294, "m": 1, "s": "1e-400"}',
+        {"m": Decimal("1.00")},
+    ),
     "date": (pa.date32(), b'"2024-02-29"', date(2024, 2, 29)),
     "timestamp_as_in_sql": (
         pa.timestamp("us"),
@@ -163,6 +169,13 @@ UNFIT = {
     "decimal_from_words": (pa.decimal128(5, 2), b'"x"'),
     "decimal_from_nan": (pa.decimal128(5, 2), b"NaN"),
     "decimal_with_a_huge_exponent": (pa.decimal128(5, 2), b'"1e999999999"'),
+    "decimal_that_is_too_small_for_arrow": (pa.decimal128(18, 0), b"7197686276e-8322294"),
+    "decimal_that_arrow_takes_for_0": (pa.decimal128(18, 0), b"1e-39"),
+    "decimal_of_text_that_is_too_small": (pa.decimal128(18, 0), b'"1E-8322294"'),
+    "decimal_of_escaped_text_that_is_too_small": (
+        pa.decimal128(18, 0),
+        b'"1\\u0065-\\u0038322294"',
+    ),
     "tinyint_128": (pa.int8(), b"128"),
     "nan": (pa.float64(), b"NaN"),
     "infinity": (pa.float64(), b"-Infinity"),
@@ -184,6 +197,32 @@ def test_unfit_values_are_bad_and_name_their_field(kind, text):
     assert result.batch.column("a").to_pylist() == [1, 3]
     assert [bad.row for bad in result.bad] == [1]
     assert result.bad[0].reason.startswith('field "x": ')
+
+
+TINY_INSIDE = {
+    "in_a_list": (
+        pa.list_(pa.decimal128(18, 0)),
+        b"[1, 7e-8322294]",
+        'field "x[]": "7e-8322294" is not a DECIMAL(18, 0)',
+    ),
+    "in_a_map": (
+        pa.map_(pa.string(), pa.decimal128(18, 0)),
+        b'{"a": 7e-8322294}',
+        'field "x[].value": "7e-8322294" is not a DECIMAL(18, 0)',
+    ),
+    "in_a_second_document": (
+        pa.decimal128(18, 0),
+        b'1}{"x": 7e-8322294',
+        "invalid JSON: extra data: line 1 column 8 (char 7)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "text", "reason"), TINY_INSIDE.values(), ids=TINY_INSIDE)
+def test_a_decimal_that_arrow_cannot_bear_never_gets_there(kind, text, reason):
+    schema = pa.schema([("x", kind)])
+    (bad,) = parse(pa.array([b'{"x":%s}' % text], pa.binary()), schema).bad
+    assert bad.reason == reason
 
 
 def test_time_of_day_is_marked_in_the_schema():
