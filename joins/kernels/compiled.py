@@ -61,10 +61,10 @@ def compiled(function: _Function) -> _Function:
     """`function` as native code, made at its first call or read from the directory.
 
     It calls compiled functions of its own module only, and takes tuples that are defined there:
-    code is kept under the digest of that file, so that no version loads what another one has left.
-    It makes no arrays.
+    code is kept under the digest of that file and of this one, which says how it is made, so that
+    no version loads what another one has left. It makes no arrays.
     """
-    source = Path(inspect.getfile(function)).read_bytes()
+    source = b"".join(Path(name).read_bytes() for name in (__file__, inspect.getfile(function)))
     _config.CACHE_DIR = str(_KEPT_IN / hashlib.sha256(source).hexdigest()[:16])
     return cast(_Function, numba.njit(**_OPTIONS)(function))
 

@@ -78,7 +78,9 @@ class Places:
 
     def of(self, keys: pa.Array) -> NDArray[np.int32]:
         """The partition of each key, `binary`: the one that other producers of Kafka choose."""
-        return _partitions(texts_of(keys), self.partitions, self.first, KEYLESS_RUN)
+        chosen = np.empty(len(keys), np.int32)
+        _choose(chosen, texts_of(keys), self.partitions, self.first, KEYLESS_RUN)
+        return chosen
 
 
 @compiled
@@ -201,8 +203,7 @@ def _murmur2(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @compiled
-def _partitions(keys: Texts, partitions: int, first: int, run: int) -> NDArray[np.int32]:
-    chosen = np.empty(len(keys.starts), np.int32)
+def _choose(chosen: NDArray[np.int32], keys: Texts, partitions: int, first: int, run: int) -> None:
     keyless = 0
     for row in range(len(keys.starts)):
         if keys.starts[row] < 0:
@@ -211,7 +212,6 @@ def _partitions(keys: Texts, partitions: int, first: int, run: int) -> NDArray[n
         else:
             hashed = _murmur2(keys.data, keys.starts[row], keys.ends[row])
             chosen[row] = (hashed & 0x7FFFFFFF) % partitions
-    return chosen
 
 
 def texts_of(column: pa.Array) -> Texts:

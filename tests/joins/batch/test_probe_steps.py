@@ -1,5 +1,8 @@
 """What a step of the probe pins and runs on a real topic, and what it leaves to the next loop."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
@@ -132,6 +135,24 @@ def test_each_batch_is_one_job_of_spark(side, spark):
         for _ in range(3):
             steps.step()
     assert (len(side.finished), len(jobs)) == (2, 2)
+
+
+def test_a_batch_syncs_its_pin_and_its_commit_and_no_more(side, monkeypatch):
+    steps = side.steps()
+    steps.step()
+    produce(side.servers, side.topic, [{"n": 60}], partition=0)
+    synced, sync = [], os.fsync
+
+    def noted(descriptor):
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    steps.step()
+    assert [done.pin.batch for done in side.finished] == [0, 1]
+    log = side.root / "dead" / "_delta_log"
+    places = [path if path.is_dir() else path.parent for path in synced]
+    assert places == [side.root / "pins"] * 2 + [log] * 2
 
 
 def test_the_pin_says_what_the_batch_depends_on(side):

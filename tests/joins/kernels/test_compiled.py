@@ -49,6 +49,23 @@ def test_another_version_of_a_module_does_not_load_what_the_first_has_left(tmp_p
     assert len(list((tmp_path / ".cache" / "sluice" / "compiled").iterdir())) == 2
 
 
+OF_THE_DAEMON = """
+from importlib import import_module
+from joins.worker.daemon import COMPILED
+
+for name in COMPILED:
+    import_module(name).warm_up()
+print(*COMPILED)
+"""
+
+
+def test_a_node_that_has_nothing_compiles_all_that_workers_call(tmp_path, processes):
+    """What this machine has compiled before may hide that it cannot be compiled any more."""
+    program = tmp_path / "program.py"
+    program.write_text(OF_THE_DAEMON)
+    assert "joins.kernels.records.encode" in run(program, variables(tmp_path, HOME=tmp_path))
+
+
 @pytest.fixture
 def places(tmp_path, monkeypatch):
     """Home, cache and temporary directory of this test, which `kept_in` looks at."""
