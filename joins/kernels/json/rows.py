@@ -28,7 +28,6 @@ from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
-from joins.kernels.json.plain import read_plain
 from joins.kernels.json.screen import Screen
 
 Rows = npt.NDArray[np.int64]
@@ -174,6 +173,9 @@ def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     """Read what is plain in one pass, and what is left by the reader."""
+    # numba is 60 MB: whoever plans or sends, and parses nothing, does without
+    from joins.kernels.json.plain import read_plain
+
     rows = np.arange(len(piece))
     plain = read_plain(piece, _read_schema(target.schema))
     if plain is not None:

@@ -11,8 +11,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from joins.kernels.json.plain import plain_rows
-
 _SHOWN_CHARACTERS = 60
 
 _FOUND = {
@@ -69,6 +67,8 @@ class Screen:
 
     def screened(self, lines: pa.Array) -> Screened:
         """A guess at each of `lines`."""
+        from joins.kernels.json.plain import plain_rows
+
         right = plain_rows(lines, self._schema)
         doubtful: list[int] = []
         alone: list[int] = []

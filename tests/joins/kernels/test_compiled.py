@@ -66,6 +66,20 @@ def test_a_node_that_has_nothing_compiles_all_that_workers_call(tmp_path, proces
     assert "joins.kernels.records.encode" in run(program, variables(tmp_path, HOME=tmp_path))
 
 
+OF_SENDERS = """
+import sys
+import joins.adapters.delta.feed
+import joins.adapters.mysql.binlog
+print("numba" in sys.modules)
+"""
+
+
+def test_a_process_that_only_sends_loads_no_compiler(tmp_path, processes):
+    program = tmp_path / "program.py"
+    program.write_text(OF_SENDERS)
+    assert run(program, variables(tmp_path, HOME=tmp_path)) == "False"
+
+
 @pytest.fixture
 def places(tmp_path, monkeypatch):
     """Home, cache and temporary directory of this test, which `kept_in` looks at."""

@@ -17,7 +17,7 @@ with kept_for_good():
     from service.api.server import ControlPlane
     from service.jobs.supervise.hooks import default_hooks
     default_hooks().warm_up()
-NAMES = ("pandas", "pyspark", "deltalake", "pymysql", "kafka")
+NAMES = ("pandas", "pyspark", "numba", "deltalake", "pymysql", "kafka")
 loaded = [name for name in NAMES if sys.modules.get(name)]
 collected = [gc.isenabled(), gc.get_freeze_count(), len(gc.get_objects())]
 print(json.dumps([loaded, psutil.Process().memory_info().rss, collected]))
