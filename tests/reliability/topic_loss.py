@@ -34,8 +34,10 @@ _IDENTITY = "topic-identity-changed"
 _PARTITIONS = 2
 _USERS = 30_000
 _CHUNK = ("'scan.incremental.snapshot.chunk.size'='5000'",)
-_PER_BATCH = 250
+_PER_BATCH = 50
 _BACKLOG = 8 * _PER_BATCH
+_SENT = 5 * _BACKLOG  # a job that joins ten batches a second is seen once a second
+_ATTEMPTS = 5
 _AFTER = 40
 _REST_S = 3.0
 
@@ -293,13 +295,14 @@ def prepare(case: Case, place: str) -> None:
     """Records that are not joined yet, with the job in its place."""
     if place == "stopped":
         case.job.stop()
-    case.send(12 * _PER_BATCH if place == "join" else 60)
-    if place == "stopped":
-        return
-    case.wait_until_seen()
-    while place == "join" and backlog(case) < _BACKLOG:
-        case.send(_BACKLOG)
+    for _ in range(_ATTEMPTS):
+        case.send(_SENT if place == "join" else 60)
+        if place == "stopped":
+            return
         case.wait_until_seen()
+        if place != "join" or backlog(case) >= _BACKLOG:
+            return
+    raise AssertionError(f"the job joins {_SENT} records before their ends are seen")
 
 
 def backlog(case: Case) -> int:
