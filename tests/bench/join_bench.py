@@ -41,7 +41,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
                 records >= RECORDS,
                 large.values,
                 small.values,
-                Bar(_AT_LEAST, 0.9),
+                Bar(_AT_LEAST, 0.85),
             )
         )
     return found
@@ -112,7 +112,7 @@ def _judged(rates: dict[str, list[float]], records: int, dim: int, limit: int) -
                 full,
                 rates["changing"],
                 rates["long"],
-                Bar(_AT_LEAST, 0.85),
+                Bar(_AT_LEAST, 0.9),
             )
         )
     return found
