@@ -23,8 +23,6 @@ LOADED = (
     "joins.batch.shuffle",
     "joins.source.chunk_reader",
 )
-
-
 COMPILED = (
     "joins.kernels.records.encode",
     "joins.kernels.records.decode",

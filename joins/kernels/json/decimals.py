@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import is_beyond_scales, mask_of
+from joins.kernels.json.maps import broken
 
 _DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
 _SHOWN_CHARACTERS = 60
@@ -46,11 +47,8 @@ def _reason(line: str, kind: pa.DataType) -> str | None:
     """Why a line cannot be given to the reader; None if it can."""
     try:
         return _first_tiny(_DECODER.decode(line), kind, "")
-    except RecursionError:
-        return "invalid JSON: it is nested too deeply"
-    except ValueError as error:
-        message = str(error)
-        return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
+    except (ValueError, RecursionError) as error:
+        return broken(error)
 
 
 def _first_tiny(value: object, kind: pa.DataType, place: str) -> str | None:

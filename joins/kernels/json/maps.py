@@ -32,6 +32,12 @@ def has_map(kind: pa.DataType) -> bool:
     return any(has_map(kind.field(at).type) for at in range(kind.num_fields))
 
 
+def broken(error: Exception) -> str:
+    """The reason of a line that Python's parser does not take."""
+    message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
+
+
 def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) -> pa.Array:
     """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
 
@@ -53,11 +59,8 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
             changed[row] = orjson.dumps(read(_DECODER.decode(line))).decode()
         except _UnfitError as error:
             reasons[row] = str(error)
-        except RecursionError:
-            reasons[row] = "invalid JSON: it is nested too deeply"
-        except (ValueError, TypeError) as error:
-            message = str(error)
-            reasons[row] = f"invalid JSON: {message[:1].lower()}{message[1:100]}"
+        except (ValueError, TypeError, RecursionError) as error:
+            reasons[row] = broken(error)
     return pa.array(changed, pa.string())
 
 
