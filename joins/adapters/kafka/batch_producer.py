@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from kafka import errors as kafka_errors
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
-from joins.adapters.kafka.client import KafkaClient, failure, passing
+from joins.adapters.kafka.client import KafkaClient, failure, passing, require_success
 from joins.adapters.kafka.options import client_options
 from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
 from joins.plan.errors import SinkError
@@ -264,6 +264,5 @@ async def initialized(
         transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
     )
     answer = await client.ask(request, node)
-    if (error := failure(answer.error_code, "no producer id")) is not None:
-        raise error
+    require_success(answer.error_code, "no producer id")
     return ProducerIdentity(answer.producer_id, answer.producer_epoch, transactional_id)

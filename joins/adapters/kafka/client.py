@@ -113,6 +113,12 @@ def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
     raise error
 
 
+def require_success(code: int, what: str) -> None:
+    """Raise the error of an answer about `what`, unless its code is 0."""
+    if (error := failure(code, what)) is not None:
+        raise error
+
+
 def failure(code: int, what: str) -> kafka_errors.KafkaError | None:
     """The error of an answer about `what`, None for code 0.
 

@@ -29,7 +29,7 @@ from joins.adapters.kafka.batch_producer import (
     ProducerIdentity,
     initialized,
 )
-from joins.adapters.kafka.client import KafkaClient, failure, passing
+from joins.adapters.kafka.client import KafkaClient, passing, require_success
 from joins.plan.plan import KafkaOptions
 
 _TIMEOUT_MS = 300_000  # a broker allows 15 minutes (transaction.max.timeout.ms)
@@ -124,7 +124,7 @@ class TransactionalProducer(BatchProducer):
             answer = await client.ask(request, node)
             for topic in answer.results_by_topic_v3_and_below:
                 for one in topic.results_by_partition:
-                    _check(one.partition_error_code, f"partition {one.partition_index}")
+                    require_success(one.partition_error_code, f"partition {one.partition_index}")
 
         await self._answered(client, CoordinatorType.TRANSACTION, add)
         self._enlisted.update(new)
@@ -142,7 +142,7 @@ class TransactionalProducer(BatchProducer):
         def coordinated(request: Any) -> Callable[[int], Awaitable[None]]:  # noqa: ANN401
             async def ask(node: int) -> None:
                 answer = await client.ask(request, node)
-                _check(answer.error_code, type(request).__name__)
+                require_success(answer.error_code, type(request).__name__)
 
             return ask
 
@@ -164,7 +164,7 @@ class TransactionalProducer(BatchProducer):
 
         async def write(node: int) -> None:
             answer = await client.ask(request, node)
-            _check(answer.topics[0].partitions[0].error_code, "the number of the commit")
+            require_success(answer.topics[0].partitions[0].error_code, "the number of the commit")
 
         return write
 
@@ -179,9 +179,9 @@ class TransactionalProducer(BatchProducer):
 
         async def read(node: int) -> CommitNote | None:
             answer = await client.ask(request, node)
-            _check(answer.error_code, "the number of the newest commit")
+            require_success(answer.error_code, "the number of the newest commit")
             one = answer.topics[0].partitions[0]
-            _check(one.error_code, "the number of the newest commit")
+            require_success(one.error_code, "the number of the newest commit")
             number = one.committed_offset
             return None if number < 0 else CommitNote(number, one.metadata or "")
 
@@ -210,11 +210,5 @@ class TransactionalProducer(BatchProducer):
             return self._coordinators[kind]
         request = FindCoordinatorRequest(key=self._id, key_type=kind, max_version=_FIND)
         answer = await client.ask(request)
-        _check(answer.error_code, "no coordinator")
+        require_success(answer.error_code, "no coordinator")
         return self._coordinators.setdefault(kind, int(answer.node_id))
-
-
-def _check(code: int, what: str) -> None:
-    """Raise the error of an answer about `what`, if it has one."""
-    if (error := failure(code, what)) is not None:
-        raise error
