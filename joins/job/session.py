@@ -1,9 +1,12 @@
 """The Spark session of one runner: its JVM, its jars and its settings."""
 
+import hashlib
 import os
 import re
 import secrets
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +18,11 @@ from pyspark.sql import SparkSession
 
 from joins.plan.errors import JoinError
 
-OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
+_BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
+_SOCKETS = "spark.python.unix.domain.socket.dir"
+OF_LOCAL_MASTERS = frozenset(
+    {"spark.authenticate", "spark.authenticate.secret", _BY_SOCKETS, _SOCKETS}
+)
 """What a session sets where Spark runs on this machine alone."""
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -36,6 +43,8 @@ _SETTINGS = {
     "spark.python.daemon.module": "joins.worker.daemon",
     "spark.log.level": "ERROR",
 }
+_LONGEST_SOCKET = 103  # bytes of a path, on any system
+_NAME_OF_A_SOCKET = len("/.01234567-0123-0123-0123-012345678901.sock")
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
 # Whoever has less than its minShare of running tasks goes first, by the share of it that it has:
 # two tasks of the probe for one of the build side, and folds get what these leave.
@@ -94,6 +103,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     settings.scratch_directory.mkdir(parents=True, exist_ok=True)
     pools = settings.scratch_directory / "pools.xml"
     pools.write_text(_POOLS, encoding="utf-8")
+    sockets = worker_sockets(settings)
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(settings.master).setAppName(settings.app_name)
     values = {
@@ -107,6 +117,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.local.dir": str(settings.scratch_directory),
         "spark.sql.warehouse.dir": str(settings.scratch_directory / "warehouse"),
         **_authentication(settings.master),
+        **sockets,
         **settings.extra,
     }
     for name, value in values.items():
@@ -117,6 +128,9 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         gateway = launch(conf, {"pass_fds": tuple(inherit)})
         for name, value in values.items():
             conf.set(name, value)
+        jvm: Any = gateway.jvm
+        if sockets:
+            jvm.java.io.File(sockets[_SOCKETS]).deleteOnExit()  # behind the sockets in it
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         raise JoinError(
@@ -135,6 +149,28 @@ def _authentication(master: str) -> dict[str, str]:
         return {}
     own = {"spark.authenticate.secret": secrets.token_hex(32)} if "cluster" in master else {}
     return {"spark.authenticate": "true", **own}
+
+
+def worker_sockets(settings: SparkSettings) -> dict[str, str]:
+    """Spark and its Python workers talk by Unix sockets where all of them are on this machine.
+
+    By TCP each job waits 40 ms for an acknowledgement that is delayed. The sockets are in a
+    directory of this user alone, of which each session of a scratch directory has the same; where
+    there is none, or its name is too long, it is TCP.
+    """
+    if not settings.master.startswith("local"):
+        return {}
+    scratch = str(settings.scratch_directory.absolute())
+    digest = hashlib.sha256(scratch.encode()).hexdigest()[:16]
+    directory = os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}-{digest}")
+    if len(os.fsencode(directory)) + _NAME_OF_A_SOCKET > _LONGEST_SOCKET:
+        return {}
+    shutil.rmtree(directory, ignore_errors=True)  # of a runner that was killed
+    try:
+        os.mkdir(directory, 0o700)
+    except OSError:
+        return {}
+    return {_BY_SOCKETS: "true", _SOCKETS: directory}
 
 
 def _archive_options(archive: Path | None) -> dict[str, str]:

@@ -34,6 +34,7 @@ _JARS = {
     "spark-core_": (
         "org/apache/spark/internal/config/package$.class",
         "org/apache/spark/internal/config/Network$.class",
+        "org/apache/spark/internal/config/Python$.class",
     ),
     "spark-common-utils_": (),
     "spark-kubernetes_": ("org/apache/spark/deploy/k8s/Config$.class",),

@@ -4,13 +4,17 @@ And the archive of classes that it maps, or does not.
 """
 
 import json
+import os
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from joins.job.session import SparkSettings, worker_sockets
 from service.jobs.supervise.runner_process import environment
 
 SECRETS = {
@@ -99,3 +103,42 @@ def test_a_session_maps_the_archive_of_its_classes(spark, java, class_archive):
         pytest.skip(f"no archive can be made for Java {java.version} here")
     pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
     assert str(class_archive) in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_workers_are_reached_by_sockets_that_nobody_else_may_touch(spark):
+    directory = Path(spark.sparkContext.getConf().get("spark.python.unix.domain.socket.dir"))
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert spark.sparkContext.parallelize([1], 1).map(lambda n: n + 1).collect() == [2]
+    assert [path for path in directory.iterdir() if path.is_socket()]
+
+
+@pytest.mark.parametrize("obstacle", ["a name that is too long", "somebody else's directory"])
+def test_without_a_directory_for_sockets_workers_are_reached_by_tcp(
+    tmp_path, monkeypatch, obstacle
+):
+    temporary = tmp_path / ("x" * 90 if "long" in obstacle else "t")
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    settings = SparkSettings("s", [], tmp_path)
+    if "long" not in obstacle:
+        monkeypatch.setattr(tempfile, "tempdir", "/t")
+        monkeypatch.setattr(os, "mkdir", refuse)
+    assert worker_sockets(settings) == {}
+
+
+def refuse(*_):
+    raise FileExistsError
+
+
+def test_a_session_removes_the_sockets_that_a_killed_one_has_left(tmp_path, monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        settings = SparkSettings("s", [], tmp_path)
+        (first,) = {v for k, v in worker_sockets(settings).items() if k.endswith("dir")}
+        Path(first, ".old.sock").touch()
+        assert worker_sockets(settings)["spark.python.unix.domain.socket.dir"] == first
+        assert not list(Path(first).iterdir())
+
+
+def test_on_a_cluster_the_operator_says_where_sockets_are(tmp_path):
+    assert worker_sockets(SparkSettings("s", [], tmp_path, master="spark://host:7077")) == {}
