@@ -1,8 +1,9 @@
 """Plain JSON objects straight into columns, by one compiled pass over their bytes.
 
-The pass takes what it is certain of: a flat object in UTF-8 whose members that are read are numbers
-that fit, booleans, strings or `null`; other members may be any JSON. Whatever else there is, and
-all that is wrong, it leaves to the reader of `joins.kernels.json.rows`, which says what it means.
+The pass takes what it is certain of: an object in UTF-8 whose members that are read are numbers
+that fit, booleans, strings, `null` or such objects; other members may be any JSON. Whatever else
+there is, and all that is wrong, it leaves to the reader of `joins.kernels.json.rows`, which says
+what it means.
 
 Places are addresses: a call with an array costs more than most of these functions do.
 """
@@ -155,29 +156,72 @@ def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
 
     None if there is a column that is not read here.
     """
-    if any(_described(item.type)[0] == _NESTED for item in schema):
+    if not all(_is_read_here(item.type) for item in schema):
         return None
     data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
-    rows, cells = _passed(bounds + data.ctypes.data, schema)
-    if not len(schema):
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return PlainRows(pa.RecordBatch.from_struct_array(nothing), rows)
-    arrays = [cells.column(at, len(rows), item.type, data) for at, item in enumerate(schema)]
-    return PlainRows(pa.RecordBatch.from_arrays(arrays, schema=schema), rows)
+    places = bounds + data.ctypes.data
+    return _objects(places[:-1], places[1:], schema, data)
 
 
 def plain_rows(lines: pa.StringArray, schema: pa.Schema) -> Rows:
     """Which of `lines` would be plain if nested columns were read as any nested value."""
     data, bounds = bytes_of(lines)
-    return _passed(bounds + data.ctypes.data, schema)[0]
+    places = bounds + data.ctypes.data
+    return _passed(places[:-1], places[1:], schema)[0]
 
 
-def _passed(bounds: Rows, schema: pa.Schema) -> tuple[Rows, _Cells]:
+def _is_read_here(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return all(_is_read_here(child.type) for child in kind)
+    return _described(kind)[0] != _NESTED
+
+
+def _objects(firsts: Rows, lasts: Rows, schema: pa.Schema, data: Bytes) -> PlainRows:
+    """The objects at these places in `data` that are plain, with the objects in them."""
+    rows, cells = _passed(firsts, lasts, schema)
+    if not len(schema):
+        nothing = pa.array([{}] * len(rows), pa.struct([]))
+        return PlainRows(pa.RecordBatch.from_struct_array(nothing), rows)
+    arrays: list[pa.Array] = []
+    is_plain = np.ones(len(rows), np.bool_)
+    for at, item in enumerate(schema):
+        if pa.types.is_struct(item.type):
+            inner = (cells.firsts[at, : len(rows)], cells.lasts[at, : len(rows)])
+            arrays.append(_structs(inner, item.type, data, is_plain))
+        else:
+            arrays.append(cells.column(at, len(rows), item.type, data))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if is_plain.all():
+        return PlainRows(batch, rows)
+    return PlainRows(batch.filter(pa.array(is_plain)), rows[is_plain])
+
+
+def _structs(
+    cells: tuple[Rows, Rows], kind: pa.StructType, data: Bytes, is_plain: npt.NDArray[np.bool_]
+) -> pa.Array:
+    """A value for each cell with an object; the rows of those that are not plain are marked."""
+    firsts, lasts = cells
+    there = np.flatnonzero(lasts >= 0)
+    inner = _objects(firsts[there], lasts[there], pa.schema(list(kind)), data)
+    read = there[inner.rows]
+    is_right = lasts < 0
+    is_right[read] = True
+    is_plain &= is_right
+    values = inner.batch.to_struct_array()
+    if len(read) == len(lasts):
+        return values
+    places = np.full(len(lasts), -1)
+    places[read] = np.arange(len(read))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _passed(firsts: Rows, lasts: Rows, schema: pa.Schema) -> tuple[Rows, _Cells]:
     """Which of the values at these places are plain, and what is in them."""
-    cells = _Cells.of(len(schema), len(bounds) - 1)
-    rows = np.empty(len(bounds) - 1, np.int64)
+    cells = _Cells.of(len(schema), len(firsts))
+    rows = np.empty(len(firsts), np.int64)
     path = _Path(*(np.full(_PATH, _UNKNOWN) for _ in range(3)))
-    return rows[: _read_rows(bounds, _Columns.of(schema), cells, path, rows)], cells
+    count = _read_rows(firsts, lasts, _Columns.of(schema), cells, (path, rows))
+    return rows[:count], cells
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
@@ -217,14 +261,17 @@ _word = _loading(types.uint64, types.uint64)
 
 
 @compiled
-def _read_rows(bounds: Rows, columns: _Columns, cells: _Cells, path: _Path, rows: Rows) -> int:
-    """Reads each value; returns how many were plain, which `rows` names."""
+def _read_rows(
+    firsts: Rows, lasts: Rows, columns: _Columns, cells: _Cells, path_and_rows: tuple[_Path, Rows]
+) -> int:
+    """Reads each value; returns how many were plain, which the rows name."""
+    path, rows = path_and_rows
     count = 0
-    for row in range(len(bounds) - 1):
+    for row in range(len(firsts)):
         for column in range(len(columns.kinds)):
             cells.firsts[column, count] = 0
             cells.lasts[column, count] = _ABSENT
-        if _is_read((bounds[row], bounds[row + 1]), columns, cells, path, count):
+        if _is_read((firsts[row], lasts[row]), columns, cells, path, count):
             rows[count] = row
             count += 1
     return count

@@ -21,8 +21,19 @@ KINDS = [
     pa.binary(),
 ]  # fmt: skip
 NAMES = ["a", "b", "id", "ID", "a b", "", "ä", "column_1", "column_2", "\U0001f600", 'q"']
+
+
+def structs(kinds):
+    field = st.tuples(st.sampled_from(NAMES), kinds)
+    fields = st.lists(field, min_size=1, max_size=3, unique_by=lambda item: item[0])
+    return fields.map(pa.struct)
+
+
+COLUMNS = st.one_of(
+    st.sampled_from(KINDS), st.recursive(st.sampled_from(KINDS), structs, max_leaves=4)
+)
 SCHEMAS = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.sampled_from(KINDS), st.booleans()),
+    st.tuples(st.sampled_from(NAMES), COLUMNS, st.booleans()),
     max_size=5,
     unique_by=lambda item: item[0],
 ).map(
@@ -117,10 +128,10 @@ ANY = st.recursive(
 
 
 @st.composite
-def fitting(draw, schema):
-    """A value whose members mostly fit the schema."""
+def fitting(draw, fields):
+    """A value whose members mostly fit the fields of a schema or of a struct."""
     members = []
-    for item in draw(st.permutations(list(schema))):
+    for item in draw(st.permutations(list(fields))):
         value = draw(fitting_value(item.type))
         members.append(f"{json.dumps(item.name, ensure_ascii=False)}:{value}")
     extra = draw(st.lists(st.tuples(KEYS, ANY).map(":".join), max_size=2))
@@ -129,6 +140,8 @@ def fitting(draw, schema):
 
 
 def fitting_value(kind):
+    if pa.types.is_struct(kind):
+        return st.one_of(st.just("null"), fitting(kind), fitting(kind), ANY)
     if pa.types.is_boolean(kind):
         return st.sampled_from(["true", "false", "null"])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -302,6 +315,35 @@ def test_members_in_changing_order_are_found():
     assert plain.batch.to_pylist() == [{name: row[name] for name in names} for row in rows]
 
 
-def test_a_schema_with_nested_columns_is_left():
-    schema = pa.schema([("a", pa.list_(pa.int64()))])
-    assert read_plain(pa.array([b"{}"], pa.binary()), schema) is None
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64()), pa.struct([]), pa.struct([("m", pa.map_(pa.string(), pa.int64()))])],
+    ids=str,
+)
+def test_a_schema_with_lists_maps_and_empty_objects_is_left(kind):
+    assert read_plain(pa.array([b"{}"], pa.binary()), pa.schema([("a", kind)])) is None
+
+
+INNER = pa.struct([("x", pa.int64()), ("y", pa.string())])
+NESTED = pa.schema([("a", INNER), ("n", pa.int64()), ("b", pa.struct([("c", INNER)]))])
+
+
+def test_objects_within_objects_are_read_by_the_pass():
+    values = [
+        b'{"a":{"x":1,"y":"\\u0041"},"b":{"c":{"x":2,"z":[]}},"n":3}',
+        b'{"a":null,"b":{"c":null}}',
+        b'{"b":{},"n":4}',
+        b"{}",
+    ]
+    plain = read_plain(pa.array(values, pa.binary()), NESTED)
+    assert plain.rows.tolist() == [0, 1, 2, 3]
+    assert plain.batch.equals(by_reader(pa.array(values, pa.binary()), NESTED).batch)
+
+
+def test_an_object_within_one_that_is_doubtful_leaves_the_whole_row():
+    doubtful = [b'{"a":{"x":"1"}}', b'{"b":{"c":{"x":1.5}},"a":{"x":1}}', b'{"a":{"x":1,"x":2}}']
+    values = [b'{"a":{"x":7}}', *doubtful, b'{"n":8}']
+    plain = read_plain(pa.array(values, pa.binary()), NESTED)
+    assert plain.rows.tolist() == [0, 4]
+    assert plain.batch.column("a").to_pylist() == [{"x": 7, "y": None}, None]
+    assert plain.batch.column("n").to_pylist() == [None, 8]
