@@ -17,7 +17,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from joins.plan.errors import JoinError
+from joins.worker import daemon
 
+_DAEMON = "spark.python.daemon.module"
 _BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 OF_LOCAL_MASTERS = frozenset(
@@ -40,7 +42,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.worker.faulthandler.enabled": "true",
-    "spark.python.daemon.module": "joins.worker.daemon",
+    _DAEMON: daemon.__name__,
     "spark.log.level": "ERROR",
 }
 _LONGEST_SOCKET = 103  # bytes of a path, on any system
@@ -124,6 +126,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         if not _SECRET.search(name):
             conf.set(name, value)
     try:
+        _prepare_workers(values)
         launch: Any = launch_gateway
         gateway = launch(conf, {"pass_fds": tuple(inherit)})
         for name, value in values.items():
@@ -171,6 +174,18 @@ def worker_sockets(settings: SparkSettings) -> dict[str, str]:
     except OSError:
         return {}
     return {_BY_SOCKETS: "true", _SOCKETS: directory}
+
+
+def _prepare_workers(values: Mapping[str, str]) -> None:
+    """Load what Python workers need while the JVM starts, which leaves a core to it."""
+    os.environ.pop(daemon.SOCKET, None)
+    if _SOCKETS in values and values[_DAEMON] == daemon.__name__:
+        path = Path(values[_SOCKETS], "prepared")
+        os.environ[daemon.SOCKET] = str(path)
+        no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        os.posix_spawn(
+            sys.executable, daemon.command(path), dict(os.environ), file_actions=[no_input]
+        )
 
 
 def _archive_options(archive: Path | None) -> dict[str, str]:

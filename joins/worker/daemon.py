@@ -3,12 +3,22 @@
 Spark ends idle workers each minute, and a killed one is replaced: loading the modules takes a new
 worker 2 s, in which its batch waits. A worker collects all garbage after each task, which takes
 30 ms with the modules and nothing once they are frozen (both measured).
+
+Spark starts it for its first task. A session on this machine has one prepared before, which loads
+the modules while the JVM starts: what Spark starts then hands its place over, and only waits.
 """
 
 import gc
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
-from pyspark.daemon import manager
+from joins.adapters.process.protocol import bind_to_parent
 
 LOADED = (
     "pyspark.worker",
@@ -29,10 +39,33 @@ COMPILED = (
     "joins.kernels.json.plain",
     "joins.adapters.mysql.text",
 )
+SOCKET = "SLUICE_PREPARED_WORKERS"
+"""The variable with the path of the socket at which a prepared process waits."""
+
+_PREPARED = "--prepared"
+_STANDARD = (0, 1, 2)
+_WAIT_S = 600
 
 
-def main() -> None:
+def command(path: Path) -> list[str]:
+    """What starts a process that waits at the socket `path`, until its parent ends."""
+    return [sys.executable, "-m", "joins.worker.daemon", _PREPARED, str(path)]
+
+
+def main(arguments: Sequence[str]) -> None:
     """Load the modules, then fork workers as Spark's own daemon does."""
+    if arguments and arguments[0] == _PREPARED:
+        _wait_for_spark(Path(arguments[1]))
+    elif _is_handed_over(os.environ.get(SOCKET)):
+        return
+    else:
+        _load()
+    from pyspark.daemon import manager  # whoever hands over loads nothing
+
+    manager()
+
+
+def _load() -> None:
     gc.disable()  # nothing that is loaded is garbage: looking for it takes a tenth of the time
     for name in LOADED:
         import_module(name)
@@ -40,8 +73,67 @@ def main() -> None:
         import_module(name).warm_up()
     gc.freeze()
     gc.enable()
-    manager()
+
+
+def _is_handed_over(path: str | None) -> bool:
+    """Let the process that is prepared at `path` be what Spark has started; returns at its end.
+
+    False if none is there: it was taken before, or never was.
+    """
+    if path is None:
+        return False
+    with socket.socket(socket.AF_UNIX) as link:
+        try:
+            link.connect(path)
+        except OSError:
+            return False
+        place = {"argv": sys.argv, "environment": dict(os.environ), "directory": os.getcwd()}
+        socket.send_fds(link, [b" "], _STANDARD)
+        link.sendall(json.dumps(place).encode())
+        link.shutdown(socket.SHUT_WR)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in _STANDARD[:2]:  # by their ends Spark and the other know of each other
+            os.dup2(nothing, descriptor)
+        with suppress(OSError):
+            link.recv(1)
+    return True
+
+
+def _wait_for_spark(path: Path) -> None:
+    """Load the modules and take the place of the first process that asks for it."""
+    bind_to_parent()
+    with socket.socket(socket.AF_UNIX) as waiting:
+        waiting.bind(str(path))
+        waiting.listen(1)
+        waiting.settimeout(_WAIT_S)
+        _load()
+        try:
+            link, _ = waiting.accept()
+        except TimeoutError:
+            sys.exit(f"nothing of Spark needed Python workers within {_WAIT_S} s")
+        finally:
+            path.unlink(missing_ok=True)  # a later daemon loads by itself
+    _take_place(link)
+    os.register_at_fork(after_in_child=link.close)  # it ends with this process, not with a worker
+
+
+def _take_place(link: socket.socket) -> None:
+    """Be what Spark has started, which is at the other end."""
+    _, descriptors, _, _ = socket.recv_fds(link, 1, len(_STANDARD))
+    parts = []
+    while part := link.recv(1 << 16):
+        parts.append(part)
+    place = json.loads(b"".join(parts))
+    for standard, descriptor in zip(_STANDARD, descriptors, strict=True):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    os.chdir(place["directory"])
+    os.environ.clear()
+    os.environ.update(place["environment"])
+    sys.argv = place["argv"]
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [entry for entry in entries if entry and entry not in sys.path]
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

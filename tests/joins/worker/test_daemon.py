@@ -1,0 +1,76 @@
+"""The process that Python workers are forked from: prepared, handed over, and replaced."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from joins.worker import daemon
+from tests.support.wait import wait_until
+
+
+def parents_of_workers(spark: SparkSession) -> set[int]:
+    numbers = spark.sparkContext.parallelize(range(4), 2)
+    return set(numbers.mapPartitions(_parent).collect())
+
+
+def _parent(_: Iterator[int]) -> Iterator[int]:
+    yield os.getppid()
+
+
+def forked_from(spark: SparkSession) -> psutil.Process:
+    (parent,) = parents_of_workers(spark)
+    return psutil.Process(parent)
+
+
+def test_workers_are_forked_from_the_process_that_was_prepared(spark):
+    prepared = forked_from(spark)
+    if "--prepared" not in prepared.cmdline():
+        pytest.skip("another test has killed it: this session's later daemons load by themselves")
+    assert prepared.ppid() == os.getpid()
+
+
+def test_a_killed_one_is_replaced_by_one_that_loads_by_itself(spark):
+    for _ in range(2):
+        killed = forked_from(spark)
+        workers = killed.children()
+        for process in (killed, *workers):
+            process.send_signal(signal.SIGKILL)
+        psutil.wait_procs([killed], timeout=20)
+        successor = forked_from(spark)
+        assert successor.pid != killed.pid
+        assert "--prepared" not in successor.cmdline()
+
+
+def test_what_hands_over_loads_nothing_and_ends_with_the_other(tmp_path, processes):
+    path = tmp_path / "s"
+    environment = {**os.environ, daemon.SOCKET: str(path), "PYTHON_UNIX_DOMAIN_ENABLED": "true"}
+    environment["PYTHON_WORKER_FACTORY_SOCK_DIR"] = str(tmp_path)
+    prepared = subprocess.Popen(daemon.command(path), stdin=subprocess.DEVNULL)
+    wait_until(path.exists, what="it listens")
+    started = subprocess.Popen(
+        [sys.executable, "-m", daemon.__name__, "pyspark.worker"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    length = int.from_bytes(started.stdout.read(4), "big")
+    told = started.stdout.read(length).decode()
+    assert told.startswith(str(tmp_path)), "the prepared one has told where it listens"
+    assert not path.exists()
+    names = {os.path.basename(each.path) for each in psutil.Process(started.pid).memory_maps()}
+    assert not [name for name in names if name.startswith(("libarrow", "llvmlite"))]
+    started.stdin.close()
+    prepared.wait(20)
+    assert started.wait(20) == 0
+    started.stdout.close()
+
+
+@pytest.mark.parametrize("path", [None, "/nowhere/at/all"])
+def test_without_somebody_who_waits_it_loads_by_itself(path):
+    assert daemon._is_handed_over(path) is False
