@@ -26,7 +26,11 @@ demo: setup ## The whole system on an embedded broker and database
 # other. What starts servers comes first (tests/conftest.py), so that no worker is left with it alone.
 PYTEST = $(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
+# Only tests and `sluice up --with postgres` need Connect and PostgreSQL: not part of the set-up.
+DEBEZIUM = $(RUN) service.embedded.provide --debezium
+
 test: setup ## All tests but the experiments, or those that ARGS selects
+	@$(DEBEZIUM)
 	@$(PYTEST) $(ARGS)
 
 test-quick: setup ## The tests that start no server and no other process
@@ -51,6 +55,7 @@ bench: setup ## Measure
 	@$(RUN) tests.bench $(ARGS)
 
 reliability: setup ## Experiments: kill and pause the parts at every step of a batch; ARGS="all --scale small"
+	@$(DEBEZIUM)
 	@$(RUN) tests.reliability $(ARGS)
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
