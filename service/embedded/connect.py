@@ -81,7 +81,8 @@ class Connectors:
 
     def _request(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 (JSON)
         answer = httpx.request(method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S)
-        answer.raise_for_status()
+        if answer.is_error:  # its text says why
+            raise httpx.HTTPStatusError(answer.text, request=answer.request, response=answer)
         return answer.json() if answer.content else None
 
 
