@@ -9,6 +9,7 @@ import orjson
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
+BITS = "io.debezium.data.Bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class ConnectType:
     """The type of a value.
 
     Attributes:
-        type: `int8` … `int64`, `float32`, `float64`, `boolean`, `string`, `bytes`, `array`, `map`,
+        type: `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`,
             `struct`.
         name: of the logical type, if it is one.
         scale: of a DECIMAL.

@@ -102,6 +102,8 @@ class DebeziumDecoder:
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
         """The primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
+        if not self._key.fields:
+            return PlacedRows(np.zeros(0, np.int64), [])
         rows = np.flatnonzero(is_keyed)
         own, chosen = Faults.of(len(rows)), keys.take(rows)
         payloads = self._keys.unwrapped(chosen, include=self._options.schema_include)

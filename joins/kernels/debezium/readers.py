@@ -3,7 +3,9 @@
 What is NULL is NULL; what does not fit is marked, and NULL, too.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +27,7 @@ Readers = Mapping[int, Reader]
 
 _EXACT_DIGITS = 15  # that a double always keeps
 _NAMED_FLOATS = {b'"NaN"': np.nan, b'"Infinity"': np.inf, b'"-Infinity"': -np.inf}
+_HEX = re.compile("(?:[0-9a-f]{2})*")
 _INT64_DIGITS = 18  # so many always fit
 _WHOLE = SqlType(TypeName.DECIMAL, 38)
 
@@ -188,6 +191,34 @@ def decimals_as_numbers(kind: SqlType) -> Reader:
     return read
 
 
+def rounded_decimals(kind: SqlType) -> Reader:
+    """JSON numbers that were doubles: with more digits than a double keeps they may be wrong."""
+    number = decimals_as_numbers(kind)
+    limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
+
+    def read(values: RawValues) -> Checked:
+        read = number(values)
+        if kind.precision <= _EXACT_DIGITS:
+            return read
+        extremes = pc.min_max(read.values).as_py().values()
+        if all(each is None or abs(each) < limit for each in extremes):
+            return read
+        large = [each is not None and abs(each) >= limit for each in read.values.to_pylist()]
+        return _without(read.values, read.failed | np.array(large, np.bool_))
+
+    return read
+
+
+def not_negative(reader: Reader) -> Reader:
+    """What `reader` reads without the negative numbers."""
+
+    def read(values: RawValues) -> Checked:
+        read = reader(values)
+        return _without(read.values, read.failed | mask_of(pc.less(read.values, Decimal(0))))
+
+    return read
+
+
 def decimals_of(numbers: pa.StringArray, kind: SqlType) -> Checked:
     """Texts that are decimal numbers, with no more digits than the type has."""
     return from_text(numbers, arrow_type(kind))
@@ -288,13 +319,11 @@ def binaries(*, is_url: bool) -> Reader:
 
 
 def hexadecimals(values: RawValues) -> Checked:
-    """Bytes of two digits each."""
-    made: list[bytes | None] = []
-    for text in values.texts().to_pylist():
-        try:
-            made.append(None if text is None or " " in text else bytes.fromhex(text))
-        except ValueError:
-            made.append(None)
+    """Bytes of two digits each, small ones as Debezium writes them."""
+    texts = values.texts().to_pylist()
+    made = [
+        bytes.fromhex(each) if each is not None and _HEX.fullmatch(each) else None for each in texts
+    ]
     column = pa.array(made, pa.binary())
     return Checked(column, (values.lasts >= 0) & mask_of(column.is_null()))
 

@@ -46,6 +46,8 @@ _DIGITS[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _URL_DIGITS = _DIGITS.copy()
 _URL_DIGITS[list(b"+/")] = _SIGNS
 _URL_DIGITS[list(b"-_")] = 62, 63
+_LEAST_LONG = -(1 << 63)
+_LEAST = np.array(list(str(_LEAST_LONG).encode()))
 _DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 
@@ -90,10 +92,21 @@ def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
         numbers[row] = 0
         fits[row] = False
         if lasts[row] >= 0:
-            stop, number = integer(firsts[row], lasts[row])
-            if stop == lasts[row]:
-                numbers[row] = number
-                fits[row] = True
+            numbers[row], fits[row] = _long(firsts[row], lasts[row])
+
+
+@compiled
+def _long(at: int, end: int) -> tuple[int, bool]:
+    """The integer there; whether it has 64 bits."""
+    stop, number = integer(at, end)
+    if stop == end:
+        return number, True
+    if end - at != len(_LEAST):
+        return 0, False
+    for place in range(len(_LEAST)):
+        if byte_at(at + place) != _LEAST[place]:
+            return 0, False
+    return _LEAST_LONG, True
 
 
 @compiled
