@@ -284,13 +284,16 @@ class ColumnReader:
 
     def _written_maps(self, values: RawValues, kind: SqlType) -> Checked:
         """Maps as texts that are JSON: `hstore` of PostgreSQL."""
-        failed, objects = np.zeros(len(values), np.bool_), []
-        for row, text in enumerate(values.texts().cast(pa.binary()).to_pylist()):
+        failed = np.zeros(len(values), np.bool_)
+        objects: list[bytes | None] = values.texts().cast(pa.binary()).to_pylist()
+        for row, text in enumerate(objects):
             try:
-                objects.append(b"null" if text is None else normal(text))
+                objects[row] = None if text is None else normal(text)
             except ValueError:
-                objects.append(b"null")
-                failed[row] = True
+                objects[row] = None
+            is_object = (objects[row] or b"").startswith(b"{")
+            failed[row] = text is not None and not is_object
+            objects[row] = objects[row] if is_object else None
         whole = RawValues.of_texts(objects)
         read = read_by_kind(
             whole, {tokens.OBJECT: lambda part: self._maps(part, kind, None)}, arrow_type(kind)

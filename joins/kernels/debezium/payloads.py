@@ -60,6 +60,7 @@ class SchemaMemory:
         else:
             self._take_apart(work, must=bool(include))
         payloads = work.payloads()
+        tokens.trim(work.firsts, work.lasts)
         work.lasts[payloads.values.are(b"null")] = NULL
         for number in np.unique(payloads.schemas).tolist():
             said = self._types[number] if number != NO_SCHEMA else None

@@ -78,6 +78,17 @@ def _kind(at: int, end: int) -> int:
 
 
 @compiled
+def trim(firsts: Rows, lasts: Rows) -> None:
+    """Take the blanks around each value away."""
+    for row in range(len(firsts)):
+        if lasts[row] >= 0:
+            at, end = behind_blanks(firsts[row], lasts[row]), lasts[row]
+            while end > at and behind_blanks(end - 1, end) == end:
+                end -= 1
+            firsts[row], lasts[row] = at, end
+
+
+@compiled
 def letters_of(firsts: Rows, lasts: Rows, letters: Bytes) -> None:
     """The one letter of each text, 0 where there is none, or more."""
     for row in range(len(firsts)):
