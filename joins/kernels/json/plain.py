@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
 from joins.kernels.json.scan import (
+    ANY_DIGITS,
     CLOSED_OBJECT,
     COMMA,
     FRACTION,
-    MINUS,
-    NINE,
     NULL_WORD,
     OPEN_LIST,
     OPEN_OBJECT,
@@ -29,7 +28,6 @@ from joins.kernels.json.scan import (
     SMALL_N,
     SMALL_T,
     WHOLE,
-    ZERO,
     are_same,
     behind_blanks,
     behind_colon,
@@ -39,7 +37,6 @@ from joins.kernels.json.scan import (
     hashed,
     integer,
     number,
-    number_end,
     string_end,
     unescape,
     value_end,
@@ -49,9 +46,8 @@ from joins.kernels.texts import bytes_of, text_array, texts_at, validity
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_INTEGER, _BOOLEAN, _STRING, _NUMBER, _DECIMAL, _NESTED, _RAW = range(7)
+_INTEGER, _BOOLEAN, _STRING, _NUMBER, _DECIMAL, _NESTED = range(6)
 ABSENT, NULL = -1, -2
-_ANY_DIGITS = 1 << 20
 _PATH = 64  # so many members of a record are foretold
 _UNKNOWN = 1 << 40  # is longer than a name
 
@@ -79,6 +75,7 @@ class _Columns(NamedTuple):
         kinds: by column.
         limits: by column the least and the greatest integer, or the digits of a number before and
             behind its point, or the bracket with which a nested value begins, 0 for any.
+        more: digits that numbers may have, of values that are passed over or nested.
     """
 
     names: Bytes
@@ -87,17 +84,20 @@ class _Columns(NamedTuple):
     nexts: Rows
     kinds: Rows
     limits: Rows
+    more: int
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
-        return cls._named(schema.names, [_described(item.type) for item in schema])
+        return cls._named(schema.names, [_described(item.type) for item in schema], 0)
 
     @classmethod
     def raw(cls, names: Sequence[str]) -> Self:
-        return cls._named(names, [(_RAW, 0, 0)] * len(names))
+        return cls._named(names, [(_NESTED, 0, 0)] * len(names), ANY_DIGITS)
 
     @classmethod
-    def _named(cls, columns: Sequence[str], described: Sequence[tuple[int, int, int]]) -> Self:
+    def _named(
+        cls, columns: Sequence[str], described: Sequence[tuple[int, int, int]], more: int
+    ) -> Self:
         names = [name.encode() for name in columns]
         text = np.frombuffer(b"".join(names), np.uint8)
         bounds = np.cumsum([0, *map(len, names)]) + text.ctypes.data
@@ -108,7 +108,7 @@ class _Columns(NamedTuple):
             heads[bucket], nexts[column] = column, heads[bucket]
         kinds = np.array([kind for kind, *_ in described], np.int64)
         limits = np.array([each[1:] for each in described], np.int64).reshape(-1, 2)
-        return cls(text, bounds, heads, nexts, kinds, limits)
+        return cls(text, bounds, heads, nexts, kinds, limits, more)
 
 
 class _Cells(NamedTuple):
@@ -302,7 +302,11 @@ def _is_read(
         at = behind_colon(at, end)
         if at < 0:
             return False
-        at = value_end(at, end) if column < 0 else _cell((at, end), columns, cells, column, row)
+        at = (
+            value_end(at, end, columns.more)
+            if column < 0
+            else _cell((at, end), columns, cells, column, row)
+        )
         at = behind_blanks(at, end) if at >= 0 else end
         if at >= end:
             return False
@@ -362,23 +366,13 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
         last, is_escaped = string_end(first, end) if byte_at(at) == QUOTE else (-1, False)
         cells.escaped[column] |= is_escaped
         stop = last + 1 if last >= 0 else -1
-    elif kind >= _NESTED:
+    elif kind == _NESTED:
         first = at
-        stop = last = _whole_end(at, end, kind, low)
+        stop = last = value_end(at, end, columns.more) if low in (0, byte_at(at)) else -1
     else:
         first, last, stop = number(at, end, low, high, 0 if kind == _DECIMAL else POWER)
     cells.firsts[column, row], cells.lasts[column, row] = first, last
     return stop
-
-
-@inlined
-def _whole_end(at: int, end: int, kind: int, bracket: int) -> int:
-    """Behind the value that begins there, -1 if it is not right; a raw number may be any."""
-    if kind == _NESTED:
-        return value_end(at, end) if bracket in (0, byte_at(at)) else -1
-    if byte_at(at) == MINUS or ZERO <= byte_at(at) <= NINE:
-        return number_end(at, end, _ANY_DIGITS, _ANY_DIGITS, _ANY_DIGITS)
-    return value_end(at, end)
 
 
 def warm_up() -> None:

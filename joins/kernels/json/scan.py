@@ -18,6 +18,7 @@ Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _DEEPEST = 1 << 60
+ANY_DIGITS = 1 << 20
 WHOLE, FRACTION, POWER = 19, 40, 2  # so many digits make no number too big for the reader
 
 TAB, FEED, RETURN, BLANK, QUOTE, BACKSLASH = b'\t\n\r "\\'
@@ -65,15 +66,24 @@ def hashed(at: int, end: int) -> int:
 @compiled
 def are_same(at: int, other: int, length: int) -> bool:
     """Whether so many bytes are equal at both places."""
-    for place in range(length):  # noqa: SIM110 - numba has no `all`
+    place = 0
+    while place + 8 <= length:
+        if word_at(at + place) != word_at(other + place):
+            return False
+        place += 8
+    while place < length:
         if byte_at(at + place) != byte_at(other + place):
             return False
+        place += 1
     return True
 
 
 @compiled
-def value_end(at: int, end: int) -> int:
-    """Behind the value that begins there; -1 if it is none, or nested too deeply for us."""
+def value_end(at: int, end: int, more: int) -> int:
+    """Behind the value that begins there; -1 if it is none, or nested too deeply for us.
+
+    Numbers may have so many `more` digits than Arrow's reader takes.
+    """
     inside = 1  # behind the first bit one for each open bracket: 1 for an object, 0 for a list
     while 0 <= at < end and inside < _DEEPEST:
         is_object = byte_at(at) == OPEN_OBJECT
@@ -84,7 +94,7 @@ def value_end(at: int, end: int) -> int:
                 at = _part(at, end, inside)
                 continue
         else:
-            at = scalar_end(at, end)
+            at = _scalar_end(at, end, more)
         at, inside = _behind_part(at, end, inside)
         if inside == 1:
             return at
@@ -126,13 +136,13 @@ def _name_end(at: int, end: int) -> int:
 
 
 @inlined
-def scalar_end(at: int, end: int) -> int:
+def _scalar_end(at: int, end: int, more: int) -> int:
     """Behind the value that begins there, which is no object and no list; or -1."""
     if byte_at(at) == QUOTE:
         at, _ = string_end(at + 1, end)
         return at + 1 if at >= 0 else -1
     if byte_at(at) == MINUS or ZERO <= byte_at(at) <= NINE:
-        return number_end(at, end, WHOLE, FRACTION, POWER)
+        return number_end(at, end, WHOLE + more, FRACTION + more, POWER + more)
     if byte_at(at) == SMALL_N:
         return behind_word(at, end, NULL_WORD)
     return boolean_end(at, end)
