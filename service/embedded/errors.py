@@ -12,7 +12,7 @@ from service.errors import ServiceError
 
 
 class EmbeddedError(ServiceError, fault="embedded"):
-    """A fault of the embedded Java, jars, broker or database."""
+    """A fault of the embedded Java, jars or servers."""
 
 
 class JavaNotFoundError(EmbeddedError, fault="java-not-found"):

@@ -23,6 +23,7 @@ class JarSet(Enum):
     DATABASE = "database"
     CONNECT = "connect"  # Kafka Connect with Debezium's connectors
     POSTGRES = "postgres"
+    REGISTRY = "registry"  # of schemas, for tests
     REFERENCE = "reference"  # Spark's Kafka source, which benchmarks compare with
 
 
@@ -35,6 +36,7 @@ class Jar:
         organisation, name, revision: its coordinates.
         size_bytes: length of the file.
         sha256: of the file, in hexadecimal.
+        archive: its classifier and extension, such as `all.tar.gz`; "" for a jar.
     """
 
     jar_set: JarSet
@@ -43,16 +45,23 @@ class Jar:
     revision: str
     size_bytes: int
     sha256: str
+    archive: str = ""
 
     @property
     def coordinates(self) -> str:
         """The coordinates as people write them."""
-        return f"{self.organisation}:{self.name}:{self.revision}"
+        parts = [self.organisation, self.name, self.revision, self.archive]
+        return ":".join(part for part in parts if part)
+
+    @property
+    def extension(self) -> str:
+        """What its file's name ends with."""
+        return self.archive.partition(".")[2] or "jar"
 
     @property
     def file_name(self) -> str:
         """Its name in the cache."""
-        return f"{self.organisation}_{self.name}-{self.revision}.jar"
+        return f"{self.organisation}_{self.name}-{self.revision}.{self.extension}"
 
     def line(self) -> str:
         """Its line of the lock file."""
@@ -81,6 +90,18 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def at(jar_set: JarSet, coordinates: str, size_bytes: int = 0, sha256: str = "") -> Jar:
+    """The jar, or with a fourth part the archive, of `coordinates`.
+
+    Raises:
+        ValueError: they have too few or too many parts.
+    """
+    organisation, name, revision, *archive = coordinates.split(":")
+    if len(archive) > 1:
+        raise ValueError(coordinates)
+    return Jar(jar_set, organisation, name, revision, size_bytes, sha256, "".join(archive))
+
+
 def fingerprint(jars: Iterable[Jar]) -> str:
     """A short name of exactly these jars."""
     return hashlib.sha256("\n".join(jar.line() for jar in jars).encode()).hexdigest()[:16]
@@ -89,8 +110,7 @@ def fingerprint(jars: Iterable[Jar]) -> str:
 def _parse(line: str, source: Path) -> Jar:
     try:
         jar_set, coordinates, size, sha256 = line.split()
-        organisation, name, revision = coordinates.split(":")
-        return Jar(JarSet(jar_set), organisation, name, revision, int(size), sha256)
+        return at(JarSet(jar_set), coordinates, int(size), sha256)
     except ValueError as exc:
         raise _broken(source, f'has the malformed line "{line}"') from exc
 

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
@@ -24,7 +25,8 @@ from service.embedded.java import Java, trust_store_options
 from service.embedded.process import file_lock
 from service.embedded.progress import download_progress
 
-_UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES)
+_MAVEN = "http://ant.apache.org/ivy/maven"  # a namespace: nothing is fetched from there
+_UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES, JarSet.REGISTRY)
 _UNPACKED_BYTES_PER_BYTE = 5  # what unpacking a database needs, at most
 _BINARIES = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
 _UNTRUSTED = "PKIX path building failed"
@@ -71,6 +73,15 @@ class JarCache:
         """
         jars = self._of(JarSet.POSTGRES)
         return self._provide(JarSet.POSTGRES, jars, lambda directory: _untar(directory, jars))
+
+    def registry_home(self) -> Path:
+        """Directory of the schema registry, fetched and unpacked first if needed.
+
+        Raises:
+            JarCacheError: as for `jars`.
+        """
+        jars = self._of(JarSet.REGISTRY)
+        return self._provide(JarSet.REGISTRY, jars, lambda directory: _untar(directory, jars))
 
     def verify(self, jar_set: JarSet) -> None:
         """Hash the set's cached jars again.
@@ -212,13 +223,24 @@ def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
         conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
         lines.append(
             f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)}"
-            f' rev={quoteattr(jar.revision)} conf="{conf}" transitive="{str(complete).lower()}"/>'
+            f' rev={quoteattr(jar.revision)} conf="{conf}" transitive="{str(complete).lower()}">'
+            f"{_artifact(jar)}</dependency>"
         )
     return (
-        '<ivy-module version="2.0"><info organisation="sluice" module="jars"/>'
+        f'<ivy-module version="2.0" xmlns:m={quoteattr(_MAVEN)}>'
+        '<info organisation="sluice" module="jars"/>'
         '<configurations><conf name="sluice"/></configurations>'
         f"<dependencies>{''.join(lines)}</dependencies></ivy-module>"
     )
+
+
+def _artifact(jar: Jar) -> str:
+    """What of a dependency is wanted, where it is not its jar."""
+    if not jar.archive:
+        return ""
+    name, ext = quoteattr(jar.name), quoteattr(jar.extension)
+    classifier = quoteattr(jar.archive.partition(".")[0])
+    return f"<artifact name={name} type={ext} ext={ext} m:classifier={classifier}/>"
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
@@ -259,17 +281,25 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
 
 
 def _untar(directory: Path, jars: Sequence[Jar]) -> None:
-    """Put what the compressed archives inside the jars hold into `directory`; drop the jars."""
+    """Put what the archives, or those inside the jars, hold into `directory`; drop the files."""
     for jar in jars:
-        with zipfile.ZipFile(directory / jar.file_name) as content:
-            for member in (name for name in content.namelist() if name.endswith(".txz")):
-                with (
-                    content.open(member) as packed,
-                    tarfile.open(fileobj=packed, mode="r|xz") as tar,
-                ):
-                    tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.11.4 on
-                    tar.extractall(directory)
-        (directory / jar.file_name).unlink()
+        path = directory / jar.file_name
+        if jar.archive:
+            with path.open("rb") as packed:
+                _extract_all(packed, directory)
+        else:
+            with zipfile.ZipFile(path) as content:
+                for name in content.namelist():
+                    if name.endswith(".txz"):
+                        with content.open(name) as packed:
+                            _extract_all(packed, directory)
+        path.unlink()
+
+
+def _extract_all(packed: IO[bytes], directory: Path) -> None:
+    with tarfile.open(fileobj=packed, mode="r|*") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.11.4 on
+        archive.extractall(directory)
 
 
 def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:

@@ -1,8 +1,8 @@
 """Provide Java, jars and binaries beforehand: ``python -m service.embedded.provide``.
 
 Exit codes: 0 all is there, 1 told what is wrong, 3 no usable Java. `make` then adds one; its first
-call is with ``--quiet-without-java``. With ``--debezium`` Connect and PostgreSQL are provided, too,
-which else are fetched when they are first used.
+call is with ``--quiet-without-java``. With ``--debezium`` Connect, PostgreSQL and the
+registry are provided, too, which else are fetched when they are first used.
 """
 
 import sys
@@ -32,6 +32,7 @@ def main() -> int:
         if "--debezium" in sys.argv:
             cache.jars(JarSet.CONNECT)
             cache.postgres_home()
+            cache.registry_home()
         provide_class_archive(cache_dir, java, jars)
     except JavaNotFoundError as exc:
         if "--quiet-without-java" not in sys.argv:

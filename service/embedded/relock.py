@@ -7,13 +7,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from service.config import Settings
 from service.embedded.errors import JarCacheError
-from service.embedded.jarlock import LOCK_FILE, Jar, JarSet, sha256_of
+from service.embedded.jarlock import LOCK_FILE, Jar, JarSet, at, sha256_of
 from service.embedded.jars import ivy_description, proxy_options, run_ivy
 from service.embedded.java import Java, find_java, trust_store_options
 from watermark.errors import SluiceError
@@ -31,9 +32,7 @@ def read_roots(path: Path) -> list[tuple[Jar, bool]]:
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             jar_set, coordinates, extent = line.split()
-            organisation, name, revision = coordinates.split(":")
-            jar = Jar(JarSet(jar_set), organisation, name, revision, 0, "")
-            roots.append((jar, extent == "complete"))
+            roots.append((at(JarSet(jar_set), coordinates), extent == "complete"))
     return roots
 
 
@@ -52,6 +51,9 @@ def resolve(roots: Sequence[tuple[Jar, bool]], *, java: Java, scratch: Path) -> 
     jar_set = roots[0][0].jar_set
     jars = [_pin(jar_set, path) for path in target.glob("*/*/*.jar")]
     for root, _ in roots:
+        path = target / root.organisation / root.name / f"{root.revision}.{root.extension}"
+        if root.archive and path.exists():
+            jars.append(replace(root, size_bytes=path.stat().st_size, sha256=sha256_of(path)))
         if root.coordinates not in [jar.coordinates for jar in jars]:
             raise JarCacheError(
                 f'jar "{root.coordinates}" cannot be resolved: {report.strip()[-200:]}',

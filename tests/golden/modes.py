@@ -47,6 +47,8 @@ _COMMON = {
         "column.propagate.source.type": ".*",
     },
 }
+AVRO = "avro"  # its converters need the registry's address, which the recorder adds
+_COMMON[AVRO] = {"schema.name.adjustment.mode": "avro", "field.name.adjustment.mode": "avro"}
 MARIADB = {
     **_COMMON,
     "unsigned_precise": {**BARE, "bigint.unsigned.handling.mode": "precise"},

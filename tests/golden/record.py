@@ -13,12 +13,13 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import typer
 
 from service.config import Settings
@@ -30,6 +31,7 @@ from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
+from service.embedded.registry import SchemaRegistry
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.topics import consume, end_offsets
@@ -105,6 +107,8 @@ class Source:
 
 
 class MariaSource(Source):
+    name = "mariadb"
+
     def __init__(self, database: MariaDb) -> None:
         super().__init__(mariadb_tables.TABLES)
         self.database = database
@@ -139,6 +143,8 @@ class MariaSource(Source):
 
 
 class PostgresSource(Source):
+    name = "postgres"
+
     def __init__(self, database: PostgreSql) -> None:
         super().__init__(postgres_tables.TABLES)
         self.database = database
@@ -182,18 +188,26 @@ class Recorder:
     """Runs a connector a mode on one source and writes what they wrote."""
 
     def __init__(
-        self, source: Any, connect: KafkaConnect, kafka: KafkaBroker, target: Path
+        self, source: Any, connect: KafkaConnect, kafka: KafkaBroker, registry: SchemaRegistry
     ) -> None:
         self.source = source
         self.connect = connect
         self.servers = kafka.bootstrap_servers
-        self.target = target
+        self.registry = registry
+        self.target = HERE / "debezium" / source.name
+        self.target.mkdir(parents=True, exist_ok=True)
         self.failed: dict[str, str] = {}
+        self.numbers: dict[tuple[str, int], dict[str, Any]] = {}
+        self.schemas: dict[str, Any] = {}
 
-    def record(self) -> None:
+    def record(self, only: str) -> None:
         self.source.create()
         configs = {}
         for mode, settings in self.source.modes.items():
+            if not re.search(only, mode):
+                continue
+            if mode == modes.AVRO:
+                settings |= self.registry.converter("key") | self.registry.converter("value")
             configs[mode] = {
                 **self.source.connector(mode),
                 **settings,
@@ -211,6 +225,7 @@ class Recorder:
             self.wait(mode, lambda t=topic: self.count(t) >= 4, "the last statement")
             self.settle(mode)
             self.write(mode, config)
+            self.connect.connectors.remove(mode)
         self.write_tables()
 
     def wait(self, mode: str, condition: Callable[[], bool], what: str) -> None:
@@ -233,7 +248,9 @@ class Recorder:
         topic = f"{mode}.notifications"
         if not self.count(topic):
             return False
-        return any(b'"COMPLETED"' in (r.value or b"") for r in consume(self.servers, topic))
+        values = [record.value or b"" for record in consume(self.servers, topic)]
+        in_avro = bytes([2 * len(b"COMPLETED")]) + b"COMPLETED"
+        return any(b'"COMPLETED"' in value or in_avro in value for value in values)
 
     def count(self, topic: str) -> int:
         return sum(end_offsets(self.servers, topic).values())
@@ -248,7 +265,10 @@ class Recorder:
     def write(self, mode: str, config: Mapping[str, str]) -> None:
         if mode in self.failed:
             return
-        hidden = ("database.password", "database.hostname", "database.port", "schema.history")
+        hidden = (
+            *("database.password", "database.hostname", "database.port", "schema.history"),
+            *(f"{part}.converter.apicurio.registry.url" for part in ("key", "value")),
+        )
         about = {
             "database": self.source.version,
             "connector": "Debezium 3.5.0.Final",
@@ -261,14 +281,36 @@ class Recorder:
             table = topic.rpartition(".")[2]
             truth = self.source.truths.get(table)
             cursor = Cursor(truth) if truth else None
+            if mode == modes.AVRO:
+                lines += self.in_avro(records, table)
+                continue
             for record in records:
                 line = wire(record)
                 if cursor:
                     line |= cursor.rows_of(record)
+                    self.numbers.setdefault((table, record.offset), line)
                 lines.append(line)
+        if mode == modes.AVRO:
+            lines[0]["schemas"] = self.schemas
         path = self.target / f"{mode}.jsonl"
         path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
         typer.echo(f"{path} {path.stat().st_size >> 10} KiB {len(lines) - 1} records")
+
+    def in_avro(self, records: list[Any], table: str) -> Iterator[dict[str, Any]]:
+        """Lines of Avro records; the rows are those of the same record of the first mode."""
+        for record in records:
+            line = wire(record, encoded=True)
+            for part in (record.key, record.value):
+                if part is not None:
+                    self.learn(int.from_bytes(part[1:5], "big"))
+            same = self.numbers.get((table, record.offset))
+            yield line | ({} if same is None else {k: same[k] for k in ("before", "after")})
+
+    def learn(self, number: int) -> None:
+        """Keep the schema that a record names."""
+        if str(number) not in self.schemas:
+            answer = httpx.get(f"{self.registry.url}/schemas/ids/{number}").raise_for_status()
+            self.schemas[str(number)] = json.loads(answer.json()["schema"])
 
     def write_tables(self) -> None:
         tables = {
@@ -333,15 +375,21 @@ def payload(text: bytes | None) -> Any:
     return document
 
 
-def wire(record: Any) -> dict[str, Any]:
-    """The record as it lay in Kafka; keys and values are JSON, and so text."""
+def wire(record: Any, *, encoded: bool = False) -> dict[str, Any]:
+    """The record as it lay in Kafka; keys and values as text, or `encoded` in base64."""
+
+    def text(part: bytes | None) -> str | None:
+        if part is None:
+            return None
+        return base64.b64encode(part).decode() if encoded else part.decode()
+
     line = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": None if record.key is None else record.key.decode(),
-        "value": None if record.value is None else record.value.decode(),
+        "key": text(record.key),
+        "value": text(record.value),
     }
     headers = [
         [name, base64.b64encode(value).decode()]
@@ -354,50 +402,35 @@ def wire(record: Any) -> dict[str, Any]:
 
 
 def main() -> int:
+    """Record both databases; 1 when a connector has failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("databases", nargs="*", default=["mariadb", "postgres"])
-    parser.add_argument("--only", help="a regular expression of modes")
+    parser.add_argument("--only", help="a regular expression of modes", default="")
     arguments = parser.parse_args()
     settings = Settings.load()
     java = find_java(settings.cache_dir)
     cache = JarCache(settings.cache_dir, java)
-    failed = False
+    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         root = Path(scratch)
-        kafka = stack.enter_context(KafkaBroker(root / "kafka", java, cache.jars(JarSet.BROKER)))
+        start = stack.enter_context
+        registry = start(SchemaRegistry(root / "registry", java, cache.registry_home()))
+        jars, heap = cache.jars(JarSet.CONNECT), ConnectSettings(heap="2g")
         for name in arguments.databases:
-            connect = KafkaConnect(
-                root / f"connect-{name}",
-                java,
-                cache.jars(JarSet.CONNECT),
-                kafka.bootstrap_servers,
-                ConnectSettings(heap="2g"),
-            )
             if name == "mariadb":
-                database: Any = MariaDb(root / name, cache.database_home())
-                make: Any = MariaSource
+                source: Any = MariaSource(start(MariaDb(root / name, cache.database_home())))
             else:
-                slots = {"max_wal_senders": "50", "max_replication_slots": "50"}
-                database = PostgreSql(
-                    root / name, cache.postgres_home(), PostgresSettings(options=slots)
+                many = PostgresSettings(
+                    options={"max_wal_senders": "50", "max_replication_slots": "50"}
                 )
-                make = PostgresSource
-            with database, connect:
-                source = make(database)
-                if arguments.only:
-                    source.modes = {
-                        mode: config
-                        for mode, config in source.modes.items()
-                        if re.search(arguments.only, mode)
-                    }
-                target = HERE / "debezium" / name
-                target.mkdir(parents=True, exist_ok=True)
-                recorder = Recorder(source, connect, kafka, target)
-                recorder.record()
-                failed = failed or bool(recorder.failed)
-                for mode in source.modes:
-                    connect.connectors.remove(mode)
-    return int(failed)
+                source = PostgresSource(start(PostgreSql(root / name, cache.postgres_home(), many)))
+            kafka = start(KafkaBroker(root / f"kafka-{name}", java, cache.jars(JarSet.BROKER)))
+            at = root / f"connect-{name}"
+            with KafkaConnect(at, java, jars, kafka.bootstrap_servers, heap) as connect:
+                recorder = Recorder(source, connect, kafka, registry)
+                recorder.record(arguments.only)
+                failed |= recorder.failed
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""A real schema registry, Apicurio's, which also answers as Confluent's does; for tests."""
+
+from pathlib import Path
+
+import httpx
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from service.embedded.java import Java
+from service.embedded.process import Command, free_port, require_free
+from service.embedded.server import EmbeddedServer
+
+_STATE_FILE = "registry.json"
+_ALIVE_TIMEOUT_S = 2.0
+_READY_TIMEOUT_S = 120.0
+
+
+class SchemaRegistry(EmbeddedServer):
+    """A registry whose schemas are below `data_dir`.
+
+    `port` is where clients connect; None takes the directory's earlier port, else a free one.
+    """
+
+    name = "registry"
+
+    def __init__(self, data_dir: Path, java: Java, home: Path, *, port: int | None = None) -> None:
+        super().__init__(data_dir, ready_timeout_s=_READY_TIMEOUT_S)
+        self._java = java
+        self._home = home
+        self._chosen_port = port
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """The port of its REST API; 0 until the first start."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where it answers as Confluent's registry does."""
+        return f"http://{self.host}:{self.port}/apis/ccompat/v7"
+
+    def converter(self, part: str) -> dict[str, str]:
+        """Makes a connector write the `key` or the `value` as Avro, in Confluent's wire format."""
+        settings = {
+            "": "io.apicurio.registry.utils.converter.AvroConverter",
+            ".apicurio.registry.url": f"http://{self.host}:{self.port}/apis/registry/v2",
+            ".apicurio.registry.auto-register": "true",
+            ".apicurio.registry.find-latest": "true",
+            ".apicurio.registry.as-confluent": "true",
+            ".apicurio.registry.use-id": "contentId",
+            ".apicurio.registry.headers.enabled": "false",
+        }
+        return {f"{part}.converter{name}": value for name, value in settings.items()}
+
+    def _answers(self) -> bool:
+        try:
+            answer = httpx.get(f"{self.url}/subjects", timeout=_ALIVE_TIMEOUT_S)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == httpx.codes.OK
+
+    def _prepare(self) -> None:
+        state = read_json(self._dir / _STATE_FILE)
+        self._port = self._chosen_port or (int(state["port"]) if state else free_port())
+        require_free(
+            self._port,
+            what=self.name,
+            hint="Stop whoever listens there, or choose another port for the registry.",
+        )
+        write_json_atomically(self._dir / _STATE_FILE, {"port": self._port})
+
+    def _command(self) -> Command:
+        settings = {
+            "quarkus.http.host": self.host,
+            "quarkus.http.port": str(self.port),
+            "quarkus.datasource.jdbc.url": f"jdbc:h2:file:{self._dir / 'schemas'}",
+            "quarkus.log.level": "WARN",
+        }
+        java = [
+            str(self._java.executable),
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+ExitOnOutOfMemoryError",
+            *(f"-D{name}={value}" for name, value in settings.items()),
+        ]
+        (jar,) = self._home.glob("apicurio-registry-app-*-runner.jar")
+        return Command([*java, "-jar", str(jar)], self.log, self._java.environment(), self._dir)
