@@ -85,8 +85,8 @@ def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
         if description is None:
             return TopicView(None)
         try:
-            begin, end = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
-            high = cluster.high_watermarks(topic)
+            begin, end = cluster.beginning_offsets(description), cluster.end_offsets(description)
+            high = cluster.high_watermarks(description)
         except SourceUnavailableError:
             raise
         except SourceError:
@@ -350,7 +350,7 @@ def check_batch(
     missing = sorted(set(end) - set(description.partitions))
     if missing:
         raise partitions_missing(topic, missing)
-    begin = cluster.beginning_offsets(topic)
+    begin = cluster.beginning_offsets(description)
     return records_lost(topic, {p: begin[p] for p in begin.keys() & end.keys()}, end)
 
 

@@ -190,27 +190,34 @@ class KafkaCluster:
                 return
 
     def _offsets(
-        self, topic: str, spec: OffsetSpec | int, isolation: Isolation | None = None
+        self,
+        topic: str | TopicDescription,
+        spec: OffsetSpec | int,
+        isolation: Isolation | None = None,
     ) -> dict[int, int]:
-        """As who reads with `isolation` sees them; with that of the options when it is missing."""
-        partitions = self.require(topic).partitions
+        """As who reads with `isolation` sees them; with that of the options when it is missing.
+
+        Of a topic that was described the partitions are those that it had then.
+        """
+        topic = topic if isinstance(topic, TopicDescription) else self.require(topic)
         with self._admin() as admin:
             try:
                 results = admin.list_partition_offsets(
-                    {TopicPartition(topic, p): spec for p in partitions},
+                    {TopicPartition(topic.name, p): spec for p in topic.partitions},
                     isolation_level=LEVELS[isolation or self._kafka.isolation],
                 )
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
-                    f'topic "{topic}" was deleted', hint="Restore the topic or submit the job anew."
+                    f'topic "{topic.name}" was deleted',
+                    hint="Restore the topic or submit the job anew.",
                 ) from exc
         return {tp.partition: value.offset for tp, value in results.items()}
 
-    def beginning_offsets(self, topic: str) -> dict[int, int]:
+    def beginning_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
         """Partition → oldest offset that is still there."""
         return self._offsets(topic, OffsetSpec.EARLIEST)
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def end_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
         """Partition → offset behind the last record that may be read.
 
         The last stable offset: of an open transaction, and of what came behind it, nothing may be
@@ -218,7 +225,7 @@ class KafkaCluster:
         """
         return self._offsets(topic, OffsetSpec.LATEST)
 
-    def high_watermarks(self, topic: str) -> dict[int, int]:
+    def high_watermarks(self, topic: str | TopicDescription) -> dict[int, int]:
         """Partition → offset behind all that is in it, open transactions included."""
         return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
