@@ -141,7 +141,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     leave_out("trio")
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="sluice")
+        arguments = ["version"] if sys.argv[1:] == ["--version"] else sys.argv[1:] or ["--help"]
+        code = app(arguments, standalone_mode=False, prog_name="sluice")
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
         _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))

@@ -249,7 +249,7 @@ def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
 
 def test_help_and_version_are_data(sluice):
     assert "submit" in sluice("--help").stdout
-    assert sluice("version").stdout.strip()
+    assert sluice("version").stdout.strip() == sluice("--version").stdout.strip() != ""
 
 
 @pytest.mark.parametrize("waiting", ["submit", "wait"])
