@@ -71,14 +71,17 @@ class AvroMemory:
         return known.connect if isinstance(known, Program) else None
 
     def _program(self, number: int) -> Program | str:
-        if number not in self._programs:
+        known = self._programs.get(number)
+        if known is None:
             schema = self.schema_of(number)
+            if schema is None:
+                return f"nobody has schema {number}"  # it may come
             try:
-                known = Program.of(schema) if schema is not None else f"nobody has schema {number}"
+                known = Program.of(schema)
             except ValueError as exc:
                 known = f"its schema {number} cannot be read: {exc}"
             self._programs[number] = known
-        return self._programs[number]
+        return known
 
 
 def _written(values: RawValues, program: Program) -> RawValues:
