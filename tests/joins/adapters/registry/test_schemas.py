@@ -12,6 +12,8 @@ from joins.plan.registry import RegistryOptions
 from tests.support.certificates import self_signed
 from tests.support.registry import registry
 
+pytestmark = pytest.mark.usefixtures("processes")  # openssl, and what the HTTP client imports
+
 
 def test_a_schema_is_asked_for_once():
     with registry() as own:
@@ -85,7 +87,6 @@ def test_an_address_of_something_else_is_told():
         schemas.avro_schema(7)
 
 
-@pytest.mark.usefixtures("processes")
 def test_a_registry_is_known_by_its_certificate(tmp_path):
     cert, key = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -102,7 +103,6 @@ def test_a_registry_is_known_by_its_certificate(tmp_path):
             schemas.avro_schema(7)
 
 
-@pytest.mark.usefixtures("processes")
 def test_a_registry_may_want_our_certificate(tmp_path):
     cert, key = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -118,7 +118,6 @@ def test_a_registry_may_want_our_certificate(tmp_path):
             assert schemas.avro_schema(7) == '"int"'
 
 
-@pytest.mark.usefixtures("processes")
 def test_files_that_cannot_be_read_are_named(tmp_path):
     cert, _ = self_signed(tmp_path)
     options = RegistryOptions("https://127.0.0.1:1", ca_file=str(tmp_path / "none.pem"))
