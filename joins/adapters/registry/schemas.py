@@ -56,13 +56,13 @@ class SchemaRegistry:
             SourceError: it refused, or the schema is not of Avro, or is made of others.
         """
         if number not in self._schemas:
-            answer = self._asked(number)
+            answer = self._answer(number)
             if answer is None:
                 return None
             self._schemas[number] = self._avro(number, answer)
         return self._schemas[number]
 
-    def _asked(self, number: int) -> dict[str, Any] | None:
+    def _answer(self, number: int) -> dict[str, Any] | None:
         try:
             answer = self._client.get(f"{self._url}/schemas/ids/{number}")
         except httpx.HTTPError as exc:
