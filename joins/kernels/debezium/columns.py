@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.debezium import readers, times, tokens
-from joins.kernels.debezium.connect import BITS, DECIMAL, VARIABLE_SCALE_DECIMAL, ConnectType
+from joins.kernels.debezium.connect import (
+    BITS,
+    DECIMAL,
+    DOUBLE_BITS,
+    FLOAT_BITS,
+    VARIABLE_SCALE_DECIMAL,
+    ConnectType,
+)
 from joins.kernels.debezium.normal import normal
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
@@ -33,6 +40,7 @@ from joins.plan.types import SqlType, TypeName, arrow_type, map_type
 Mask = npt.NDArray[np.bool_]
 
 _INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
+_BIT_TYPES = frozenset({FLOAT_BITS, DOUBLE_BITS})
 _FLOATS = frozenset({"float", "double"})
 _CONNECT, _TIME = "org.apache.kafka.connect.data", "io.debezium.time"
 _COUNTS = frozenset({f"{_TIME}.Year", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"})
@@ -42,6 +50,10 @@ UNKNOWN = ConnectType("unknown", "unknown")  # a part that a schema does not hav
 _HSTORE = map_type(SqlType(TypeName.STRING))
 _INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
 _DATES = frozenset({f"{_TIME}.Date", f"{_CONNECT}.Date"})
+_AVRO_UNITS = {
+    "avro.timestamp-millis": TimeUnit.MILLIS,
+    "avro.timestamp-micros": TimeUnit.MICROS,
+}
 _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     TypeName.TIME: {
         f"{_TIME}.Time": TimeUnit.MILLIS,
@@ -54,7 +66,9 @@ _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
         f"{_CONNECT}.Timestamp": TimeUnit.MILLIS,
         f"{_TIME}.MicroTimestamp": TimeUnit.MICROS,
         f"{_TIME}.NanoTimestamp": TimeUnit.NANOS,
+        **_AVRO_UNITS,
     },
+    TypeName.TIMESTAMP_LTZ: _AVRO_UNITS,
 }
 _TEXTS = {
     TypeName.DATE: frozenset({f"{_TIME}.IsoDate"}),
@@ -153,11 +167,17 @@ class ColumnReader:
             return variable
         if connect.name is not None:
             return _NO_READER
+        return self._plain_decimals(kind, connect)
+
+    def _plain_decimals(self, kind: SqlType, connect: ConnectType) -> Readers:
+        """Who reads decimals that come as a type that is not a decimal."""
         if connect.type in _INTEGERS:
-            is_long = connect.type == "int64" and _may_be_unsigned(kind)
-            if is_long and (connect.source_type or "").startswith(_UNSIGNED):
-                return {tokens.INTEGER: readers.unsigned_longs}
-            return {tokens.INTEGER: self._longs(kind) if is_long else number}
+            if connect.type != "int64" or not _may_be_unsigned(kind):
+                return {tokens.INTEGER: readers.decimals_as_numbers(kind)}
+            is_known = (connect.source_type or "").startswith(_UNSIGNED)
+            return {tokens.INTEGER: readers.unsigned_longs if is_known else self._longs(kind)}
+        if connect.type in _BIT_TYPES:
+            return {tokens.INTEGER: readers.decimals_of_bits(kind, connect.type)}
         if connect.type in _FLOATS:
             rounded = readers.rounded_decimals(kind)
             return {tokens.INTEGER: rounded, tokens.FRACTION: rounded}
@@ -333,6 +353,8 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
 
 
 def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
+    if connect is not None and str(connect) in _BIT_TYPES:
+        return {tokens.INTEGER: readers.floats_of_bits(kind, connect.type)}
     if connect is not None and str(connect) not in _INTEGERS | _FLOATS:
         return _NO_READER
     number: Reader = readers.floats if kind.name is TypeName.FLOAT else readers.doubles

@@ -10,6 +10,7 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
 BITS = "io.debezium.data.Bits"
+FLOAT_BITS, DOUBLE_BITS = "float bits", "double bits"  # types whose values are written as integers
 
 
 @dataclass(frozen=True, slots=True)
