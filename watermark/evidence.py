@@ -13,6 +13,7 @@ class Evidence(StrEnum):
     TABLE_SCAN_COMPLETED = "table_scan_completed"
     FIRST_STREAMED_CHANGE = "first_streamed_change"
     CONNECTOR_OFFSETS = "connector_offsets"
+    TABLE_TRUNCATED = "table_truncated"
     SNAPSHOT_SKIPPED = "snapshot_skipped"
     OPERATOR_OVERRIDE = "operator_override"
 

@@ -30,6 +30,7 @@ class Mark(StrEnum):
     ROW = "row"
     LAST = "last"
     STREAMED = "streamed"
+    TRUNCATE = "truncate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,19 @@ class RecordRun:
 
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """A later snapshot has begun.
+    """A later snapshot has begun, or all rows are gone.
 
     Attributes:
         at_ms: changes from this time on are behind its beginning.
         rows_after_ms: rows of snapshots behind this time are its own.
         must_read_again: records of that time and later were taken for the older one's.
+        is_empty: it is none, the table was truncated.
     """
 
     at_ms: int
     rows_after_ms: int
     must_read_again: bool
+    is_empty: bool = False
 
 
 class Missing(StrEnum):
@@ -117,6 +120,7 @@ class SnapshotRules:
         opens_when_skipped: a connector that copies nothing first is taken for one that has.
         replaces: a later snapshot is a new generation; else its rows are changes like others.
         counts: rows can be told apart by their keys.
+        ends: of a topic that is no connector's: it is complete there. Else None.
     """
 
     settle_ms: int = 120_000
@@ -124,6 +128,7 @@ class SnapshotRules:
     opens_when_skipped: bool = False
     replaces: bool = True
     counts: bool = True
+    ends: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(slots=True)
@@ -146,6 +151,7 @@ class _Generation:
     evident_at_ms: int | None = None
     ends: dict[int, int] | None = None
     word: str | None = None
+    was_truncated: bool = False
     complete: Complete | None = None
 
     @property
@@ -168,6 +174,9 @@ class _Generation:
             self.last_ms = _greatest(self.last_ms, run.last_ms)
         if run.mark in (Mark.LAST, Mark.STREAMED):
             self.ended |= run.partitions
+
+
+_WITHOUT_ROWS = (Evidence.SNAPSHOT_SKIPPED, Evidence.TABLE_TRUNCATED, Evidence.END_OFFSETS)
 
 
 class ForeignSnapshot:
@@ -211,6 +220,8 @@ class ForeignSnapshot:
             Where the snapshot begins that they belong to, if it is a later one: they are not taken.
             After `begin_generation` they are given again, from there on.
         """
+        if run.mark is Mark.TRUNCATE:
+            return self._truncate(run)
         now, rows = self._now, run.mark is not Mark.STREAMED
         started = self._started_within(run) if rows else None
         if started is not None:
@@ -223,6 +234,12 @@ class ForeignSnapshot:
             self._oldest_ms.setdefault(partition, run.first_ms)
         now.take(run)
         return None
+
+    def _truncate(self, run: RecordRun) -> NewSnapshot | None:
+        """No row of before counts any more; all that is there comes behind."""
+        if self._now.was_truncated and self.changes_from_ms == run.first_ms:
+            return None
+        return replace(self._new(run.first_ms), is_empty=True)
 
     def _forget_ends(self) -> None:
         """The rows of a later snapshot are changes like others, but it must end before they are."""
@@ -267,7 +284,10 @@ class ForeignSnapshot:
     def begin_generation(self, new: NewSnapshot) -> None:
         """A later snapshot is read from now on."""
         seen_before = {p for p, oldest in self._oldest_ms.items() if oldest < new.at_ms}
-        self._now = _Generation(truncated=self._removed - seen_before)
+        self._now = _Generation(
+            truncated=set() if new.is_empty else self._removed - seen_before,
+            was_truncated=new.is_empty,
+        )
         self.generation += 1
         self.changes_from_ms, self.rows_after_ms = new.at_ms, new.rows_after_ms
 
@@ -355,6 +375,7 @@ class ForeignSnapshot:
         if isinstance(quiet, Waiting):
             now.ends = None
             return quiet
+        now.ends = now.ends or (dict(self._rules.ends) if self._rules.ends else None)
         if now.ends is None:
             return Waiting(Missing.ENDS, "the ends of the partitions are to be read", evidence)
         behind = {p: end for p, end in now.ends.items() if self._applied.get(p, 0) < end}
@@ -397,13 +418,15 @@ class ForeignSnapshot:
         now = self._now
         if now.word is not None:
             return Evidence.OPERATOR_OVERRIDE
+        if now.was_truncated and not now.has_rows:
+            return Evidence.TABLE_TRUNCATED
         if self._own(NoticeKind.ABORTED) is not None:
             return Waiting(Missing.ABORTED, "the connector has given up its snapshot")
         evidence = self._proof()
         if evidence is None:
             return self._no_evidence()
         scan = self._scan()
-        total = None if scan is None else scan.rows
+        total = None if scan is None or self._rules.ends is not None else scan.rows
         is_counted = self._rules.counts and not self._rules.is_compacted
         if total is not None and is_counted and now.rows != total:
             return Waiting(Missing.ROWS, f"{self._rows_text()} are here", evidence)
@@ -415,6 +438,8 @@ class ForeignSnapshot:
 
     def _proof(self) -> Evidence | None:
         now, scan = self._now, self._scan()
+        if self._rules.ends is not None:
+            return Evidence.END_OFFSETS
         if now.last_ms is not None:
             return Evidence.LAST_SNAPSHOT_ROW
         if scan is not None and (now.has_rows or scan.rows == 0 or self._rules.is_compacted):
@@ -453,10 +478,9 @@ class ForeignSnapshot:
         Changes may be behind a later snapshot, of which compaction has left no row.
         """
         now = self._now
-        if self._rules.is_compacted and now.has_rows and now.oldest_change_ms is not None:
-            if self._runs.run_at(now.oldest_change_ms) != self._run():
-                return False
-        return now.ended >= self._partitions
+        change = now.oldest_change_ms if self._rules.is_compacted and now.has_rows else None
+        is_own = change is None or self._runs.run_at(change) == self._run()
+        return is_own and now.ended >= self._partitions
 
     def _is_skipped_for_good(self) -> bool:
         return self._rules.opens_when_skipped and self._is_skipped()
@@ -480,7 +504,7 @@ class ForeignSnapshot:
         total = self.rows[1]
         is_one = now.last_ms is not None and now.oldest_source_ms == now.newest_source_ms
         proofs = {
-            Quiet.NO_SNAPSHOT: evidence is Evidence.SNAPSHOT_SKIPPED,
+            Quiet.NO_SNAPSHOT: evidence in _WITHOUT_ROWS,
             Quiet.ROWS_COUNTED: total is not None
             and (total == 0 or (self._rules.counts and is_one and total == now.rows)),
             Quiet.PARTITIONS_ENDED: self._has_ended(),

@@ -122,6 +122,11 @@ OPENS = {
         [heard(NoticeKind.SKIPPED), ENDS, APPLIED],
         (Evidence.SNAPSHOT_SKIPPED, Quiet.NO_SNAPSHOT),
     ),
+    "a_topic_that_is_no_connectors": (
+        SnapshotRules(ends=((0, 5), (1, 7))),
+        [APPLIED],
+        (Evidence.END_OFFSETS, Quiet.NO_SNAPSHOT),
+    ),
     "the_operators_word": (
         PLAIN,
         [FIRST, heard(NoticeKind.ABORTED), ("word", "it is all there"), ENDS, APPLIED],
@@ -215,6 +220,18 @@ def test_rows_that_were_read_too_soon_are_read_again():
     new = snapshot.take(run(Mark.FIRST, 0, 200_000, 199_000)[1])
     assert new is not None
     assert new.must_read_again
+
+
+def test_a_truncated_table_is_complete_without_its_rows():
+    snapshot = told(PLAIN, [FIRST])
+    truncate = RecordRun(Mark.TRUNCATE, frozenset([0]), 150_000, 150_000, 150_000, 150_000)
+    new = snapshot.take(truncate)
+    assert new.is_empty
+    snapshot.begin_generation(new)
+    assert snapshot.take(truncate) is None
+    snapshot.ask(0)
+    snapshot.ended({0: 0, 1: 0})
+    assert snapshot.ask(0).evidence is Evidence.TABLE_TRUNCATED
 
 
 def test_without_replacing_a_later_snapshot_must_end_first():
