@@ -10,7 +10,7 @@ SOURCES := service joins watermark tests docs
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check fmt docs bench reliability lock clean
+.PHONY: help setup demo test test-quick check fmt docs bench reliability golden lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -26,7 +26,11 @@ demo: setup ## The whole system on an embedded broker and database
 # other. What starts servers comes first (tests/conftest.py), so that no worker is left with it alone.
 PYTEST = $(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
+# Only tests and `sluice up --with postgres` need Connect and PostgreSQL: not part of the set-up.
+DEBEZIUM = $(RUN) service.embedded.provide --debezium
+
 test: setup ## All tests but the experiments, or those that ARGS selects
+	@$(DEBEZIUM)
 	@$(PYTEST) $(ARGS)
 
 test-quick: setup ## The tests that start no server and no other process
@@ -51,7 +55,12 @@ bench: setup ## Measure
 	@$(RUN) tests.bench $(ARGS)
 
 reliability: setup ## Experiments: kill and pause the parts at every step of a batch; ARGS="all --scale small"
+	@$(DEBEZIUM)
 	@$(RUN) tests.reliability $(ARGS)
+
+golden: setup ## Record anew what real Debezium connectors write (tests/golden/debezium)
+	@$(DEBEZIUM)
+	@$(RUN) tests.golden.record $(ARGS)
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
 	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }

@@ -16,10 +16,12 @@ import pytest
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.class_archive import provide_class_archive
+from service.embedded.connect import KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
+from service.embedded.postgres import PostgreSql
 from service.footprint import kept_for_good
 from tests.support.services import home_that_installs_once
 
@@ -131,3 +133,21 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory, database_home: Path) -> It
     """A running database that all tests share: use a schema of your own."""
     with MariaDb(tmp_path_factory.mktemp("mariadb"), database_home) as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory, jar_cache: JarCache) -> Iterator[PostgreSql]:
+    """A running PostgreSQL that all tests share: use a database of your own."""
+    with PostgreSql(tmp_path_factory.mktemp("postgres"), jar_cache.postgres_home()) as database:
+        yield database
+
+
+@pytest.fixture(scope="session")
+def connect(
+    tmp_path_factory: pytest.TempPathFactory, java: Java, jar_cache: JarCache, kafka: KafkaBroker
+) -> Iterator[KafkaConnect]:
+    """A running Connect that all tests share: use connectors and prefixes of your own."""
+    directory = tmp_path_factory.mktemp("connect")
+    jars = jar_cache.jars(JarSet.CONNECT)
+    with KafkaConnect(directory, java, jars, kafka.bootstrap_servers) as worker:
+        yield worker

@@ -1,1 +1,1 @@
-"""Embedded Java, jars, Kafka broker and MariaDB for demo and tests."""
+"""Embedded Java, jars, Kafka broker, Kafka Connect, MariaDB and PostgreSQL for demo and tests."""

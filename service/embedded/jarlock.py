@@ -21,6 +21,8 @@ class JarSet(Enum):
     SPARK = "spark"
     BROKER = "broker"
     DATABASE = "database"
+    CONNECT = "connect"  # Kafka Connect with Debezium's connectors
+    POSTGRES = "postgres"
     REFERENCE = "reference"  # Spark's Kafka source, which benchmarks compare with
 
 

@@ -9,9 +9,10 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,7 +24,8 @@ from service.embedded.java import Java, trust_store_options
 from service.embedded.process import file_lock
 from service.embedded.progress import download_progress
 
-_UNPACKED_BYTES_PER_BYTE = 4  # what unpacking the database needs, at most
+_UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES)
+_UNPACKED_BYTES_PER_BYTE = 5  # what unpacking a database needs, at most
 _BINARIES = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
 _UNTRUSTED = "PKIX path building failed"
 
@@ -60,6 +62,15 @@ class JarCache:
         """
         jars = self._of(JarSet.DATABASE)
         return self._provide(JarSet.DATABASE, jars, lambda directory: _unpack(directory, jars))
+
+    def postgres_home(self) -> Path:
+        """Directory of the PostgreSQL binaries, fetched and unpacked first if needed.
+
+        Raises:
+            JarCacheError: as for `jars`.
+        """
+        jars = self._of(JarSet.POSTGRES)
+        return self._provide(JarSet.POSTGRES, jars, lambda directory: _untar(directory, jars))
 
     def verify(self, jar_set: JarSet) -> None:
         """Hash the set's cached jars again.
@@ -121,7 +132,7 @@ class JarCache:
 
     def _require_space(self, jars: tuple[Jar, ...]) -> None:
         size = sum(jar.size_bytes for jar in jars)
-        unpacked = any(jar.jar_set is JarSet.DATABASE for jar in jars)
+        unpacked = any(jar.jar_set in _UNPACKED for jar in jars)
         needed = size * (2 + (_UNPACKED_BYTES_PER_BYTE if unpacked else 0))
         free = shutil.disk_usage(self.directory).free
         if free < needed:
@@ -157,7 +168,7 @@ class JarCache:
         ivy_cache, target = directories
         ivy_cache.mkdir(parents=True, exist_ok=True)
         description = ivy_cache / "sluice-ivy.xml"
-        description.write_text(ivy_description(jars, complete=False))
+        description.write_text(ivy_description((jar, False) for jar in jars))
         pattern = f"{target}/[organisation]_[artifact]-[revision].[ext]"
         return run_ivy(
             self.java, description, ivy_cache, pattern, [*options, *proxy_options(os.environ)]
@@ -194,14 +205,15 @@ def _ivy_jar() -> Path:
     )
 
 
-def ivy_description(jars: Sequence[Jar], *, complete: bool) -> str:
-    """Ivy's description of `jars`; `complete` adds everything that they need to run."""
-    conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
-    lines = [
-        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)}"
-        f' rev={quoteattr(jar.revision)} conf="{conf}" transitive="{str(complete).lower()}"/>'
-        for jar in jars
-    ]
+def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
+    """Ivy's description of jars, each with whether everything that it needs to run is wanted."""
+    lines = []
+    for jar, complete in jars:
+        conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
+        lines.append(
+            f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)}"
+            f' rev={quoteattr(jar.revision)} conf="{conf}" transitive="{str(complete).lower()}"/>'
+        )
     return (
         '<ivy-module version="2.0"><info organisation="sluice" module="jars"/>'
         '<configurations><conf name="sluice"/></configurations>'
@@ -244,6 +256,20 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
                 if separator and path.startswith(_BINARIES) and not member.is_dir():
                     _extract(content, member, directory / path)
         archive.unlink()
+
+
+def _untar(directory: Path, jars: Sequence[Jar]) -> None:
+    """Put what the compressed archives inside the jars hold into `directory`; drop the jars."""
+    for jar in jars:
+        with zipfile.ZipFile(directory / jar.file_name) as content:
+            for member in (name for name in content.namelist() if name.endswith(".txz")):
+                with (
+                    content.open(member) as packed,
+                    tarfile.open(fileobj=packed, mode="r|xz") as tar,
+                ):
+                    tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.11.4 on
+                    tar.extractall(directory)
+        (directory / jar.file_name).unlink()
 
 
 def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:

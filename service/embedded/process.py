@@ -47,10 +47,15 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
     return reply.result()
 
 
-def stop(process: subprocess.Popen[bytes], *, timeout_s: float) -> None:
-    """Ask `process` to end (SIGTERM), kill it after `timeout_s`, and wait until it is gone."""
+def stop(
+    process: subprocess.Popen[bytes],
+    *,
+    timeout_s: float,
+    ask: signal.Signals = signal.SIGTERM,
+) -> None:
+    """Ask `process` to end, kill it after `timeout_s`, and wait until it is gone."""
     if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(ask)
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,8 @@
 """Provide Java, jars and binaries beforehand: ``python -m service.embedded.provide``.
 
 Exit codes: 0 all is there, 1 told what is wrong, 3 no usable Java. `make` then adds one; its first
-call is with ``--quiet-without-java``.
+call is with ``--quiet-without-java``. With ``--debezium`` Connect and PostgreSQL are provided, too,
+which else are fetched when they are first used.
 """
 
 import sys
@@ -28,6 +29,9 @@ def main() -> int:
         jars = cache.jars(JarSet.SPARK)
         cache.jars(JarSet.BROKER)
         cache.database_home()
+        if "--debezium" in sys.argv:
+            cache.jars(JarSet.CONNECT)
+            cache.postgres_home()
         provide_class_archive(cache_dir, java, jars)
     except JavaNotFoundError as exc:
         if "--quiet-without-java" not in sys.argv:

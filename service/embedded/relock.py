@@ -6,6 +6,7 @@ Lets Ivy resolve what the checkout's `deploy/jars.txt` asks for, and pins every 
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -36,24 +37,26 @@ def read_roots(path: Path) -> list[tuple[Jar, bool]]:
     return roots
 
 
-def resolve(root: Jar, *, complete: bool, java: Java, scratch: Path) -> list[Jar]:
-    """`root`, and if `complete` all that it needs, with their sizes and hashes.
+def resolve(roots: Sequence[tuple[Jar, bool]], *, java: Java, scratch: Path) -> list[Jar]:
+    """`roots` of one set, and all that the complete ones need: one revision each, hashed.
 
     Raises:
-        JarCacheError: Ivy cannot find or fetch it.
+        JarCacheError: Ivy cannot find or fetch one of them.
     """
     target = Path(tempfile.mkdtemp(dir=scratch))
     description = scratch / "ivy.xml"
-    description.write_text(ivy_description([root], complete=complete))
+    description.write_text(ivy_description(roots))
     options = [*trust_store_options(scratch), *proxy_options(os.environ)]
     pattern = f"{target}/[organisation]/[artifact]/[revision].[ext]"
     report = run_ivy(java, description, scratch / "ivy", pattern, options)
-    jars = [_pin(root.jar_set, path) for path in target.glob("*/*/*.jar")]
-    if root.coordinates not in [jar.coordinates for jar in jars]:
-        raise JarCacheError(
-            f'jar "{root.coordinates}" cannot be resolved: {report.strip()[-200:]}',
-            hint="Check its coordinates in deploy/jars.txt and the network.",
-        )
+    jar_set = roots[0][0].jar_set
+    jars = [_pin(jar_set, path) for path in target.glob("*/*/*.jar")]
+    for root, _ in roots:
+        if root.coordinates not in [jar.coordinates for jar in jars]:
+            raise JarCacheError(
+                f'jar "{root.coordinates}" cannot be resolved: {report.strip()[-200:]}',
+                hint="Check its coordinates in deploy/jars.txt and the network.",
+            )
     return jars
 
 
@@ -67,9 +70,11 @@ def main() -> int:
     try:
         java = find_java(Settings.load().cache_dir)
         with tempfile.TemporaryDirectory() as scratch:
-            jars: set[Jar] = set()
-            for root, complete in read_roots(ROOTS):
-                jars |= set(resolve(root, complete=complete, java=java, scratch=Path(scratch)))
+            roots = read_roots(ROOTS)
+            jars: list[Jar] = []
+            for jar_set in JarSet:
+                of_set = [root for root in roots if root[0].jar_set is jar_set]
+                jars += resolve(of_set, java=java, scratch=Path(scratch))
     except SluiceError as exc:
         typer.echo(f"{exc.message}\n{exc.hint}", err=True)
         return 1

@@ -1,6 +1,7 @@
-"""What broker and database have in common: a process on a directory of its own, and its health."""
+"""What the embedded servers have in common: a process on a directory of its own, and its health."""
 
 import os
+import signal
 import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -30,6 +31,7 @@ class EmbeddedServer(ABC):
     """
 
     name: ClassVar[str]
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
     def __init__(self, data_dir: Path, *, ready_timeout_s: float) -> None:
         self._dir = data_dir.absolute()
@@ -88,7 +90,7 @@ class EmbeddedServer(ABC):
     def stop(self) -> None:
         """Shut the server down and wait until it is gone; does nothing when it is not there."""
         if self._process is not None:
-            stop(self._process, timeout_s=_STOP_TIMEOUT_S)
+            stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None
         if self._claim is not None:
             os.close(self._claim)

@@ -1,0 +1,182 @@
+"""A real Kafka Connect, standalone, with Debezium's connectors for MariaDB and PostgreSQL."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from service.embedded.java import Java
+from service.embedded.process import Command, free_port, require_free
+from service.embedded.server import EmbeddedServer
+
+_STATE_FILE = "connect.json"
+_REQUEST_TIMEOUT_S = 60.0  # a PUT answers once the connector has been started
+_ALIVE_TIMEOUT_S = 2.0
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectSettings:
+    """How a Connect runs.
+
+    Attributes:
+        port: where its REST API is; None takes the directory's earlier port, else a free one.
+        heap: most memory of its JVM's heap, as `-Xmx` takes it.
+        properties: the worker's own settings, on top of ours.
+        ready_timeout_s: how long it may take until it answers.
+    """
+
+    port: int | None = None
+    heap: str = "384m"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    ready_timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connectors:
+    """The connectors of a Connect, through its REST API.
+
+    Attributes:
+        url: of the API.
+        directory: keeps each connector's configuration for the next start.
+    """
+
+    url: str
+    directory: Path
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Run the connector `name`, or run it anew with another `config`; later starts do, too.
+
+        Raises:
+            httpx.HTTPError: Connect has refused it.
+        """
+        self._request("PUT", f"/connectors/{name}/config", dict(config))
+        document = {"name": name, "config": dict(config)}
+        write_json_atomically(self.directory / f"{name}.json", document)
+
+    def remove(self, name: str) -> None:
+        """Stop the connector `name` and forget it; where it was in its source is kept."""
+        (self.directory / f"{name}.json").unlink(missing_ok=True)
+        self._request("DELETE", f"/connectors/{name}")
+
+    def states(self, name: str) -> list[str]:
+        """State of the connector `name`, then of its tasks, such as `RUNNING`."""
+        status = self._request("GET", f"/connectors/{name}/status")
+        return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        """What the connector `name` has committed, an entry a partition of its source."""
+        answer = self._request("GET", f"/connectors/{name}/offsets")
+        return [entry["offset"] for entry in answer["offsets"]]
+
+    def failure(self, name: str) -> str | None:
+        """Why the connector `name` or its task has failed, if it has."""
+        status = self._request("GET", f"/connectors/{name}/status")
+        parts = [status["connector"], *status["tasks"]]
+        return next((part["trace"] for part in parts if part["state"] == "FAILED"), None)
+
+    def _request(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 (JSON)
+        answer = httpx.request(method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S)
+        if answer.is_error:  # its text says why
+            raise httpx.HTTPStatusError(answer.text, request=answer.request, response=answer)
+        return answer.json() if answer.content else None
+
+
+class KafkaConnect(EmbeddedServer):
+    """A Connect whose files are below `data_dir`; its records go to the broker `bootstrap_servers`.
+
+    A later start on the same directory runs the same connectors, from where they were.
+    """
+
+    name = "connect"
+
+    def __init__(
+        self,
+        data_dir: Path,
+        java: Java,
+        classpath: Sequence[Path],
+        bootstrap_servers: str,
+        settings: ConnectSettings | None = None,
+    ) -> None:
+        self._settings = settings or ConnectSettings()
+        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
+        self._java = java
+        self._classpath = os.pathsep.join(str(path) for path in classpath)
+        self.bootstrap_servers = bootstrap_servers
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """The port of its REST API; 0 until the first start."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where its REST API is."""
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def connectors(self) -> "Connectors":
+        """What runs in it."""
+        return Connectors(self.url, self._connectors)
+
+    @property
+    def _connectors(self) -> Path:
+        return self._dir / "connectors"
+
+    def _answers(self) -> bool:
+        try:
+            url = f"{self.url}/connectors"
+            return httpx.get(url, timeout=_ALIVE_TIMEOUT_S).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def _prepare(self) -> None:
+        self._port = self._choose_port()
+        self._connectors.mkdir(exist_ok=True)
+        lines = {**self._properties(), **self._settings.properties}
+        text = "".join(f"{name}={value}\n" for name, value in lines.items())
+        (self._dir / "worker.properties").write_text(text)
+
+    def _choose_port(self) -> int:
+        state = read_json(self._dir / _STATE_FILE)
+        port = self._settings.port or (int(state["port"]) if state else free_port())
+        require_free(
+            port,
+            what=self.name,
+            hint="Stop whoever listens there, or choose another port for Connect.",
+        )
+        write_json_atomically(self._dir / _STATE_FILE, {"port": port})
+        return port
+
+    def _properties(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "listeners": self.url,
+            "plugin.discovery": "service_load",
+            "key.converter": _JSON,
+            "value.converter": _JSON,
+            "offset.storage.file.filename": str(self._dir / "offsets"),
+            "offset.flush.interval.ms": "500",
+            "topic.creation.enable": "true",
+        }
+
+    def _command(self) -> Command:
+        options = [
+            f"-Xmx{self._settings.heap}",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-Djava.awt.headless=true",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        ]
+        main = "org.apache.kafka.connect.cli.ConnectStandalone"
+        connectors = map(str, sorted(self._connectors.glob("*.json")))
+        java = [str(self._java.executable), *options, "-cp", self._classpath, main]
+        arguments = [*java, str(self._dir / "worker.properties"), *connectors]
+        return Command(arguments, self.log, self._java.environment(), self._dir)

@@ -1,0 +1,204 @@
+"""A real PostgreSQL with logical decoding, on the loopback interface."""
+
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pg8000.dbapi
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from service.embedded.errors import ServerStartError
+from service.embedded.process import LOOPBACK, Command, free_port, require_free
+from service.embedded.server import EmbeddedServer
+
+SUPERUSER = "postgres"
+POSTGRES_CDC_USER = "cdc"
+_STATE_FILE = "postgres.json"
+_NOBODY = 65534
+_AS_NOBODY = (  # root's reach into directories is kept: access(2) sees it only without the fixup
+    "setpriv",
+    f"--reuid={_NOBODY}",
+    f"--regid={_NOBODY}",
+    "--clear-groups",
+    "--inh-caps=-all,+dac_override",
+    "--ambient-caps=-all,+dac_override",
+    "--securebits=+no_setuid_fixup",
+    "--pdeathsig=KILL",  # a change of user has cleared it
+)
+DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "wal_level": "logical",
+    "max_wal_senders": "20",
+    "max_replication_slots": "20",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+    "shared_buffers": "64MB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSettings:
+    """How a PostgreSQL runs.
+
+    Attributes:
+        port: where clients connect; None takes the directory's earlier port, else a free one.
+        options: the server's own, on top of ours, such as ``{"wal_level": "replica"}``.
+        ready_timeout_s: how long it may take until it answers.
+    """
+
+    port: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    ready_timeout_s: float = 90.0
+
+
+class PostgreSql(EmbeddedServer):
+    """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
+
+    A later start on the same directory keeps the passwords, too. It refuses to be root, so where we
+    are root it runs as nobody.
+    """
+
+    name = "postgres"
+    stop_signal = signal.SIGINT  # its own "fast": clients are sent away
+
+    def __init__(
+        self, data_dir: Path, home: Path, settings: PostgresSettings | None = None
+    ) -> None:
+        self._settings = settings or PostgresSettings()
+        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
+        self._home = home
+        self._state: dict[str, Any] = {}
+
+    @property
+    def port(self) -> int:
+        """The port that clients connect to; 0 until the first start."""
+        return int(self._state.get("port", 0))
+
+    @property
+    def cdc_user(self) -> str:
+        """The user that may read all tables and replicate, and nothing more."""
+        return POSTGRES_CDC_USER
+
+    @property
+    def cdc_password(self) -> str:
+        """Password of `cdc_user`; known once started."""
+        return str(self._state.get("cdc_password", ""))
+
+    @property
+    def root_password(self) -> str:
+        """Password of the superuser `postgres`; known once started."""
+        return str(self._state.get("root_password", ""))
+
+    def connect(self, database: str = "postgres") -> pg8000.dbapi.Connection:
+        """A connection of the superuser that commits each statement."""
+        connection = pg8000.dbapi.connect(
+            SUPERUSER,
+            host=LOOPBACK,
+            port=self.port,
+            password=self.root_password,
+            database=database,
+            timeout=30,
+        )
+        connection.autocommit = True
+        return connection
+
+    def _answers(self) -> bool:
+        try:
+            connection = self.connect()
+        except (pg8000.dbapi.Error, OSError):
+            return False
+        connection.close()
+        return True
+
+    def start(self) -> Self:
+        """Start the server, at the first time with its users; does nothing while it runs."""
+        super().start()
+        marker = self._dir / "users"
+        if not marker.exists():
+            self._create_users()
+            marker.touch()
+        return self
+
+    def _prepare(self) -> None:
+        self._state = self._load_state()
+        self._install()
+
+    @property
+    def _data(self) -> Path:
+        return self._dir / "data"
+
+    def _load_state(self) -> dict[str, Any]:
+        """Port and passwords: those of an earlier start, else new ones."""
+        path = self._dir / _STATE_FILE
+        state: dict[str, Any] = read_json(path) or {
+            "port": free_port(),
+            "root_password": secrets.token_urlsafe(18),
+            "cdc_password": secrets.token_urlsafe(18),
+        }
+        state["port"] = self._settings.port or state["port"]
+        require_free(
+            state["port"],
+            what=self.name,
+            hint="Stop whoever listens there, or choose another port for the database.",
+        )
+        write_json_atomically(path, state)
+        path.chmod(0o600)
+        return state
+
+    def _install(self) -> None:
+        """On first use, create the cluster; a half-made directory is made again."""
+        marker = self._dir / "installed"
+        if marker.exists():
+            return
+        shutil.rmtree(self._data, ignore_errors=True)
+        self._data.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            os.chown(self._data, _NOBODY, _NOBODY)
+        password = self._dir / "password"
+        password.touch(mode=0o600)
+        password.write_text(self.root_password)
+        arguments = (
+            f"--pgdata={self._data}",
+            f"--username={SUPERUSER}",
+            f"--pwfile={password}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+        )
+        self._run_once(self._program("initdb", *arguments), task=f'be set up in "{self._data}"')
+        password.unlink()
+        marker.touch()
+
+    def _create_users(self) -> None:
+        connection = self.connect()
+        cursor = connection.cursor()
+        cursor.execute(f"DROP ROLE IF EXISTS {POSTGRES_CDC_USER}")
+        cursor.execute(
+            f"CREATE ROLE {POSTGRES_CDC_USER} LOGIN REPLICATION PASSWORD '{self.cdc_password}'"
+        )
+        cursor.execute(f"GRANT pg_read_all_data TO {POSTGRES_CDC_USER}")
+        connection.close()
+
+    def _command(self) -> Command:
+        options = {**DEFAULT_POSTGRES_OPTIONS, "port": str(self.port), **self._settings.options}
+        settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        return self._program("postgres", "-D", str(self._data), *settings)
+
+    def _program(self, name: str, *arguments: str) -> Command:
+        program = [str(self._home / "bin" / name), *arguments]
+        if os.geteuid() != 0:
+            return Command(program, self.log)
+        if shutil.which(_AS_NOBODY[0]) is None:
+            raise ServerStartError(
+                "postgres does not run as root, and there is no setpriv to run it as nobody",
+                hint="Install it (on Debian: util-linux), or be another user than root.",
+            )
+        return Command([*_AS_NOBODY, *program], self.log)

@@ -1,0 +1,125 @@
+"""Connect with Debezium, and PostgreSQL: start, stop, start again, and what they send."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pg8000.dbapi
+import pytest
+
+from service.embedded.broker import KafkaBroker
+from service.embedded.connect import ConnectSettings, KafkaConnect
+from service.embedded.database import MariaDb
+from service.embedded.errors import ServerStartError
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import Java
+from service.embedded.postgres import PostgreSql, PostgresSettings
+from service.embedded.process import free_port
+from service.embedded.server import EmbeddedServer
+from tests.support.debezium import mariadb_source, postgres_source, run_postgres
+from tests.support.wait import wait_until
+
+USERS = (
+    "CREATE TABLE users (id BIGINT PRIMARY KEY, name VARCHAR(20))",
+    "INSERT INTO users VALUES (1, 'Ada'), (2, 'Grace')",
+)
+SOURCES = {"mariadb": mariadb_source, "postgres": postgres_source}
+
+
+def test_a_postgres_keeps_rows_port_and_passwords(tmp_path: Path, jar_cache: JarCache) -> None:
+    home = jar_cache.postgres_home()
+    with PostgreSql(tmp_path, home) as database:
+        run_postgres(database, "CREATE TABLE t (id INT)", "INSERT INTO t VALUES (7)")
+        before = (database.port, database.root_password, database.cdc_password)
+        assert database.pid is not None
+        os.kill(database.pid, signal.SIGQUIT)  # no checkpoint: the log is replayed
+        wait_until(lambda: not database.running, what="end of the database")
+        database.start()
+        assert run_postgres(database, "SELECT id FROM t") == [[7]]
+        with pytest.raises(ServerStartError, match="another process has it"):
+            PostgreSql(tmp_path, home).start()
+    with PostgreSql(tmp_path, home) as again:
+        assert (again.port, again.root_password, again.cdc_password) == before
+        assert run_postgres(again, "SELECT id FROM t") == [[7]]
+    assert [path.name for path in tmp_path.glob("*password*")] == []
+
+
+def test_the_cdc_user_of_postgres_reads_and_replicates_and_nothing_more(
+    postgres: PostgreSql,
+) -> None:
+    assert run_postgres(postgres, "SHOW wal_level") == [["logical"]]
+    for password in ("", "wrong"):
+        with pytest.raises(pg8000.dbapi.DatabaseError, match="password authentication failed"):
+            pg8000.dbapi.connect("cdc", host=postgres.host, port=postgres.port, password=password)
+    connection = pg8000.dbapi.connect(
+        "cdc",
+        host=postgres.host,
+        port=postgres.port,
+        password=postgres.cdc_password,
+        database="postgres",
+    )
+    with pytest.raises(pg8000.dbapi.DatabaseError, match="permission denied"):
+        connection.cursor().execute("CREATE TABLE mine (id INT)")
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_connector_copies_a_table_then_follows_it_also_over_a_restart(
+    kind: str,
+    connect: KafkaConnect,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    postgres: PostgreSql,
+) -> None:
+    database = {"mariadb": mariadb, "postgres": postgres}[kind]
+    with SOURCES[kind](connect, kafka, database, *USERS) as source:
+        source.start()
+        source.await_snapshot()
+        source.await_records("users", 2)
+        connect.stop()
+        source.sql("UPDATE users SET name = 'Lovelace' WHERE id = 1")
+        connect.start()
+        source.sql("DELETE FROM users WHERE id = 2")
+        records = source.await_records("users", 5)
+        ops = sorted(
+            "-" if r.value is None else json.loads(r.value)["payload"]["op"] for r in records
+        )
+        assert ops == ["-", "d", "r", "r", "u"]
+        wait_until(lambda: len(source.offsets()) == 1, what="a committed offset")
+
+
+def test_a_port_in_use_is_told_and_another_one_is_taken(
+    tmp_path: Path, java: Java, jar_cache: JarCache, connect: KafkaConnect, postgres: PostgreSql
+) -> None:
+    home, jars = jar_cache.postgres_home(), jar_cache.jars(JarSet.CONNECT)
+
+    def servers(port: int | None) -> list[EmbeddedServer]:
+        at = ConnectSettings(port=port)
+        return [
+            PostgreSql(tmp_path / "p", home, PostgresSettings(port=port)),
+            KafkaConnect(tmp_path / "c", java, jars, connect.bootstrap_servers, at),
+        ]
+
+    for server in servers(postgres.port):
+        with pytest.raises(ServerStartError, match="address already in use") as caught:
+            server.start()
+        assert "choose another port" in caught.value.hint
+    for server in servers(free_port()):
+        with server:
+            assert server.healthy()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only for root another user is needed")
+def test_root_without_setpriv_is_told_what_to_install(
+    tmp_path: Path, jar_cache: JarCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = PostgreSql(tmp_path, jar_cache.postgres_home())
+    with monkeypatch.context() as without:
+        without.setenv("PATH", "/nowhere")
+        with pytest.raises(ServerStartError, match="no setpriv") as caught:
+            database.start()
+    assert "util-linux" in caught.value.hint
+    with database:
+        assert database.healthy()

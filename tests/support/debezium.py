@@ -1,0 +1,250 @@
+"""Debezium on the shared Connect: connectors of one's own, what they wrote, and how they are told.
+
+All waiting is for a condition: a connector that fails ends a wait at once, with its trace.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pg8000.dbapi
+
+from service.embedded.broker import KafkaBroker
+from service.embedded.connect import KafkaConnect
+from service.embedded.database import MariaDb
+from service.embedded.debezium import mariadb_connector, postgres_connector, publish
+from service.embedded.postgres import PostgreSql
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import consume, end_offsets, unique_name
+from tests.support.wait import wait_until
+
+SIGNALS = "debezium_signal"
+_SIGNAL_TABLE = f"CREATE TABLE {SIGNALS} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data TEXT)"
+Setting = Mapping[str, str]
+
+
+@dataclass
+class Connector:
+    """A connector that captures one schema, its database and its topics.
+
+    Attributes:
+        prefix: its name, and the first part of its topics.
+        schema: the MariaDB schema, or the schema in the PostgreSQL database `database_name`.
+        config: as it was given to Connect.
+    """
+
+    connect: KafkaConnect
+    kafka: KafkaBroker
+    database: MariaDb | PostgreSql
+    prefix: str
+    schema: str
+    database_name: str
+    config: dict[str, str] = field(default_factory=dict)
+
+    # The database
+
+    def sql(self, *statements: str) -> list[Any]:
+        """Run `statements`, each committed, and return the rows of the last one."""
+        if isinstance(self.database, MariaDb):
+            return run_sql(self.database, *statements, schema=self.schema)
+        return run_postgres(self.database, *statements, name=self.database_name)
+
+    # The connector
+
+    def start(self) -> None:
+        """Run it, and wait until its task runs."""
+        self.connect.connectors.put(self.prefix, self.config)
+        self.await_running()
+
+    def reconfigure(self, settings: Setting) -> None:
+        """Run it anew with `settings` on top; it goes on where it was."""
+        self.config.update(settings)
+        self.start()
+
+    def await_running(self) -> None:
+        self.wait(lambda: self._states() == ["RUNNING", "RUNNING"], "the connector runs")
+
+    def _states(self) -> list[str]:
+        try:
+            return self.connect.connectors.states(self.prefix)
+        except httpx.HTTPError:  # it is being made
+            return []
+
+    def wait(self, condition: Callable[[], Any], what: str, *, deadline_s: float = 45.0) -> Any:
+        """The first true answer of `condition`; a connector that fails fails the test at once."""
+
+        def look() -> Any:
+            if "FAILED" in self._states():
+                raise AssertionError(self.connect.connectors.failure(self.prefix))
+            return condition()
+
+        return wait_until(look, deadline_s=deadline_s, what=what)
+
+    def offsets(self) -> list[dict[str, Any]]:
+        """What the connector has committed."""
+        return self.connect.connectors.offsets(self.prefix)
+
+    # Its topics
+
+    def topic(self, table: str) -> str:
+        """The topic of `table`."""
+        return f"{self.prefix}.{self.schema}.{table}"
+
+    @property
+    def notification_topic(self) -> str:
+        return f"{self.prefix}.notifications"
+
+    def records(self, table: str) -> list[Any]:
+        """The records of the table's topic that there are now."""
+        return consume(self.kafka.bootstrap_servers, self.topic(table))
+
+    def await_records(
+        self, table: str, count: int, *, partitions: int = 2, deadline_s: float = 45.0
+    ) -> list[Any]:
+        """The records of the table's topic, once there are `count` of them."""
+        topic = self.topic(table)
+
+        def there() -> bool:
+            ends = end_offsets(self.kafka.bootstrap_servers, topic)
+            return sum(ends.values()) >= count
+
+        self.wait(there, f"{count} records in {topic}", deadline_s=deadline_s)
+        return self.records(table)
+
+    def notifications(self) -> list[dict[str, Any]]:
+        """What the connector has told so far, in the order of the topic."""
+        found = consume(self.kafka.bootstrap_servers, self.notification_topic)
+        values = [json.loads(record.value) for record in found]
+        return [value.get("payload", value) for value in values]
+
+    def await_notification(self, aggregate: str, kind: str, *, count: int = 1) -> dict[str, Any]:
+        """The `count`-th notification of this kind, such as `Initial Snapshot`, `COMPLETED`."""
+
+        def told() -> dict[str, Any] | None:
+            of_kind = [
+                one
+                for one in self.notifications()
+                if (one["aggregate_type"], one["type"]) == (aggregate, kind)
+            ]
+            return of_kind[count - 1] if len(of_kind) >= count else None
+
+        return self.wait(told, f"notification {aggregate} {kind}")
+
+    def await_snapshot(self, *, count: int = 1) -> None:
+        """The `count`-th initial snapshot is complete."""
+        self.await_notification("Initial Snapshot", "COMPLETED", count=count)
+
+    # Signals
+
+    def signal(self, name: str, kind: str, **data: Any) -> None:
+        """A row in the table of signals (`signals=True`), such as `execute-snapshot`."""
+        text = json.dumps(data).replace("'", "''")
+        self.sql(f"INSERT INTO {SIGNALS} VALUES ('{name}', '{kind}', '{text}')")
+
+    def snapshot_again(self, name: str, kind: str, *tables: str) -> None:
+        """Ask for an `incremental` or a `blocking` snapshot of `tables`."""
+        collections = [self.collection(table) for table in tables]
+        self.signal(name, "execute-snapshot", **{"data-collections": collections, "type": kind})
+
+    def collection(self, table: str) -> str:
+        """The table's name as signals and notifications have it."""
+        return f"{self.schema}.{table}"
+
+
+def run_postgres(database: PostgreSql, *statements: str, name: str = "postgres") -> list[Any]:
+    """Run `statements` as the superuser, each committed, and return the rows of the last one."""
+    connection = database.connect(name)
+    try:
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement)
+        return [] if cursor.description is None else list(cursor.fetchall())
+    finally:
+        connection.close()
+
+
+@contextmanager
+def mariadb_source(
+    connect: KafkaConnect,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    *statements: str,
+    signals: bool = False,
+    settings: Setting | None = None,
+) -> Iterator[Connector]:
+    """A connector, not started, of a schema of its own that `statements` have filled."""
+    with new_schema(mariadb, *statements, *([_SIGNAL_TABLE] if signals else [])) as schema:
+        prefix = unique_name("dbz")
+        config = mariadb_connector(mariadb, prefix=prefix, schema=schema)
+        if signals:
+            run_sql(
+                mariadb,
+                f"GRANT INSERT, DELETE ON `{schema}`.{SIGNALS} TO {mariadb.cdc_user}@'127.0.0.1'",
+            )
+            config["signal.data.collection"] = f"{schema}.{SIGNALS}"
+        config.update(settings or {})
+        made = Connector(connect, kafka, mariadb, prefix, schema, schema, config)
+        with _ended(made):
+            yield made
+
+
+@contextmanager
+def postgres_source(
+    connect: KafkaConnect,
+    kafka: KafkaBroker,
+    postgres: PostgreSql,
+    *statements: str,
+    signals: bool = False,
+    settings: Setting | None = None,
+) -> Iterator[Connector]:
+    """A connector, not started, of a database of its own that `statements` have filled."""
+    prefix = name = unique_name("dbz")
+    run_postgres(postgres, f"CREATE DATABASE {name}")
+    try:
+        run_postgres(postgres, "SELECT 1", *statements, name=name)
+        publish(postgres, prefix=prefix, name=name)
+        config = postgres_connector(postgres, prefix=prefix, name=name)
+        if signals:
+            grant = f"GRANT INSERT, DELETE ON {SIGNALS} TO {postgres.cdc_user}"
+            run_postgres(postgres, _SIGNAL_TABLE, grant, name=name)
+            config["signal.data.collection"] = f"public.{SIGNALS}"
+        config.update(settings or {})
+        made = Connector(connect, kafka, postgres, prefix, "public", name, config)
+        with _ended(made):
+            yield made
+    finally:
+        _drop_database(postgres, name)
+
+
+@contextmanager
+def _ended(connector: Connector) -> Iterator[None]:
+    """The connector is removed at the end of the block."""
+    try:
+        yield
+    finally:
+        try:
+            connector.connect.connectors.remove(connector.prefix)
+        except httpx.HTTPStatusError as exc:
+            if exc.response.status_code != httpx.codes.NOT_FOUND:  # it was never started
+                raise
+
+
+def _drop_database(postgres: PostgreSql, name: str) -> None:
+    """Drop the database and the slot of its connector, which may be active for a moment more."""
+
+    def dropped() -> bool:
+        try:
+            run_postgres(
+                postgres,
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                f" WHERE database = '{name}'",
+                f"DROP DATABASE IF EXISTS {name} WITH (FORCE)",
+            )
+        except pg8000.dbapi.DatabaseError:
+            return False
+        return True
+
+    wait_until(dropped, what=f"database {name} is dropped")
