@@ -530,6 +530,11 @@ class ForeignSnapshot:
         return f"{now.rows:,} snapshot rows" if self._rules.counts else "snapshot rows"
 
     @property
+    def is_complete(self) -> bool:
+        """Whether this generation was found to be complete."""
+        return self._now.complete is not None
+
+    @property
     def rows(self) -> tuple[int, int | None]:
         """Different rows of this generation's snapshot so far, and how many there should be."""
         scan = self._scan()
