@@ -1,4 +1,5 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
+# reads better long: a row an option, in one table.
 
 from typing import Any
 
@@ -12,6 +13,7 @@ from joins.plan.plan import (
     TlsMode,
 )
 from service.sql.catalog.option import Option, OptionType
+from service.sql.catalog.topic_options import FORMAT_OPTIONS, SNAPSHOT_OPTIONS
 
 LOOKUP_STRATEGY = "lookup.strategy"
 _LOOKUP = Option(
@@ -283,6 +285,9 @@ _KAFKA = (
     _COMPRESSION,
     *_CLIENT,
     *_WATERMARK,
+    _LOOKUP,
+    *FORMAT_OPTIONS,
+    *SNAPSHOT_OPTIONS,
     Option(
         USE_PROCESSING_TIME,
         "Whether the stream goes on in processing time behind what was in it at submission.",
@@ -310,6 +315,7 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
+    _LOOKUP,
 )
 _DELTA = (
     Option(
