@@ -90,6 +90,12 @@ class Settings(BaseSettings):
         "host:port[,host:port…]; * stands for any characters but a colon",
         pattern=_SERVERS,
     )
+    allowed_connect: str | None = _setting(
+        None,
+        "Kafka Connect servers that scripts may name (snapshot.connect.url); default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
     allowed_secrets: str | None = _setting(
         None,
         "Which server of a script may get which secret; inline ones are not asked. Default is any.",

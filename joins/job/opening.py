@@ -74,8 +74,22 @@ class Opening:
                 self._valve.remove_channel(channel)
                 self._valve.add_channel(channel)
 
-    def settle(self, *, versions: Mapping[str, int], held_records: int, at_ms: int) -> None:
-        """Make the opening durable: from here on the job is in JOIN."""
+    def settle(
+        self,
+        *,
+        versions: Mapping[str, int],
+        held_records: int,
+        at_ms: int,
+        evidence: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the opening durable: from here on the job is in JOIN.
+
+        Args:
+            versions: of the tables.
+            held_records: of the stream.
+            at_ms: the time.
+            evidence: on which each table was found to be whole.
+        """
         with self._lock:
             phase = advance(self._phase, PhaseEvent.GATE_OPENED)
             self._checkpoint.write_phase(
@@ -85,6 +99,7 @@ class Opening:
                     "opened_at_ms": at_ms,
                     "held_records": held_records,
                     "evidence": Evidence.IN_BAND_WATERMARK.value,
+                    "tables": dict(evidence or {}),
                 }
             )
             self._phase = phase

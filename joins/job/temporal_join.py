@@ -33,15 +33,26 @@ from joins.job.parts import JobParts
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards
-from joins.plan.errors import CheckpointError, FencedError, JoinError, StoppingError
+from joins.plan.errors import (
+    CheckpointError,
+    FencedError,
+    ForeignRecordError,
+    JoinError,
+    NothingToAcknowledgeError,
+    SnapshotUnprovenError,
+    StoppingError,
+)
 from joins.plan.plan import KafkaSource
 from joins.stream.batch_limit import BatchLimit
 from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
+from watermark.evidence import Evidence
 from watermark.model import Watermark
 
 _log = structlog.get_logger(__name__)
 _PROBE = "probe"
+OF_A_SOURCE = (SnapshotUnprovenError.fault, ForeignRecordError.fault)
+"""What is acknowledged of a table; all else is of the stream."""
 _TICK_S = 0.25
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
@@ -179,9 +190,19 @@ class TemporalJoin:
         self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
-            versions=versions, held_records=held, at_ms=time.time_ns() // 1_000_000
+            versions=versions,
+            held_records=held,
+            at_ms=time.time_ns() // 1_000_000,
+            evidence=self._evidence(),
         )
         _log.info("gate opened", versions=versions, held_records=held)
+
+    def _evidence(self) -> Mapping[str, str]:
+        """On what each table was found to be whole."""
+        pairs = zip(self.parts.dimensions, self.parts.sources, strict=True)
+        views = {dimension.dimension.name: source.view() for dimension, source in pairs}
+        own = Evidence.IN_BAND_WATERMARK
+        return {n: own if v is None else v.evidence or own for n, v in views.items()}
 
     # Loops
     # -----------------------------------------------------------------------------------------
@@ -317,9 +338,26 @@ class TemporalJoin:
     # ----------------------------------------------------------------------------------------
 
     def _acknowledge(self, request: Request) -> Mapping[str, Any]:
+        if request.body.get("cause") in OF_A_SOURCE:
+            return self._acknowledge_source(request)
         if not self.control.may_run():
             self._end_probe()
         return self.control.acknowledge(request)
+
+    def _acknowledge_source(self, request: Request) -> Mapping[str, Any]:
+        """Of the first source that has stalled for it, else of the first that waits for it."""
+        stalled = [part for part, _ in self.parts.stalls.all()]
+        sources = sorted(self.parts.sources, key=lambda source: source.part not in stalled)
+        refusal: NothingToAcknowledgeError | None = None
+        for source in sources:
+            try:
+                return source.acknowledge(request)
+            except NothingToAcknowledgeError as exc:
+                refusal = refusal or exc
+        raise refusal or NothingToAcknowledgeError(
+            "a fault of a table was acknowledged, but the job has none",
+            hint="Look at the job's status; acknowledge the fault that it shows.",
+        )
 
     def _between_batches(self, handler: Handler) -> Handler:
         """`handler` while no batch runs: both commit to the same tables."""

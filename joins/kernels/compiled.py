@@ -57,14 +57,25 @@ _config: Any = numba.config
 _OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 
 
+def _files_of(function: Callable[..., Any]) -> set[str]:
+    """The file of a function, and those of the compiled ones that its module has imported."""
+    own, files = inspect.getfile(function), {inspect.getfile(function)}
+    for value in function.__globals__.values():
+        called = getattr(value, "py_func", None)
+        if called is not None and inspect.getfile(called) != own:
+            files |= _files_of(called)
+    return files
+
+
 def compiled(function: _Function) -> _Function:
     """`function` as native code, made at its first call or read from the directory.
 
-    It calls compiled functions of its own module only, and takes tuples that are defined there:
-    code is kept under the digest of that file and of this one, which says how it is made, so that
-    no version loads what another one has left. It makes no arrays.
+    It takes tuples that are defined in its own module: code is kept under the digest of that file,
+    of those whose compiled functions it has imported, and of this one, which says how it is made,
+    so that no version loads what another one has left. It makes no arrays.
     """
-    source = b"".join(Path(name).read_bytes() for name in (__file__, inspect.getfile(function)))
+    names = sorted({__file__, *_files_of(function)})
+    source = b"".join(Path(name).read_bytes() for name in names)
     _config.CACHE_DIR = str(_KEPT_IN / hashlib.sha256(source).hexdigest()[:16])
     return cast(_Function, numba.njit(**_OPTIONS)(function))
 

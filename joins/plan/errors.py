@@ -7,6 +7,8 @@
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
 | `DefinitionError` | a table of a database or of Delta is not what the script declares |
 | `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
+| `ForeignRecordError` | a record of somebody else's topic cannot be taken as it is |
+| `SnapshotUnprovenError` | nothing will show that a table in somebody else's topic is complete |
 | `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
 | `TopicIdentityChangedError` | a topic of the same name, but another one |
 | `TopicMissingError` | the stream's topic is gone |
@@ -74,6 +76,26 @@ class DefinitionError(SourceError, fault="definition"):
 
 class SnapshotNeededError(SourceError, fault="snapshot-needed"):
     """Binlog or Delta log cannot be followed on: the table must be copied again."""
+
+
+class ForeignRecordError(SourceError, fault="foreign-record"):
+    """A record of somebody else's topic is not understood, or cannot follow those before it.
+
+    Attributes:
+        place: its partition and offset.
+    """
+
+    choices: ClassVar[tuple[str, ...]] = ("skip",)
+
+    def __init__(self, message: str, *, hint: str, place: tuple[int, int] = (-1, -1)) -> None:
+        super().__init__(message, hint=hint)
+        self.place = place
+
+
+class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
+    """A table in somebody else's topic may never be shown to be complete; the rest goes on."""
+
+    choices: ClassVar[tuple[str, ...]] = ("complete",)
 
 
 class GuardError(SourceError, fault="guard"):

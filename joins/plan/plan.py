@@ -347,7 +347,58 @@ class DeltaTableSource:
     kind: Literal["delta"] = "delta"
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource
+class TopicFormat(StrEnum):
+    """What the records of a dimension's topic are."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEvidence:
+    """Where it can be seen that a connector has copied a table wholly, and what is asked of it.
+
+    Attributes:
+        notifications_topic: of the connector's notifications, on the cluster of the table's topic.
+        connect_url: of Kafka Connect's REST; `connector` is its name of the connector.
+        settle_ms: without better proof: how long a record may be on its way into the topic.
+        opens_when_skipped: a connector that copies nothing first is taken for one that has.
+        replaces: a later snapshot is a new generation; else its rows are changes like others.
+    """
+
+    notifications_topic: str | None = None
+    connect_url: str | None = None
+    connector: str | None = None
+    settle_ms: int = 120_000
+    opens_when_skipped: bool = False
+    replaces: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSource:
+    """A Kafka topic that others write: a table as a connector sends it, or rows by key.
+
+    Attributes:
+        format_options: those of the format, by their names without its prefix.
+        evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
+        deletes_by_null: a null value deletes the row of its key.
+        end_offsets: (partition, offset behind the last record at submission); empty before they
+            are resolved.
+        changelog_partitions: of the changelog topic, as many as the topic has; None before they
+            are known.
+    """
+
+    kafka: KafkaOptions
+    format: TopicFormat
+    format_options: tuple[tuple[str, str], ...] = ()
+    evidence: SnapshotEvidence | None = None
+    deletes_by_null: bool = True
+    end_offsets: tuple[tuple[int, int], ...] = ()
+    changelog_partitions: int | None = None
+    kind: Literal["topic"] = "topic"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource
 
 
 @dataclass(frozen=True, slots=True)

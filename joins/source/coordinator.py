@@ -11,15 +11,23 @@ from typing import Any
 import structlog
 
 from joins.adapters.process.process import SourceProcess
+from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.errors import (
+    ForeignRecordError,
+    NothingToAcknowledgeError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
 from watermark.errors import SluiceError
 from watermark.redaction import redacted
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
 _GOOD_RUN_S = 60.0
 _ERRORS: dict[str, type[SourceError]] = {
-    error.__name__: error for error in (SnapshotNeededError, SourceUnavailableError)
+    error.__name__: error
+    for error in (SnapshotNeededError, SourceUnavailableError, ForeignRecordError)
 }
 _log = structlog.get_logger(__name__)
 
@@ -35,6 +43,8 @@ class SourceView:
         low: the position before the copy: `epoch`, `file`, `pos`.
         high: the position that completes it, None before it is known.
         version: newest wholly acknowledged version of a Delta table, else None.
+        evidence: on which the copy counts as complete, None if it is our own watermark.
+        waits_for: what a copy of somebody else's waits for, None if it is complete or our own.
     """
 
     generation: int
@@ -45,19 +55,22 @@ class SourceView:
     low: Mapping[str, int]
     high: Mapping[str, int] | None
     version: int | None = None
+    evidence: str | None = None
+    waits_for: str | None = None
 
 
 class SourceCoordinator(ABC):
     """Runs one source on its own thread until stopped; faults stall it, and it tries again.
 
     Attributes:
+        part: its name among what may stall.
         progress: what the source's process told last, by the members of its events.
     """
 
     def __init__(self, dimension: str, stalls: Stalls) -> None:
         self._name = dimension
         self._stalls = stalls
-        self._part = f"source {dimension}"
+        self.part = self._part = f"source {dimension}"
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
         self._process: SourceProcess | None = None
@@ -71,6 +84,23 @@ class SourceCoordinator(ABC):
     @abstractmethod
     def _run_once(self) -> None:
         """Work until stopped; an error ends one attempt of many."""
+
+    def acknowledge(self, request: Request) -> Mapping[str, Any]:
+        """An operator decides what the source must not decide itself; the record that is kept.
+
+        Raises:
+            NothingToAcknowledgeError: there is nothing of that kind to decide.
+            RequestError: the request is incomplete.
+        """
+        raise NothingToAcknowledgeError(
+            f'"{request.body.get("cause")}" was acknowledged, but source "{self._name}" asks for '
+            "nothing",
+            hint="Look at the job's status; acknowledge the fault that it shows.",
+        )
+
+    def acknowledgements(self) -> list[Mapping[str, Any]]:
+        """What was acknowledged of this source, the oldest first."""
+        return []
 
     def start(self) -> None:
         """Start the thread; it forks the source's process, which dies with it."""

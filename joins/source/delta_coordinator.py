@@ -1,7 +1,4 @@
-"""Coordinates one `delta` source: keeps its process alive and knows how far it is.
-
-The process copies and follows by itself and keeps what is durable; nothing of it needs Spark.
-"""
+"""Coordinates one `delta` source: keeps its process alive and knows how far it is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,18 +9,16 @@ from joins.adapters.delta.feed_state import (
     read_state,
     state_from_json,
 )
-from joins.adapters.process.process import SourceProcess
 from joins.durable.stalls import Stalls
-from joins.source.coordinator import SourceCoordinator, SourceView
+from joins.source.coordinator import SourceView
+from joins.source.feed_coordinator import FeedCoordinator
 
-_POLL_S = 0.2
 
-
-class DeltaCoordinator(SourceCoordinator):
+class DeltaCoordinator(FeedCoordinator):
     """Runs one `delta` source on its own thread until stopped."""
 
     def __init__(self, dimension: str, config: DeltaFeedConfig, stalls: Stalls) -> None:
-        super().__init__(dimension, stalls)
+        super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls)
         self._config = config
         self._state: DeltaFeedState | None = None
 
@@ -45,13 +40,8 @@ class DeltaCoordinator(SourceCoordinator):
             version=state.version,
         )
 
-    def _run_once(self) -> None:
+    def _load(self) -> None:
         self._state = read_state(self._config.state_file)
-        self._process = SourceProcess("joins.adapters.delta.feed", self._config, self._on_event)
-        while not self._stopping.wait(_POLL_S):
-            self._living_process()
 
-    def _on_event(self, event: Mapping[str, Any]) -> None:
-        if "state" in event:
-            self._state = state_from_json(event["state"])
-        self._take_event(event)
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        self._state = state_from_json(state)

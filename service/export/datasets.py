@@ -22,11 +22,12 @@ from joins.plan.plan import (
     MetadataField,
     MysqlCdcSource,
     PrintSink,
+    TopicSource,
 )
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink
+    | PrintSink | BlackholeSink | TopicSource
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ class Dataset:
 
 def name_of(place: _Place) -> DatasetName | None:
     """The name; None of what is no data elsewhere: generated, printed or dropped rows."""
-    if isinstance(place, KafkaSource | KafkaSink):
+    if isinstance(place, KafkaSource | KafkaSink | TopicSource):
         return _topic(place.kafka)
     if isinstance(place, MysqlCdcSource):
         return DatasetName(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from joins.dimension.dimension import DimensionRuntime
 from joins.durable.stalls import SOURCE, Fault
@@ -97,10 +98,17 @@ def _dimension(
         lag_records=dimension.lag_records(),
         streamed_records=dimension.counts.streamed_records,
         binlog_delay_ms=dimension.counts.delay_ms,
-        evidence=Evidence.IN_BAND_WATERMARK if is_whole else None,
+        evidence=_evidence(view) if is_whole else None,
+        waits_for=None if view is None else view.waits_for,
         emitted=_emitted(source),
         channels=[_channel(c) for c in opening.channels if c.channel.rpartition("/")[0] == name],
     )
+
+
+def _evidence(view: SourceView | None) -> str:
+    """On what the table is complete; ours is the watermark that the source itself has written."""
+    known = None if view is None else view.evidence
+    return known or Evidence.IN_BAND_WATERMARK
 
 
 def _state(join: TemporalJoin, opening: OpeningView) -> str:
@@ -181,6 +189,8 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
     view = source.view()
     if view is None:
         return f'waiting for table "{name}": its source is being checked'
+    if view.waits_for is not None:
+        return f'waiting for table "{name}": {view.waits_for}'
     if not view.is_copied:
         about = "about " if progress.rows_total_is_estimate else ""
         return (
@@ -227,7 +237,10 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         warnings=[WarningView.model_validate(each) for each in join.progress.warnings()],
         acknowledgements=[
             AcknowledgementView.model_validate(each)
-            for each in join.control.lives.acknowledgements()
+            for each in sorted(
+                [*join.control.lives.acknowledgements(), *_of_sources(join)],
+                key=lambda record: int(record["at_ms"]),
+            )
         ],
     )
 
@@ -256,6 +269,11 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         dead_letters=counts.dead_letters,
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
+
+
+def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
+    """What was acknowledged of tables."""
+    return [record for source in join.parts.sources for record in source.acknowledgements()]
 
 
 def error_of(fault: Fault) -> ErrorView:

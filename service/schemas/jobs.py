@@ -108,7 +108,13 @@ class DimensionView(Document):
     lag_records: int | None = None
     streamed_records: int | None = None
     binlog_delay_ms: int | None = None
-    evidence: str | None = None
+    evidence: Annotated[
+        str | None, Field(description="On what the copy counts as complete; null before.")
+    ] = None
+    waits_for: Annotated[
+        str | None,
+        Field(description="What shows that somebody else's copy is complete, and is not there."),
+    ] = None
     emitted: Annotated[
         EmittedView | None, Field(description="Null before, and while a source is started again.")
     ] = None

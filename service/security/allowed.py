@@ -6,14 +6,17 @@ These lists are the limit: they are looked at when a job is submitted and when i
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
+    DimensionSource,
     JoinPlan,
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    TopicSource,
 )
 from service.config import Settings
 from service.errors import NotAllowedError
@@ -30,15 +33,23 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
         if isinstance(end, KafkaSource | KafkaSink):
             _check_brokers(table, end.kafka.bootstrap_servers, settings)
     for dimension in plan.dimensions:
-        if isinstance(dimension.source, MysqlCdcSource):
-            _check_database(dimension.name, dimension.source, settings)
-        else:
-            confined_path(dimension.source, settings)
+        _check_dimension(dimension.name, dimension.source, settings)
     for _, sink in sinks:
         if isinstance(sink, DeltaSink):
             confined_path(sink, settings)
     if plan.probe.late_records_path is not None:
         confined_path(DeltaSink(plan.probe.late_records_path), settings)
+
+
+def _check_dimension(table: str, source: DimensionSource, settings: Settings) -> None:
+    if isinstance(source, MysqlCdcSource):
+        _check_database(table, source, settings)
+    elif isinstance(source, TopicSource):
+        _check_brokers(table, source.kafka.bootstrap_servers, settings)
+        if source.evidence is not None and source.evidence.connect_url is not None:
+            _check_connect(table, source.evidence.connect_url, settings)
+    else:
+        confined_path(source, settings)
 
 
 def check_secret(name: str, servers: str, allowed: str | None) -> None:
@@ -131,6 +142,18 @@ def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> N
     raise NotAllowedError(
         f'table "{table}" names database server "{server}", which is not allowed',
         hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_DATABASES.",
+    )
+
+
+def _check_connect(table: str, url: str, settings: Settings) -> None:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    server = f"{parts.hostname}:{port}"
+    if settings.allowed_connect is None or _listed(server, settings.allowed_connect):
+        return
+    raise NotAllowedError(
+        f'table "{table}" names Kafka Connect at "{server}", which is not allowed',
+        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_CONNECT.",
     )
 
 

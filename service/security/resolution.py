@@ -21,6 +21,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
     StartupMode,
+    TopicSource,
 )
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -33,6 +34,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
 
     def dimension(declared: Dimension) -> Dimension:
         source = declared.source
+        if isinstance(source, TopicSource):
+            return replace(declared, source=topic_with_login(source, secrets))
         if not isinstance(source, MysqlCdcSource):
             return declared
         return replace(declared, source=_with_secrets(source, secrets))
@@ -58,6 +61,11 @@ def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSo
     tls = replace(source.tls, ca=ca, cert=cert, key=key)
     username, password = resolve(source.username), resolve(source.password)
     return replace(source, username=username, password=password, tls=tls)
+
+
+def topic_with_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
+    """A topic with its login resolved."""
+    return replace(source, kafka=with_login(source.kafka, secrets))
 
 
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
@@ -93,8 +101,9 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     """
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
-    for connector in (plan.probe.source, *(insert.sink for insert in plan.inserts)):
-        if isinstance(connector, KafkaSource | KafkaSink):
+    sinks = (insert.sink for insert in plan.inserts)
+    for connector in (plan.probe.source, *sinks, *(d.source for d in plan.dimensions)):
+        if isinstance(connector, KafkaSource | KafkaSink | TopicSource):
             return replace(connector.kafka, topic="")
     raise SourceError(
         f'job "{plan.name}" has no kafka for its changelog topics',

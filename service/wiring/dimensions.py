@@ -9,6 +9,7 @@ from joins.adapters.delta.feed_state import DeltaFeedConfig
 from joins.adapters.delta.source import captured_columns
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.batch.lookups import Lookups, Role
 from joins.dimension.build_side import BuildTask
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
@@ -19,10 +20,17 @@ from joins.job.temporal_join import watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.index.spec import IndexSpec
 from joins.lookup.index_source import DimensionTables
-from joins.plan.plan import DeltaTableSource, Dimension, LookupStrategy, MysqlCdcSource
+from joins.plan.plan import (
+    DeltaTableSource,
+    Dimension,
+    LookupStrategy,
+    MysqlCdcSource,
+    TopicSource,
+)
 from joins.source.coordinator import SourceCoordinator
 from joins.source.delta_coordinator import DeltaCoordinator
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
+from joins.source.topic_coordinator import TopicCoordinator
 from joins.worker.node_directory import on_this_node
 from service.security.resolution import (
     connection_of,
@@ -91,6 +99,10 @@ def source_coordinator(
     source = dimension.source
     if isinstance(source, DeltaTableSource):
         return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls)
+    if isinstance(source, TopicSource):
+        acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
+        config = _topic_feed(job, dimension, source)
+        return TopicCoordinator(dimension.name, config, stalls, acknowledgements)
     table = _captured_table(job, dimension, source)
     settings = SourceSettings(
         connection=connection_of(source),
@@ -115,6 +127,19 @@ def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> De
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
         monitor_interval_ms=source.monitor_interval_ms,
+    )
+
+
+def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> TopicFeedConfig:
+    kafka = internal_kafka(job.plan, job.settings)
+    state_file = job.checkpoint.source_file(dimension.name)
+    return TopicFeedConfig(
+        source=source,
+        fields=dimension.fields,
+        primary_key=dimension.primary_key,
+        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
+        state_file=state_file,
+        decisions_file=state_file.with_suffix(".decisions.json"),
     )
 
 

@@ -273,6 +273,12 @@ class KafkaCluster:
         age, size = (int(values.get(k) or -1) for k in (_MAX_AGE, _MAX_BYTES))
         return Retention(None if age < 0 else age, None if size < 0 else size)
 
+    def is_compacted(self, topic: str) -> bool:
+        """Whether later records of a key replace earlier ones; so they may where nobody tells."""
+        with self._admin() as admin:
+            values = admin.topic_config(topic, (_POLICY,))
+        return values is None or "compact" in str(values.get(_POLICY, "delete"))
+
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Partition → offset and timestamp of its first record that is not older than its time.
 

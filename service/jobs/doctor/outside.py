@@ -10,10 +10,18 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
+from joins.adapters.topic.check import check_topic
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import read_lives
 from joins.plan.errors import SourceError
-from joins.plan.plan import DeltaTableSource, Dimension, KafkaOptions, KafkaSink, KafkaSource
+from joins.plan.plan import (
+    DeltaTableSource,
+    Dimension,
+    KafkaOptions,
+    KafkaSink,
+    KafkaSource,
+    TopicSource,
+)
 from joins.source.state import SourceState
 from joins.stream.transactions import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
@@ -49,8 +57,16 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
     source = dimension.source
     if isinstance(source, DeltaTableSource):
         yield from _delta_table(patient, dimension, source)
+    elif isinstance(source, TopicSource):
+        yield from _foreign_topic(dimension, source)
     else:
         yield from _database(patient, dimension, connection_of(source))
+
+
+def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]:
+    check_topic(source, dimension.fields, dimension.primary_key)
+    what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
+    yield good(f"source {dimension.name}", what)
 
 
 def _delta_table(

@@ -17,9 +17,11 @@ from typing import Any
 from joins.durable.checkpoint import create_json_once, read_json
 from joins.plan.errors import (
     CheckpointError,
+    ForeignRecordError,
     GuardError,
     NotReplayableError,
     PinnedVersionExpiredError,
+    SnapshotUnprovenError,
 )
 from joins.plan.plan import JoinPlan
 from service.errors import BusyError, JobConflictError
@@ -33,6 +35,8 @@ MOST_UNANSWERED = 100
 CHOICES: Mapping[str, tuple[str, ...]] = {
     **{error.fault: error.choices for error in GuardError.__subclasses__()},
     PinnedVersionExpiredError.fault: PinnedVersionExpiredError.choices,
+    SnapshotUnprovenError.fault: SnapshotUnprovenError.choices,
+    ForeignRecordError.fault: ForeignRecordError.choices,
 }
 _KEPT_ANSWERS = 1_000
 _POLL_S = 0.1

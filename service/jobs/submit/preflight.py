@@ -9,6 +9,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.mysql.source import check_source
+from joins.adapters.topic.check import check_topic
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.plan.errors import SinkError
@@ -23,6 +24,7 @@ from joins.plan.plan import (
     ProbeSource,
     SinkWriter,
     StartupMode,
+    TopicSource,
 )
 from service.config import Settings
 from service.jobs.submit.places import check_places
@@ -68,9 +70,12 @@ def preflight(
         with told_where(plan.sql, plan.probe.table):
             planned = _with_offsets(plan, resolved.probe, clusters)
         clusters.of(internal_kafka(resolved, settings)).reach()
-        for dimension in resolved.dimensions:
+        held = []
+        for dimension, own in zip(resolved.dimensions, planned.dimensions, strict=True):
             with told_where(plan.sql, dimension.name):
                 _check_dimension(dimension, settings)
+                held.append(_with_ends(own, dimension, clusters))
+        planned = replace(planned, dimensions=tuple(held))
         for insert in resolved.inserts:
             with told_where(plan.sql, insert.sink_table):
                 _check_sink(insert, settings, clusters)
@@ -98,8 +103,21 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     return replace(plan, probe=replace(plan.probe, source=held))
 
 
+def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> Dimension:
+    """`held` with what is captured of its topic; `resolved` has its password."""
+    source, own = resolved.source, held.source
+    if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
+        return held
+    ends = clusters.of(source.kafka).end_offsets(source.kafka.topic)
+    captured = () if source.evidence is not None else tuple(sorted(ends.items()))
+    return replace(held, source=replace(own, changelog_partitions=len(ends), end_offsets=captured))
+
+
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
+    if isinstance(source, TopicSource):
+        check_topic(source, dimension.fields, dimension.primary_key)
+        return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)
         check_source_table(path, dimension.fields, dimension.primary_key)

@@ -23,6 +23,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
     SinkWriter,
+    TopicSource,
 )
 from service.sql.answers.explain_times import (
     late_lines,
@@ -148,6 +149,9 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, TopicSource):
+        kafka = source.kafka
+        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 

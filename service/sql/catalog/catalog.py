@@ -3,9 +3,14 @@
 import re
 from dataclasses import dataclass, replace
 
-from joins.plan.plan import Field, KafkaSink, LookupStrategy, MetadataField, MysqlCdcSource
+from joins.plan.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
-from service.sql.catalog.connectors import Connector, KafkaTable, build_connector
+from service.sql.catalog.connectors import (
+    Connector,
+    KafkaTable,
+    UpsertKafkaTable,
+    build_connector,
+)
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option_values import OptionValues, read_options
 from service.sql.catalog.options import LOOKUP_STRATEGY
@@ -39,7 +44,12 @@ _INSTANTS = tuple(
     for digits in (3, 6, 0, 1, 2, 4, 5)
     for name in (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP)
 )
-_HOMES = {"mysql-cdc": "database", "delta": "table"}
+_HOMES = {
+    "mysql-cdc": "database",
+    "delta": "table",
+    "kafka": "records",
+    "upsert-kafka": "records",
+}
 METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
     "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
@@ -126,7 +136,7 @@ def _with_key(
     script: Script, node: CreateTable, connector: Connector, key: tuple[str, ...]
 ) -> Connector:
     """`connector`; that of upsert-kafka has the primary key as the key of its records."""
-    if not isinstance(connector, KafkaSink):
+    if not isinstance(connector, UpsertKafkaTable):
         return connector
     if not key:
         raise script.error(
@@ -134,7 +144,7 @@ def _with_key(
             f'table "{node.name.text}" of upsert-kafka has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-    return replace(connector, key_fields=key)
+    return replace(connector, sink=replace(connector.sink, key_fields=key))
 
 
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:

@@ -20,10 +20,12 @@ from joins.plan.plan import (
     SinkWriter,
     StartupMode,
     TlsMode,
+    TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
+from service.sql.catalog.topic_tables import dimension_options, topic_source, upsert_source
 from service.sql.text.errors import suggestion
 
 _PROPERTY = "properties."
@@ -35,20 +37,42 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
+_OF_A_STREAM = ("scan.", "sink.", "late-records.")
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaTable:
-    """A topic; its place in the statement decides whether it is read or written.
+    """A topic; its place in the statement decides whether it is read, joined or written.
 
     Attributes:
+        dimension: what it is where it is joined.
         has_startup_mode: the user chose one; if not, the default deserves a warning.
+        dimension_options: those that the user gave and only a dimension has.
+        stream_options: those that the user gave and only a stream or a sink has.
     """
 
     source: KafkaSource
     sink: KafkaSink
+    dimension: TopicSource
     has_startup_mode: bool
+    dimension_options: tuple[str, ...] = ()
+    stream_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertKafkaTable:
+    """A topic of rows by key; it is joined or written.
+
+    Attributes:
+        dimension_options: those that the user gave and only a dimension has.
+        sink_options: those that the user gave and only a sink has.
+    """
+
+    dimension: TopicSource
+    sink: KafkaSink
+    dimension_options: tuple[str, ...] = ()
+    sink_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +91,13 @@ class DeltaTable:
 
 
 Connector = (
-    MysqlCdcSource | KafkaTable | KafkaSink | DatagenSource | DeltaTable | PrintSink | BlackholeSink
+    MysqlCdcSource
+    | KafkaTable
+    | UpsertKafkaTable
+    | DatagenSource
+    | DeltaTable
+    | PrintSink
+    | BlackholeSink
 )
 
 
@@ -149,13 +179,25 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     written = KafkaFormat(values.text("format") or values.required("value.format"))
     prefix = _transactional_id_prefix(values)
     sink = KafkaSink(options, _key_fields(values, fields), written, transactional_id_prefix=prefix)
-    return KafkaTable(source, sink, "scan.startup.mode" in values.nodes)
+    return KafkaTable(
+        source,
+        sink,
+        topic_source(values, options, written),
+        has_startup_mode="scan.startup.mode" in values.nodes,
+        dimension_options=dimension_options(values),
+        stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),
+    )
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """The sink; its key is that of the table."""
-    prefix = _transactional_id_prefix(values)
-    return KafkaSink(_kafka_options(values), upsert=True, transactional_id_prefix=prefix)
+    """Its key is that of the table."""
+    prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
+    return UpsertKafkaTable(
+        upsert_source(kafka),
+        KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
+        dimension_options=dimension_options(values),
+        sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
+    )
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:

@@ -12,6 +12,7 @@ from joins.plan.plan import (
     TlsMode,
 )
 from service.sql.catalog.option import Option, OptionType
+from service.sql.catalog.topic_options import FORMAT_OPTIONS, SNAPSHOT_OPTIONS
 
 LOOKUP_STRATEGY = "lookup.strategy"
 _LOOKUP = Option(
@@ -283,6 +284,9 @@ _KAFKA = (
     _COMPRESSION,
     *_CLIENT,
     *_WATERMARK,
+    _LOOKUP,
+    *FORMAT_OPTIONS,
+    *SNAPSHOT_OPTIONS,
     Option(
         USE_PROCESSING_TIME,
         "Whether the stream goes on in processing time behind what was in it at submission.",
@@ -310,6 +314,7 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
+    _LOOKUP,
 )
 _DELTA = (
     Option(

@@ -14,7 +14,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table, check_dimension, relation_of
-from service.sql.catalog.connectors import DeltaTable
+from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
@@ -48,13 +48,16 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     if isinstance(connector, DeltaTable):
         _check_delta(context.script, table, connector)
         source: DimensionSource = connector.source
+    elif isinstance(connector, KafkaTable | UpsertKafkaTable):
+        _check_topic(context.script, table, name)
+        source = connector.dimension
     elif isinstance(connector, MysqlCdcSource):
         source = connector
     else:
         raise context.script.error(
             name.at,
             f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-            hint="Join a mysql-cdc or a delta table.",
+            hint="Join a mysql-cdc, a delta, a kafka or an upsert-kafka table.",
         )
     lookup = _lookup(table, context.settings)
     if not is_versioned or table.watermark is None:
@@ -136,6 +139,40 @@ def _lookup(table: Table, settings: Mapping[str, str]) -> Lookup:
         return Lookup(table.lookup_strategy, ChosenBy.OPTION)
     strategy = settings.get(LOOKUP_STRATEGY)
     return Lookup() if strategy is None else Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
+
+
+def _check_topic(script: Script, table: Table, name: Name) -> None:
+    """See that what is known of a topic's rows is enough to keep them, and to know all of them."""
+    connector = table.connector
+    if not table.primary_key:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" of {table.connector_name} has no primary key, so that nothing '
+            "shows when its topic is whole",
+            hint="Add PRIMARY KEY (…) NOT ENFORCED, and say what the records are: changes by "
+            "'format' = 'debezium-json', rows by key by the connector 'upsert-kafka' or 'format' "
+            "= 'json'; or join the database itself by mysql-cdc, or a delta table.",
+        )
+    check_dimension(script, table)
+    if isinstance(connector, KafkaTable):
+        check_no_effect(script, table, connector.stream_options, "a dimension")
+    if isinstance(connector, UpsertKafkaTable):
+        check_no_effect(script, table, connector.sink_options, "a dimension")
+    if table.metadata_fields:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has metadata column "{table.metadata_fields[0].name}", which a '
+            "dimension cannot have",
+            hint="Remove the column: a dimension has the rows, not the records.",
+        )
+    if table.watermark is not None:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
+            "does not keep versions by",
+            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
+            "database by mysql-cdc.",
+        )
 
 
 def _check_delta(script: Script, table: Table, connector: DeltaTable) -> None:

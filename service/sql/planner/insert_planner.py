@@ -8,7 +8,6 @@ from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
-    KafkaSink,
     LookupStrategy,
     OutputColumn,
     PrintSink,
@@ -17,7 +16,7 @@ from joins.plan.plan import (
     Windowing,
 )
 from service.sql.catalog.catalog import Table
-from service.sql.catalog.connectors import DeltaTable, KafkaTable
+from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
@@ -230,12 +229,14 @@ class JobPlanner:
                         f'metadata column "{column.name.text}" cannot be written',
                         hint="Add VIRTUAL, which leaves it out of the sink.",
                     )
+        if isinstance(connector, KafkaTable | UpsertKafkaTable):
+            check_no_effect(self._script, table, connector.dimension_options, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
             self._check_row_metadata(table, connector.sink)
             return connector.sink
-        if isinstance(connector, KafkaSink | PrintSink | BlackholeSink):
+        if isinstance(connector, PrintSink | BlackholeSink):
             return connector
         raise self._script.error(
             insert.table.at,

@@ -14,6 +14,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
+from service.sql.planner.dimension_planner import check_no_effect
 from service.sql.planner.query_planner import Base
 from service.sql.planner.session import ScriptSession
 from service.sql.text.script import Script
@@ -38,6 +39,7 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
     table, warnings = base.table, []
     source: KafkaSource | DatagenSource
     if isinstance(table.connector, KafkaTable):
+        check_no_effect(script, table, table.connector.dimension_options, "a stream")
         source = _kafka(table.connector, extent)
         if not table.connector.has_startup_mode and extent is not Extent.PREVIEW:
             warnings.append(_told_start(table, source))

@@ -1,0 +1,1 @@
+"""Kafka Connect through its REST interface."""

@@ -1,0 +1,88 @@
+"""What a source connector has committed: Connect does so behind what the brokers acknowledged."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from joins.plan.errors import SourceError, SourceUnavailableError
+
+_TIMEOUT_S = 5.0
+_UNITS = (("ts_ms", 1.0), ("ts_usec", 0.001), ("ts_us", 0.001), ("ts_sec", 1000.0))
+_RUNNING = ("snapshot", "snapshot_running")
+_NOT = (None, False, "false", "")
+
+
+class ConnectOffsets:
+    """The offsets of one connector, asked for again and again by one thread.
+
+    Args:
+        url: of Connect's REST interface.
+        connector: its name there.
+    """
+
+    def __init__(self, url: str, connector: str) -> None:
+        self._url = url.rstrip("/")
+        self._connector = connector
+        self._client = httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def committed_ms(self) -> int | None:
+        """Source time of the committed offset, None in a snapshot and before the first.
+
+        Raises:
+            SourceUnavailableError: Connect does not answer.
+            SourceError: it has no such connector, or does not tell offsets.
+        """
+        answer = self._get("offsets")
+        offsets = [each.get("offset") for each in answer.get("offsets") or ()]
+        times = [committed_at_ms(offset) for offset in offsets if isinstance(offset, Mapping)]
+        known = [at for at in times if at is not None]
+        return min(known) if known and len(known) == len(offsets) else None
+
+    def require(self) -> None:
+        """See that the connector is there and tells its offsets.
+
+        Raises:
+            As `committed_ms`.
+        """
+        self._get("offsets")
+
+    def _get(self, what: str) -> Mapping[str, Any]:
+        place = f"{self._url}/connectors/{quote(self._connector, safe='')}/{what}"
+        try:
+            answer = self._client.get(place)
+            value = answer.json() if answer.status_code == httpx.codes.OK else {}
+        except (httpx.HTTPError, ValueError) as exc:
+            raise SourceUnavailableError(
+                f'Kafka Connect at "{self._url}" does not answer: {type(exc).__name__}',
+                hint="Start it, or correct 'snapshot.connect.url'; the job goes on without it "
+                "where other evidence is there.",
+            ) from exc
+        if answer.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+            raise SourceUnavailableError(
+                f'Kafka Connect at "{self._url}" answers with status {answer.status_code}',
+                hint="See its log; it is asked again.",
+            )
+        if answer.status_code != httpx.codes.OK or not isinstance(value, dict):
+            raise SourceError(
+                f'Kafka Connect at "{self._url}" does not tell the offsets of connector '
+                f'"{self._connector}": status {answer.status_code}',
+                hint="Correct 'snapshot.connect.connector'; offsets are told from Kafka 3.6 on.",
+            )
+        return value
+
+
+def committed_at_ms(offset: Mapping[str, Any]) -> int | None:
+    """Source time of a connector's offset; None in a snapshot, or if it does not tell."""
+    if any(offset.get(name) not in _NOT for name in _RUNNING):
+        return None
+    for name, scale in _UNITS:
+        value = offset.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value * scale)
+    return None

@@ -1,0 +1,139 @@
+"""A topic as a dimension: what can be known before it is read, from a few of its newest records.
+
+Plain Python: it runs in the control plane, which has no compiler. The process reads every record.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from joins.adapters.connect.offsets import ConnectOffsets
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.newest import NewestRecord, newest_records
+from joins.plan.errors import DefinitionError, SourceError
+from joins.plan.plan import Field, TopicFormat, TopicSource
+
+_LOOKED_AT = 5
+_SNAPSHOT_FIELDS = ("__snapshot", "__source_snapshot")
+_WHAT_WOULD_DO = (
+    "What shows that a topic is whole: envelopes with source.snapshot (ExtractNewRecordState "
+    "leaves it out; add source.snapshot to its add.fields); rows by key by the connector "
+    "upsert-kafka; the database itself by mysql-cdc."
+)
+
+
+def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]) -> None:
+    """See that the topic is there and its newest records fit; and what evidence was promised.
+
+    Raises:
+        SourceUnavailableError: a cluster or Connect cannot be reached.
+        SourceError: something is not there, or records do not fit.
+    """
+    cluster = KafkaCluster(source.kafka, keep_open=True)
+    try:
+        cluster.require(source.kafka.topic)
+        evidence = source.evidence
+        if evidence is not None and evidence.notifications_topic is not None:
+            cluster.require(evidence.notifications_topic)
+    finally:
+        cluster.close()
+    if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
+        _check_connect(evidence.connect_url, evidence.connector)
+    check = _Sample(source, tuple(fields), tuple(primary_key))
+    for record in newest_records(source.kafka, _LOOKED_AT):
+        check.look(record)
+
+
+def _check_connect(url: str, connector: str) -> None:
+    connect = ConnectOffsets(url, connector)
+    try:
+        connect.require()
+    finally:
+        connect.close()
+
+
+class _Sample:
+    """Looks at single records of a topic."""
+
+    def __init__(
+        self, source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+    ) -> None:
+        self._source = source
+        self._fields = fields
+        self._key = primary_key
+        self._options = dict(source.format_options)
+
+    def look(self, record: NewestRecord) -> None:
+        """Raises if the record does not fit.
+
+        Raises:
+            SourceError: it cannot be read.
+            DefinitionError: it has other columns than are declared.
+        """
+        if record.value is None:
+            return
+        value = self._object(record, record.value)
+        if self._source.format is TopicFormat.JSON:
+            self._check_columns(record, value, [f for f in self._fields if f.name in self._key])
+            return
+        if self._options.get("layout") == "flat":
+            self._check_flat(record, value)
+            return
+        if "op" not in value or "source" not in value:
+            raise self._wrong(
+                record,
+                "is no envelope of Debezium: it has no op and no source",
+                "Write 'debezium-json.layout' = 'flat' if it is a row by itself, or 'format' = "
+                "'json' if no connector wrote it.",
+            )
+        row = value.get("after") or (value.get("before") if value["op"] == "d" else None)
+        if isinstance(row, dict) and value["op"] != "d" and self._is_ours(value["source"]):
+            self._check_columns(record, row, self._fields)
+
+    def _is_ours(self, source: object) -> bool:
+        table = self._options.get("source.table")
+        return table is None or (isinstance(source, dict) and source.get("table") == table)
+
+    def _check_flat(self, record: NewestRecord, row: Mapping[str, Any]) -> None:
+        if not any(name in row for name in _SNAPSHOT_FIELDS):
+            raise self._wrong(record, "does not tell whether it is of a snapshot", _WHAT_WOULD_DO)
+        self._check_columns(record, row, self._fields)
+
+    def _check_columns(
+        self, record: NewestRecord, row: Mapping[str, Any], fields: Sequence[Field]
+    ) -> None:
+        if self._options.get("fail-on-missing-field") == "false":
+            return
+        missing = [item.name for item in fields if item.name not in row]
+        if missing:
+            there = ", ".join(sorted(row))[:200]
+            raise DefinitionError(
+                f'record {record.partition}/{record.offset} of topic "{self._source.kafka.topic}" '
+                f'has no column "{missing[0]}", it has {there}',
+                hint="Declare columns that the records have.",
+            )
+
+    def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
+        if text[:1] == b"\x00":
+            raise self._wrong(
+                record,
+                "is not JSON but, it seems, Avro of a schema registry",
+                "Have the connector write JSON (JsonConverter) into this topic.",
+            )
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as exc:
+            raise self._wrong(
+                record, f"is not JSON: {exc}", "Name a topic whose records are JSON."
+            ) from exc
+        if isinstance(value, dict) and set(value) == {"schema", "payload"}:
+            value = value["payload"]
+        if not isinstance(value, dict):
+            raise self._wrong(record, "is no object", "Name a topic whose records are objects.")
+        return value
+
+    def _wrong(self, record: NewestRecord, what: str, hint: str) -> SourceError:
+        place = f"{record.partition}/{record.offset}"
+        return SourceError(
+            f'record {place} of topic "{self._source.kafka.topic}" {what}', hint=hint
+        )

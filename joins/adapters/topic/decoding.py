@@ -1,0 +1,64 @@
+"""Records of a dimension's topic as changes of its columns, by the format of the topic."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from joins.kernels.debezium.changes import ChangeRows
+from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.debezium.options import (
+    BigintUnsignedHandling,
+    BinaryHandling,
+    CapturedName,
+    DebeziumOptions,
+    DecimalHandling,
+    TimePrecision,
+    ValueLayout,
+)
+from joins.kernels.topic.rows_by_key import KeyedRowDecoder
+from joins.plan.plan import Field, TopicFormat, TopicSource
+
+
+class TopicDecoder(Protocol):
+    """What makes changes of records."""
+
+    def decode(self, records: pa.RecordBatch) -> ChangeRows:
+        """The changes of `records`, of which `key` and `value` (binary) are read."""
+
+
+def decoder_of(
+    source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> TopicDecoder:
+    """The decoder of the topic's format."""
+    if source.format is TopicFormat.JSON:
+        return KeyedRowDecoder(fields, primary_key, deletes_by_null=source.deletes_by_null)
+    return DebeziumDecoder(fields, primary_key, debezium_options(dict(source.format_options)))
+
+
+def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
+    """The options of the format as a script has them; what is missing is Debezium's default."""
+    made = DebeziumOptions()
+    included = options.get("schema-include")
+    return DebeziumOptions(
+        layout=ValueLayout(options.get("layout", made.layout)),
+        schema_include=None if included is None else included == "true",
+        decimal_handling=DecimalHandling(
+            options.get("decimal.handling.mode", made.decimal_handling)
+        ),
+        bigint_unsigned=BigintUnsignedHandling(
+            options.get("bigint.unsigned.handling.mode", made.bigint_unsigned)
+        ),
+        time_precision=TimePrecision(options.get("time.precision.mode", made.time_precision)),
+        binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
+        unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
+        null_if_missing=options.get("fail-on-missing-field", "true") == "false",
+        table=_captured(options),
+    )
+
+
+def _captured(options: Mapping[str, str]) -> CapturedName | None:
+    table = options.get("source.table")
+    if table is None:
+        return None
+    return CapturedName(table, options.get("source.schema"), options.get("source.db"))

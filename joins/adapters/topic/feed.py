@@ -1,0 +1,608 @@
+"""The process of a topic's dimension: somebody else's topic to our changelog topic, as `python -m`.
+
+Changes are sent on with the position that they have in their topic, in the generation of the
+snapshot that they belong to. Once it is shown that a generation is complete, its watermark record
+goes into every partition. docs/reference/contracts.md ("The process of a topic's dimension") has
+the lines that it speaks.
+"""
+# reads better long: what is read, labelled, sent and proven shares one position in the topic.
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.adapters.connect.offsets import ConnectOffsets
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
+from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.topic.decoding import decoder_of
+from joins.adapters.topic.feed_state import (
+    TopicFeedConfig,
+    TopicFeedState,
+    read_decisions,
+    read_state,
+    write_state,
+)
+from joins.adapters.topic.key_file import KeyFile
+from joins.adapters.topic.notices import NoticeTopic
+from joins.adapters.topic.producer import TopicProducer
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.kernels.debezium.changes import ChangeRows
+from joins.kernels.index.hashing import hash_rows
+from joins.kernels.topic.pieces import Action, Piece, piece_of, snapshot_rows
+from joins.kernels.topic.records import changelog_records, epoch_of
+from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
+from joins.plan.errors import (
+    ForeignRecordError,
+    RecordsExpiredError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
+from watermark.errors import SluiceError
+from watermark.foreign import (
+    Complete,
+    ForeignSnapshot,
+    Missing,
+    NewSnapshot,
+    SnapshotRules,
+    Waiting,
+)
+
+_COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+_READ_AHEAD = 100_000
+_DECODED_ROWS = 20_000
+_WAIT_S = 0.2
+_KEPT_S = 1.0
+_PROGRESS_S = 0.5
+_CONNECT_S = 2.0
+_BACKOFF_S = (0.2, 5.0)
+_GOOD_S = 30.0
+_MOST_SHOWN = 80
+_READ_ANEW = (
+    "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
+    "not have any more come back with the connector's next snapshot."
+)
+
+
+class ChangelogSink(Protocol):
+    """What takes the records; `TopicProducer` says what its methods promise."""
+
+    def send(self, records: pa.RecordBatch) -> None:
+        """Write `[key, value, partition]`, acknowledged when this returns."""
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; their (partition, offset) pairs."""
+
+
+class TopicFeedSession:
+    """The source from its kept state on, until it is stopped or something cannot be followed."""
+
+    def __init__(self, config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+        self._config = config
+        self._protocol = protocol
+        self._topic = config.source.kafka.topic
+        self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
+        self._records = KafkaRecords(config.source.kafka)
+        self._decoder = decoder_of(config.source, config.fields, config.primary_key)
+        kept = read_state(config.state_file)
+        self._rules = self._find_rules()
+        self._begin(kept)
+        self._decisions = read_decisions(config.decisions_file)
+        self._order = TimeOrder(range(config.partitions))
+        self._read = dict(self._done)
+        self._notices = self._find_notices(kept)
+        self._connect = self._find_connect()
+        self._connect_at_s = self._kept_at_s = self._reported_at_s = 0.0
+        self._connect_error: str | None = None
+        self._is_marked = False
+        self._sent = 0
+        self._source_ts_ms = 0
+        self._answer = self._snapshot.ask(_now_ms())
+
+    def close(self) -> None:
+        """End the connections."""
+        self._cluster.close()
+        self._records.close()
+        if self._notices is not None:
+            self._notices.close()
+        if self._connect is not None:
+            self._connect.close()
+
+    def run(self, producer: ChangelogSink) -> None:
+        """Follow the topic until the protocol says stop.
+
+        Raises:
+            SourceUnavailableError: a cluster cannot be reached; another session may.
+            SnapshotNeededError: what happened cannot be followed.
+            ForeignRecordError: a record cannot be taken; an operator may skip it.
+            SourceError: the topic cannot be read as it is.
+        """
+        self._tell("streaming")
+        while not self._protocol.stopped.is_set():
+            if not self.step(producer):
+                self._keep_now_and_then()
+                self._tell("progress", paced=True)
+                self._records.wait(self._name, self._read, _WAIT_S)
+        self._keep()
+
+    def step(self, producer: ChangelogSink) -> bool:
+        """Read, send and look for evidence once; False if there is nothing to do now.
+
+        Raises:
+            SourceError: as `run`.
+        """
+        self._hear()
+        ends = self._ends()
+        pieces = self._fetch(ends)
+        if pieces:
+            self._process(producer, Window(pieces))
+            self._tell("progress", paced=True)
+        self._advance_to(ends)
+        self._snapshot.applied(self._done)
+        self._answer = self._ask()
+        self._mark(producer)
+        return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
+
+    # The beginning
+    # -----------------------------------------------------------------------------------------
+
+    def _find_rules(self) -> SnapshotRules:
+        source = self._config.source
+        is_compacted = self._cluster.is_compacted(self._topic)
+        if source.evidence is None:
+            return SnapshotRules(
+                ends=source.end_offsets, replaces=False, counts=False, is_compacted=is_compacted
+            )
+        return SnapshotRules(
+            settle_ms=source.evidence.settle_ms,
+            is_compacted=is_compacted,
+            opens_when_skipped=source.evidence.opens_when_skipped,
+            replaces=source.evidence.replaces,
+            counts=source.evidence.notifications_topic is not None and source.evidence.replaces,
+        )
+
+    def _begin(self, kept: TopicFeedState | None) -> None:
+        description = self._cluster.require(self._topic)
+        self._check_partitions(len(description.partitions))
+        self._name = TopicName.of(self._topic, description.topic_id)
+        begins = self._cluster.beginning_offsets(self._topic)
+        can_go_on = kept is not None and kept.needed is None
+        if kept is not None and can_go_on:
+            self._check_kept(kept, description.topic_id, begins)
+        partitions = range(self._config.partitions)
+        if kept is None or not can_go_on:
+            self._snapshot = ForeignSnapshot(partitions, self._rules)
+            self._snapshot.generation = 1 if kept is None else kept.generation + 1
+            self._snapshot.begins(begins)
+            self._done = begins
+            kept = None
+        else:
+            self._snapshot = ForeignSnapshot.restore(kept.snapshot, partitions, self._rules)
+            self._done = dict(kept.offsets)
+        self._topic_id = description.topic_id
+        self._table = None if kept is None else kept.table
+        self._find_keys(kept)
+        if kept is None:
+            self._keep_first()
+
+    def _find_keys(self, kept: TopicFeedState | None) -> None:
+        """The keys of this generation: those of its snapshot's rows, and where each key lies."""
+        file = self._config.state_file
+        number = self._snapshot.generation
+        counted, placed = (0, 0) if kept is None else (kept.counted, kept.placed)
+        self._counted = KeyFile(file.with_suffix(f".rows-{number}"), counted)
+        self._placed = KeyFile(file.with_suffix(f".places-{number}"), placed)
+
+    def _check_partitions(self, there: int) -> None:
+        if there != self._config.partitions:
+            raise SourceError(
+                f'topic "{self._topic}" has {there} partitions, and had {self._config.partitions} '
+                "when the job was submitted: a key may lie in another one now",
+                hint="Remove the job and submit it anew, best with a topic that the connector has "
+                "filled from the start with as many partitions.",
+            )
+
+    def _check_kept(self, kept: TopicFeedState, topic_id: str, begins: Mapping[int, int]) -> None:
+        """See that what follows what was read is there."""
+        if topic_id != kept.topic_id:
+            raise SnapshotNeededError(
+                f'topic "{self._topic}" was deleted and created anew', hint=_READ_ANEW
+            )
+        lost = sorted(p for p, offset in kept.offsets if begins.get(p, 0) > offset)
+        if lost:
+            raise self._expired(f"partition {lost[0]}")
+
+    def _expired(self, where: str) -> SnapshotNeededError:
+        return SnapshotNeededError(
+            f'topic "{self._topic}" lost records of {where} before they were read',
+            hint=f"{_READ_ANEW} Let the topic keep its records longer.",
+        )
+
+    def _find_notices(self, kept: TopicFeedState | None) -> NoticeTopic | None:
+        source = self._config.source
+        if source.evidence is None or source.evidence.notifications_topic is None:
+            return None
+        kafka = replace(source.kafka, topic=source.evidence.notifications_topic)
+        offsets = () if kept is None or kept.needed is not None else kept.notice_offsets
+        return NoticeTopic(kafka, self._topic, offsets)
+
+    def _find_connect(self) -> ConnectOffsets | None:
+        evidence = self._config.source.evidence
+        if evidence is None or evidence.connect_url is None or evidence.connector is None:
+            return None
+        return ConnectOffsets(evidence.connect_url, evidence.connector)
+
+    # What is read
+    # -----------------------------------------------------------------------------------------
+
+    def _ends(self) -> dict[int, int]:
+        ends = self._cluster.end_offsets(self._topic)
+        self._check_partitions(len(ends))
+        for partition, end in ends.items():
+            if end < self._read[partition]:
+                raise SnapshotNeededError(
+                    f'partition {partition} of topic "{self._topic}" ends at {end}, and was read '
+                    f"up to {self._read[partition]}: the topic is another one",
+                    hint=_READ_ANEW,
+                )
+        return ends
+
+    def _fetch(self, ends: Mapping[int, int]) -> list[Piece]:
+        """Read on where little is held, and give what no older record can precede."""
+        most = max(1, _READ_AHEAD // self._config.partitions)
+        ranges = {
+            p: (self._read[p], min(end, self._read[p] + most))
+            for p, end in ends.items()
+            if self._read[p] < end and self._order.held(p) < most
+        }
+        if ranges:
+            with self._reading():
+                for batch in self._records.batches(self._name, ranges, _COLUMNS):
+                    self._take(batch)
+            self._read |= {p: end for p, (_, end) in ranges.items()}
+        return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordsExpiredError as exc:
+            raise self._expired("a partition") from exc
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        partition = int(batch.column("partition")[0].as_py())
+        for first in range(0, batch.num_rows, _DECODED_ROWS):
+            part = batch.slice(first, _DECODED_ROWS)
+            changes = self._decoder.decode(part)
+            self._check_bad(partition, part, changes)
+            self._check_table(partition, part, changes)
+            self._order.add(piece_of(partition, part, changes))
+            self._read[partition] = int(part.column("offset")[-1].as_py()) + 1
+
+    def _check_bad(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+        for bad in changes.bad:
+            offset = part.column("offset")[bad.row].as_py()
+            if (partition, offset) not in self._decisions.skipped:
+                raise ForeignRecordError(
+                    f'record {partition}/{offset} of topic "{self._topic}" cannot be taken: '
+                    f"{bad.reason}",
+                    hint="Correct the declaration or the format's options in a new job; or "
+                    "acknowledge it, and the record is left out.",
+                    place=(partition, offset),
+                )
+
+    def _check_table(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+        """See that all records are of one table."""
+        if changes.table.null_count == len(changes.table):
+            return
+        names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
+        told = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
+        for row in told.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
+            table = (row["d"], row["s"], row["t"])
+            if self._table is None:
+                self._table = table
+            if table != self._table:
+                raise SourceError(
+                    f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
+                    f'"{_named(self._table)}", the first in partition {partition}, from offset '
+                    f"{part.column('offset')[0].as_py()} on",
+                    hint="Name the table in a new job: 'debezium-json.source.table', and if need "
+                    "be 'debezium-json.source.schema' or 'debezium-json.source.db'.",
+                )
+
+    def _advance_to(self, ends: Mapping[int, int]) -> None:
+        """Behind the last record of a partition may be offsets without one."""
+        for partition in ends:
+            if not self._order.held(partition):
+                self._done[partition] = self._read[partition]
+
+    # What it belongs to
+    # -----------------------------------------------------------------------------------------
+
+    def _process(self, producer: ChangelogSink, window: Window) -> None:
+        """Send the records of a window, each in its generation."""
+        snapshot, generations, at = self._snapshot, [], 0
+        new: NewSnapshot | None = None
+        while at < len(window) and (new is None or not new.must_read_again):
+            if new is not None:
+                self._begin_generation(new)
+            older = window.older(
+                at,
+                changes_from_ms=snapshot.changes_from_ms,
+                rows_after_ms=snapshot.rows_after_ms,
+            )
+            end, new = self._labelled(window, at, older)
+            generations.append(snapshot.generation - older[: end - at].astype(np.int64))
+            at = end
+            if new is not None and at == len(window):
+                self._begin_generation(new)
+        self._send(producer, window, np.concatenate(generations))
+        if new is not None and new.must_read_again:
+            self._read_again(new)
+
+    def _labelled(
+        self, window: Window, first: int, older: np.ndarray
+    ) -> tuple[int, NewSnapshot | None]:
+        """Up to where the records are of this generation, and what begins there."""
+        for at, run in window.runs(first, older):
+            new = self._snapshot.take(run)
+            if new is not None:
+                return (at if run.first_ms >= new.at_ms else window.place_at(at, new.at_ms)), new
+        return len(window), None
+
+    def _begin_generation(self, new: NewSnapshot) -> None:
+        old = (self._counted, self._placed)
+        self._snapshot.begin_generation(new)
+        self._find_keys(None)
+        self._is_marked = False
+        self._keep()
+        for file in old:
+            file.remove()
+
+    def _read_again(self, new: NewSnapshot) -> None:
+        """Go back to where the new snapshot began, as far as records of it were sent."""
+        self._begin_generation(new)
+        for partition, offset in self._cluster.offsets_at(self._topic, new.at_ms).items():
+            self._read[partition] = min(offset, self._done[partition])
+            self._done[partition] = self._read[partition]
+            self._order.forget(partition)
+        self._keep()
+
+    def _send(self, producer: ChangelogSink, window: Window, generations: np.ndarray) -> None:
+        copied = None if self._snapshot.is_complete else self._snapshot.generation
+        labelled = {id(piece): labels for piece, labels in window.by_piece(generations)}
+        for partition, pieces in by_partition(window.pieces).items():
+            for piece in pieces:
+                count = int((labelled[id(piece)] > 0).sum())
+                part, labels = piece.slice(0, count), labelled[id(piece)][:count]
+                if not count:
+                    break
+                self._check_places(part, labels)
+                records = changelog_records(
+                    part, labels, self._config.fields, self._config.primary_key, copied=copied
+                )
+                if records.num_rows:
+                    producer.send(records)
+                    self._sent += records.num_rows
+                    self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
+                self._done[partition] = int(part.offsets[-1]) + 1
+                if count < len(piece):
+                    break
+
+    def _check_places(self, piece: Piece, generations: np.ndarray) -> None:
+        """Count the rows of this generation's snapshot; and see that no key changes its place."""
+        own = generations == self._snapshot.generation
+        acts = own & (piece.actions != Action.NOTHING)
+        is_row = own & snapshot_rows(piece)
+        if self._rules.counts and is_row.any():
+            rows = piece.key.filter(pa.array(is_row))
+            self._counted.add(hash_rows(rows.columns), 0)
+            self._snapshot.counted(len(self._counted))
+        if self._config.partitions == 1 or not acts.any():
+            return
+        rows = piece.key.filter(pa.array(acts))
+        known = self._placed.add(hash_rows(rows.columns), piece.partition)
+        for row in np.flatnonzero(known != piece.partition).tolist():
+            place = np.flatnonzero(acts)[row]
+            self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))
+            piece.actions[place] = Action.NOTHING
+
+    def _require_skipped(self, partition: int, offset: int, before: int) -> None:
+        if (partition, offset) in self._decisions.skipped:
+            return
+        raise ForeignRecordError(
+            f'record {partition}/{offset} of topic "{self._topic}" has a key whose records were in '
+            f"partition {before} before: nobody knows which of them is newer",
+            hint="Give records of one primary key one message key and do not add partitions; then "
+            "let the connector take a new snapshot into a new topic and submit the job anew. "
+            "Acknowledged, the record is left out.",
+            place=(partition, offset),
+        )
+
+    # Evidence
+    # -----------------------------------------------------------------------------------------
+
+    def _hear(self) -> None:
+        """Notifications, Connect's offset and the operator's word."""
+        self._decisions = read_decisions(self._config.decisions_file)
+        word = self._decisions.words.get(self._snapshot.generation)
+        if word is not None:
+            self._snapshot.word(word)
+        if self._notices is not None:
+            new = self._snapshot.notify(self._notices.read(self._table))
+            if new is not None and new.must_read_again:
+                self._read_again(new)
+            elif new is not None:
+                self._begin_generation(new)
+        waits = not isinstance(self._answer, Complete)
+        if self._connect is not None and waits and time.monotonic() >= self._connect_at_s:
+            self._connect_at_s = time.monotonic() + _CONNECT_S
+            self._ask_connect(self._connect)
+
+    def _ask_connect(self, connect: ConnectOffsets) -> None:
+        """Connect may be away: other evidence may do, and what is waited for says that it is."""
+        self._connect_error = None
+        try:
+            committed = connect.committed_ms()
+        except SourceError as exc:
+            self._connect_error = exc.message
+            return
+        if committed is not None:
+            self._snapshot.committed(committed)
+
+    def _ask(self) -> Complete | Waiting:
+        answer = self._snapshot.ask(_now_ms())
+        if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
+            self._snapshot.ended(self._cluster.end_offsets(self._topic))
+            answer = self._snapshot.ask(_now_ms())
+        return answer
+
+    def _mark(self, producer: ChangelogSink) -> None:
+        """Write the watermark of a complete generation, after each start once more.
+
+        That it is complete is kept before: rows that come later are changes, also after a restart.
+        """
+        if self._is_marked or not isinstance(self._answer, Complete):
+            return
+        self._keep()
+        generation = self._snapshot.generation
+        written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
+        self._is_marked = True
+        self._tell("progress")
+        partitions = [{"partition": p, "offset": o} for p, o in written]
+        self._protocol.tell("watermark", {"generation": generation, "partitions": partitions})
+
+    # What is kept and told
+    # -----------------------------------------------------------------------------------------
+
+    def _keep_first(self) -> None:
+        self._notices = None
+        self._keep()
+
+    def _keep(self) -> None:
+        self._kept_at_s = time.monotonic()
+        state = TopicFeedState(
+            topic_id=self._topic_id,
+            offsets=tuple(sorted(self._done.items())),
+            snapshot=self._snapshot.as_json(),
+            table=self._table,
+            notice_offsets=() if self._notices is None else self._notices.offsets,
+            counted=self._counted.save(),
+            placed=self._placed.save(),
+        )
+        write_state(self._config.state_file, state)
+
+    def _keep_now_and_then(self) -> None:
+        if time.monotonic() - self._kept_at_s >= _KEPT_S:
+            self._keep()
+
+    def _tell(self, event: str, *, paced: bool = False) -> None:
+        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+            return
+        self._reported_at_s = time.monotonic()
+        generation, answer = self._snapshot.generation, self._answer
+        rows, total = self._snapshot.rows
+        waits = None if isinstance(answer, Complete) else answer
+        text = answer.text
+        if waits is not None and self._connect_error is not None:
+            text += f"; {self._connect_error}"
+        self._protocol.tell(
+            event,
+            {
+                "state": {
+                    "generation": generation,
+                    "complete": waits is None,
+                    "evidence": answer.evidence,
+                    "quiet": answer.quiet if isinstance(answer, Complete) else None,
+                    "missing": None if waits is None else waits.missing,
+                    "text": text,
+                    "rows": rows,
+                    "rows_total": total,
+                },
+                "position": {
+                    "epoch": epoch_of(generation),
+                    "file": 0,
+                    "pos": sum(self._done.values()),
+                },
+                "records": self._sent,
+                "source_ts_ms": self._source_ts_ms,
+            },
+        )
+
+
+def _named(table: tuple[str | None, ...]) -> str:
+    return ".".join(part for part in table if part)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
+    """Sessions with back-off between them until the protocol says stop; the exit code."""
+    wait_s = _BACKOFF_S[0]
+    while not protocol.stopped.is_set():
+        began_at_s = time.monotonic()
+        try:
+            _run_session(config, protocol)
+        except SnapshotNeededError as error:
+            _need_reading(config, error)
+            protocol.tell_error(error, retry=True)
+        except ForeignRecordError as error:
+            protocol.tell("unreadable", {"record": list(error.place)})
+            protocol.tell_error(error, retry=True)
+        except SourceUnavailableError as error:
+            protocol.tell_error(error, retry=True)
+        except SluiceError as error:
+            protocol.tell_error(error, retry=False)
+            return 1
+        if time.monotonic() - began_at_s > _GOOD_S:
+            wait_s = _BACKOFF_S[0]
+        protocol.stopped.wait(wait_s)
+        wait_s = min(wait_s * 2, _BACKOFF_S[1])
+    return 0
+
+
+def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+    session = TopicFeedSession(config, protocol)
+    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+    try:
+        session.run(producer)
+    finally:
+        producer.close()
+        session.close()
+
+
+def _need_reading(config: TopicFeedConfig, error: SnapshotNeededError) -> None:
+    kept = read_state(config.state_file)
+    if kept is not None:
+        write_state(config.state_file, replace(kept, needed=error.message))
+
+
+def main() -> int:
+    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
+    bind_to_parent()
+    redact_standard_error()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
+    protocol = SourceProtocol()
+    value = protocol.first_line()
+    if value is None:
+        return 0
+    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
+    return run(TopicFeedConfig.from_json(value["config"]), protocol)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""What the runner hands to the process of a topic's dimension, and what that process keeps."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicFormat, TopicSource
+from joins.plan.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFeedConfig:
+    """Everything that the process of a topic's dimension needs.
+
+    Attributes:
+        source: the topic; its login is resolved.
+        fields: the declared columns.
+        primary_key: names, in key order.
+        kafka: how to reach our own cluster; its topic is the changelog topic.
+        state_file: where the process keeps its `TopicFeedState`; beside it are files of keys.
+        decisions_file: where the runner writes what an operator has decided.
+    """
+
+    source: TopicSource
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    kafka: KafkaOptions
+    state_file: Path
+    decisions_file: Path
+
+    @property
+    def partitions(self) -> int:
+        """Of the topic, and of the changelog topic."""
+        assert self.source.changelog_partitions is not None
+        return self.source.changelog_partitions
+
+    def as_json(self) -> dict[str, Any]:
+        """The value of `config` in the first line on standard input."""
+        return {
+            "source": asdict(self.source),
+            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "primary_key": list(self.primary_key),
+            "kafka": asdict(self.kafka),
+            "state_file": str(self.state_file),
+            "decisions_file": str(self.decisions_file),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The configuration that `as_json` described."""
+        source = dict(value["source"])
+        evidence = source["evidence"]
+        source |= {
+            "kafka": _kafka(source["kafka"]),
+            "format": TopicFormat(source["format"]),
+            "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
+            "evidence": None if evidence is None else SnapshotEvidence(**evidence),
+            "end_offsets": tuple((int(p), int(offset)) for p, offset in source["end_offsets"]),
+        }
+        return cls(
+            source=TopicSource(**source),
+            fields=tuple(
+                Field(name, SqlType.of_json(kind), nullable)
+                for name, kind, nullable in value["fields"]
+            ),
+            primary_key=tuple(value["primary_key"]),
+            kafka=_kafka(value["kafka"]),
+            state_file=Path(value["state_file"]),
+            decisions_file=Path(value["decisions_file"]),
+        )
+
+
+def _kafka(value: Mapping[str, Any]) -> KafkaOptions:
+    properties = tuple((str(k), str(v)) for k, v in value["properties"])
+    return KafkaOptions(value["bootstrap_servers"], value["topic"], properties)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFeedState:
+    """What is durable of a topic's source; all below its offsets is acknowledged by our cluster.
+
+    Attributes:
+        topic_id: Kafka's id of the topic; another one of the same name is read from its beginning.
+        offsets: (partition, next offset).
+        snapshot: what `ForeignSnapshot` keeps.
+        table: database, schema and table that the records are of, as far as they tell.
+        notice_offsets: (partition, next offset) of the topic of notifications.
+        counted: keys in the file of the rows of this generation.
+        placed: keys in the file of the partitions of keys.
+        needed: why the topic must be read anew, None while it can be followed.
+    """
+
+    topic_id: str
+    offsets: tuple[tuple[int, int], ...]
+    snapshot: Mapping[str, Any]
+    table: tuple[str | None, ...] | None = None
+    notice_offsets: tuple[tuple[int, int], ...] = ()
+    counted: int = 0
+    placed: int = 0
+    needed: str | None = None
+
+    @property
+    def generation(self) -> int:
+        """Of what is read now."""
+        return int(self.snapshot["generation"])
+
+
+def read_state(path: Path) -> TopicFeedState | None:
+    """The state kept in `path`, None if there is none.
+
+    Raises:
+        CheckpointError: the file is damaged or of another format.
+    """
+    value = read_json(path)
+    if value is None:
+        return None
+    value = {k: v for k, v in value.items() if k != "format_version"}
+    table = value["table"]
+    value |= {
+        "offsets": _pairs(value["offsets"]),
+        "notice_offsets": _pairs(value["notice_offsets"]),
+        "table": None if table is None else tuple(table),
+    }
+    return TopicFeedState(**value)
+
+
+def _pairs(value: list[list[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(partition), int(offset)) for partition, offset in value)
+
+
+def write_state(path: Path, state: TopicFeedState) -> None:
+    """Keep `state`, durable when this returns."""
+    write_json_atomically(path, asdict(state))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operator has decided about a topic.
+
+    Attributes:
+        record: the acknowledgement, as it is shown.
+        generation: it counts as complete; None if it is about something else.
+        place: partition and offset of a record that is left out.
+    """
+
+    record: Mapping[str, Any]
+    generation: int | None = None
+    place: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All decisions about a topic, the oldest first."""
+
+    all: tuple[Decision, ...] = ()
+
+    @property
+    def words(self) -> dict[int, str]:
+        """Generation → why it counts as complete."""
+        return {d.generation: d.record["reason"] for d in self.all if d.generation is not None}
+
+    @property
+    def skipped(self) -> frozenset[tuple[int, int]]:
+        """Partition and offset of the records that are left out."""
+        return frozenset(d.place for d in self.all if d.place is not None)
+
+
+def read_decisions(path: Path) -> Decisions:
+    """The decisions kept in `path`; none if there is no file.
+
+    Raises:
+        CheckpointError: the file is damaged or of another format.
+    """
+    value = read_json(path)
+    if value is None:
+        return Decisions()
+    return Decisions(
+        tuple(
+            Decision(
+                each["record"],
+                each["generation"],
+                None if each["place"] is None else (each["place"][0], each["place"][1]),
+            )
+            for each in value["decisions"]
+        )
+    )
+
+
+def write_decisions(path: Path, decisions: Decisions) -> None:
+    """Keep `decisions`, durable when this returns."""
+    write_json_atomically(path, {"decisions": [asdict(each) for each in decisions.all]})

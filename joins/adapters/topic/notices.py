@@ -1,0 +1,117 @@
+"""A connector's topic of notifications, as far as it is about one table."""
+
+from collections.abc import Iterator, Sequence
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.kernels.debezium.notifications import (
+    ScanStatus,
+    SnapshotEvent,
+    SnapshotFamily,
+    SnapshotNotification,
+    read_notification,
+)
+from joins.plan.plan import KafkaOptions
+from watermark.notifications import Notice, NoticeKind
+
+_OF_THE_CONNECTOR = {
+    SnapshotEvent.STARTED: NoticeKind.STARTED,
+    SnapshotEvent.COMPLETED: NoticeKind.COMPLETED,
+    SnapshotEvent.ABORTED: NoticeKind.ABORTED,
+    SnapshotEvent.SKIPPED: NoticeKind.SKIPPED,
+}
+
+
+class NoticeTopic:
+    """Reads the notifications of all connectors from where it stopped, and gives those of ours.
+
+    Args:
+        kafka: the cluster and the topic of the notifications.
+        topic: of the table's records.
+        offsets: (partition, next offset) of what was read.
+    """
+
+    def __init__(self, kafka: KafkaOptions, topic: str, offsets: Sequence[tuple[int, int]]) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._next = dict(offsets)
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._records = KafkaRecords(kafka)
+
+    @property
+    def offsets(self) -> tuple[tuple[int, int], ...]:
+        """What `__init__` takes."""
+        return tuple(sorted(self._next.items()))
+
+    def close(self) -> None:
+        """End the connections."""
+        self._cluster.close()
+        self._records.close()
+
+    def read(self, table: Sequence[str | None] | None) -> list[Notice]:
+        """What is new about the table's connector.
+
+        Args:
+            table: database, schema and name as the table's records tell them, None before one did.
+
+        Raises:
+            SourceUnavailableError: the cluster does not answer.
+            SourceError: the topic is not there, or refused us.
+        """
+        name = self._kafka.topic
+        ends, begins = self._cluster.end_offsets(name), self._cluster.beginning_offsets(name)
+        ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
+        notices = list(self._notices(ranges, table))
+        self._next = {p: max(first, end) for p, (first, end) in ranges.items()}
+        return notices
+
+    def _notices(
+        self, ranges: dict[int, tuple[int, int]], table: Sequence[str | None] | None
+    ) -> Iterator[Notice]:
+        wanted = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
+        if not wanted:
+            return
+        name = TopicName(self._kafka.topic)
+        for batch in self._records.batches(name, wanted, ("key", "value")):
+            columns = (column.to_pylist() for column in batch.columns)
+            for key, value in zip(*columns, strict=True):
+                read = read_notification(key, value)
+                if isinstance(read, SnapshotNotification):
+                    notice = notice_of(read, self._topic, table)
+                    if notice is not None:
+                        yield notice
+
+
+def notice_of(
+    read: SnapshotNotification, topic: str, table: Sequence[str | None] | None
+) -> Notice | None:
+    """What a notification says of the table in `topic`; None if it is about others.
+
+    A connector's topics begin with its name; where they were renamed, its name is not looked at.
+    """
+    if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
+        return None
+    if read.event in _OF_THE_CONNECTOR:
+        is_ours = read.connector is None or topic.startswith(f"{read.connector}.")
+        kind = _OF_THE_CONNECTOR[read.event]
+        return Notice(kind, read.timestamp_ms) if is_ours else None
+    if read.event is not SnapshotEvent.TABLE_SCAN_COMPLETED or read.table is None:
+        return None
+    if not _is_table(read, topic, table):
+        return None
+    if read.status in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY):
+        rows = 0 if read.status is ScanStatus.EMPTY else read.rows
+        return Notice(NoticeKind.SCANNED, read.timestamp_ms, rows)
+    return Notice(NoticeKind.SCAN_FAILED, read.timestamp_ms)
+
+
+def _is_table(read: SnapshotNotification, topic: str, table: Sequence[str | None] | None) -> bool:
+    """Whether it was scanned; PostgreSQL's names have the database in front, its topics do not."""
+    parts = (read.table or "").split(".")
+    scanned = {".".join(parts), ".".join(parts[-2:])}
+    if topic in {f"{read.connector}.{name}" for name in scanned}:
+        return True
+    if table is None or not topic.startswith(f"{read.connector}."):
+        return False
+    known = [part for part in table if part]
+    return bool(scanned & {".".join(known[at:]) for at in range(max(0, len(known) - 1))})

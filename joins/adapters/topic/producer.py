@@ -1,0 +1,60 @@
+"""Records of our own on their way to a changelog topic: whole batches, acknowledged, in order."""
+
+import pyarrow as pa
+
+from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.changelog_producer import ChangelogProducer
+from joins.adapters.kafka.codecs import compressed
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.kernels.records.encode import encode_bodies
+from joins.plan.errors import SinkError, SourceUnavailableError
+from joins.plan.plan import Compression, KafkaOptions
+
+_COMPRESSION = Compression.LZ4
+
+
+class TopicProducer:
+    """The one producer of a changelog topic that is fed by another topic; for one thread.
+
+    Args:
+        kafka: our cluster; its topic is the changelog topic.
+        partitions: of the topic.
+        topic: the one that is read, for messages.
+    """
+
+    def __init__(self, kafka: KafkaOptions, partitions: int, topic: str) -> None:
+        self._kafka = kafka.compressing(_COMPRESSION)
+        self._partitions = partitions
+        self._topic = topic
+        self._producer = BatchProducer(self._kafka)
+
+    def send(self, records: pa.RecordBatch) -> None:
+        """Write `[key, value, partition]`; all is acknowledged when this returns.
+
+        Raises:
+            SourceUnavailableError: Kafka did not take them; some may be there.
+        """
+        keys, values, partitions = records.columns
+        try:
+            body_bytes = self._producer.body_bytes()
+            bodies = encode_bodies(keys, values, {}, partitions.to_numpy(), body_bytes)
+            self._producer.send([compressed(bodies, _COMPRESSION)])
+        except SinkError as exc:
+            raise SourceUnavailableError(exc.message, hint=exc.hint) from exc
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; their (partition, offset) pairs.
+
+        Raises:
+            SourceUnavailableError: Kafka did not acknowledge in time.
+            SourceError: Kafka refused the records.
+        """
+        producer = ChangelogProducer(self._kafka, self._partitions, self._topic)
+        try:
+            return producer.watermark(high, generation)
+        finally:
+            producer.close()
+
+    def close(self) -> None:
+        """End the connections."""
+        self._producer.close()

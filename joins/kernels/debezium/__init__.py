@@ -1,0 +1,1 @@
+"""Records of Debezium as columns: changes, snapshots' marks, notifications."""

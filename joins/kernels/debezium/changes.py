@@ -1,0 +1,82 @@
+"""What records of Debezium say, as columns: one row a record, in their order."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+
+class RecordKind(StrEnum):
+    """What a record is: Debezium's letters of operations, and what is none."""
+
+    READ = "r"
+    CREATE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+    TRUNCATE = "t"
+    MESSAGE = "m"
+    TOMBSTONE = "tombstone"
+    OTHER_TABLE = "other"
+    BAD = "bad"
+
+
+class RecordFault(StrEnum):
+    """Why a record is bad."""
+
+    UNREADABLE = "unreadable"
+    """It is not JSON or Avro, or its schema cannot be had."""
+    LAYOUT = "layout"
+    """It is no change of a row, or not as the options say."""
+    KEY = "key"
+    """Its key cannot be read, or is not that of its row."""
+    COLUMN = "column"
+    """A column is missing, or its value is not of the declared type."""
+    UNAVAILABLE = "unavailable"
+    """The database did not send the value of a column: it is large and was not changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record that is not understood in full.
+
+    Attributes:
+        row: its position in the input.
+        reason: a fragment that names the column, where it is one.
+    """
+
+    row: int
+    fault: RecordFault
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """Records, one row each in the order of the input.
+
+    Attributes:
+        kind: `RecordKind` of each. A flat record without `__op` is an update. A tombstone is a
+            delete of its key, if nothing of that key was there before.
+        key: the columns of the primary key as declared. NULL of truncates, of messages, of other
+            tables' records, of bad records, and of a tombstone without a key.
+        after: the declared columns; NULL but for reads, creates and updates.
+        before: the columns that were asked for, of deletes and updates that have them; or None.
+        snapshot: `source.snapshot` as text: `true`, `first`, `first_in_data_collection`,
+            `last_in_data_collection`, `last`, `incremental`, `false`. NULL where a record is none
+            of an envelope, or a flat one that does not tell. Without the member it is `false`.
+        source_ts_ms: `source.ts_ms`, when the database changed the row.
+        database: `source.db`; NULL where a record does not tell, as are the next two.
+        schema: `source.schema`.
+        table: `source.table`.
+        bad: those of `RecordKind.BAD`, in their order, each once.
+    """
+
+    kind: pa.StringArray
+    key: pa.RecordBatch
+    after: pa.RecordBatch
+    before: pa.RecordBatch | None
+    snapshot: pa.StringArray
+    source_ts_ms: pa.Int64Array
+    database: pa.StringArray
+    schema: pa.StringArray
+    table: pa.StringArray
+    bad: tuple[BadRecord, ...]

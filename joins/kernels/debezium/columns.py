@@ -1,0 +1,316 @@
+"""Values of a column by its declared type, and by what the record's schema calls them.
+
+Without a schema the options say what a text or a number is; with one, they are not asked. What a
+type cannot be read from has no reader, so that it fails.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.kernels.debezium import readers, times, tokens
+from joins.kernels.debezium.connect import DECIMAL, VARIABLE_SCALE_DECIMAL, ConnectType
+from joins.kernels.debezium.normal import normal
+from joins.kernels.debezium.options import (
+    BigintUnsignedHandling,
+    BinaryHandling,
+    DebeziumOptions,
+    DecimalHandling,
+    TimePrecision,
+)
+from joins.kernels.debezium.raw import RawValues, members_of, parts_of_arrays, parts_of_objects
+from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
+from joins.kernels.debezium.times import TimeUnit
+from joins.kernels.expressions.casts import Checked, null_where
+from joins.kernels.expressions.nested import Parts, assembled, missing_parts
+from joins.kernels.json.plain import ABSENT
+from joins.plan.types import SqlType, TypeName, arrow_type, map_type
+
+Mask = npt.NDArray[np.bool_]
+
+_INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
+_FLOATS = frozenset({"float32", "float64"})
+_CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data", "io.debezium.time", "io.debezium.data"
+_COUNTS = frozenset({f"{_TIME}.Year", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"})
+_BITS = f"{_DATA}.Bits"
+_UNSIGNED = "BIGINT UNSIGNED"
+_UNSIGNED_DECIMAL = 20, 0
+UNKNOWN = ConnectType("unknown", "unknown")  # a part that a schema does not have
+_HSTORE = map_type(SqlType(TypeName.STRING))
+_INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
+_DATES = frozenset({f"{_TIME}.Date", f"{_CONNECT}.Date"})
+_UNITS: dict[TypeName, dict[str, TimeUnit]] = {
+    TypeName.TIME: {
+        f"{_TIME}.Time": TimeUnit.MILLIS,
+        f"{_CONNECT}.Time": TimeUnit.MILLIS,
+        f"{_TIME}.MicroTime": TimeUnit.MICROS,
+        f"{_TIME}.NanoTime": TimeUnit.NANOS,
+    },
+    TypeName.TIMESTAMP: {
+        f"{_TIME}.Timestamp": TimeUnit.MILLIS,
+        f"{_CONNECT}.Timestamp": TimeUnit.MILLIS,
+        f"{_TIME}.MicroTimestamp": TimeUnit.MICROS,
+        f"{_TIME}.NanoTimestamp": TimeUnit.NANOS,
+    },
+}
+_TEXTS = {
+    TypeName.DATE: frozenset({f"{_TIME}.IsoDate"}),
+    TypeName.TIME: frozenset({f"{_TIME}.IsoTime", f"{_TIME}.ZonedTime"}),
+    TypeName.TIMESTAMP: frozenset({f"{_TIME}.IsoTimestamp", f"{_TIME}.ZonedTimestamp"}),
+    TypeName.TIMESTAMP_LTZ: frozenset({f"{_TIME}.ZonedTimestamp"}),
+}
+_STRUCTURES = {
+    TypeName.DATE: (f"{_TIME}.StructuredDate",),
+    TypeName.TIME: tuple(f"{_TIME}.Structured{each}" for each in ("Time", "ZonedTime", "Duration")),
+    TypeName.TIMESTAMP: (f"{_TIME}.StructuredTimestamp", f"{_TIME}.StructuredZonedTimestamp"),
+    TypeName.TIMESTAMP_LTZ: (f"{_TIME}.StructuredZonedTimestamp",),
+}
+_MODES = {
+    TimePrecision.CONNECT: TimeUnit.MILLIS,
+    TimePrecision.MICROSECONDS: TimeUnit.MICROS,
+    TimePrecision.NANOSECONDS: TimeUnit.NANOS,
+}
+_MILLIS_DIGITS = 3  # of a precision that is still counted in milliseconds
+_NO_READER: Readers = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """Reads values of columns as the options say."""
+
+    options: DebeziumOptions
+
+    def read(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
+        """`values` as the declared type; NULL and marked what is none.
+
+        Args:
+            values: of one column.
+            kind: the declared type.
+            connect: the type in the schema of the records; None without a schema.
+        """
+        if kind.is_nested:
+            return self._nested(values, kind, connect)
+        return read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
+
+    def unavailable(self, values: RawValues, kind: SqlType) -> Mask:
+        """Which values stand for one that the database did not send."""
+        text = self.options.unavailable_value
+        quoted = json.dumps(text, ensure_ascii=False)
+        plain = text.encode()
+        stands = [quoted]
+        if kind.name is TypeName.BYTES:
+            stands += [f'"{base64.b64encode(plain).decode()}"', f'"{plain.hex()}"']
+            stands += [f'"{base64.urlsafe_b64encode(plain).decode()}"']
+        if kind.name is TypeName.ARRAY:
+            stands += [f"[{quoted}]", f"[{','.join(map(str, plain))}]"]
+        if kind.name is TypeName.MAP:
+            inner = f"{{{quoted}:{quoted}}}"
+            stands += [inner, json.dumps(inner, ensure_ascii=False)]
+        masks = [values.are(each.encode()) for each in stands]
+        return np.asarray(np.logical_or.reduce(masks), np.bool_)
+
+    def _readers(self, kind: SqlType, connect: ConnectType | None) -> Readers:
+        """Who reads a scalar type, by what a value is in JSON."""
+        if kind.name is TypeName.BOOLEAN:
+            return _booleans(connect)
+        if kind.name in (TypeName.FLOAT, TypeName.DOUBLE):
+            return _floats(kind, connect)
+        if kind.name is TypeName.DECIMAL:
+            return self._decimals(kind, connect)
+        if kind.name is TypeName.STRING:
+            return {tokens.STRING: readers.texts} if _is_text(connect) else _NO_READER
+        if kind.name is TypeName.BYTES:
+            return self._binaries(connect)
+        if kind.name in (TypeName.DATE, TypeName.TIME, *_INSTANTS):
+            return self._times(kind, connect)
+        return _integers(kind, connect)
+
+    def _decimals(self, kind: SqlType, connect: ConnectType | None) -> Readers:
+        number = readers.decimals_as_numbers(kind)
+        text = readers.decimals_as_text(kind)
+        precise = readers.unscaled_decimals(kind, kind.scale)
+        variable = readers.variable_decimals(kind)
+        if connect is None:
+            is_precise = self.options.decimal_handling is DecimalHandling.PRECISE
+            return {
+                tokens.STRING: precise if is_precise else text,
+                tokens.INTEGER: readers.unsigned_longs if self._is_unsigned(kind) else number,
+                tokens.FRACTION: number,
+                tokens.OBJECT: variable,
+            }
+        if connect.name == DECIMAL:
+            scaled = readers.unscaled_decimals(kind, connect.scale or 0)
+            return {tokens.STRING: scaled, tokens.INTEGER: number, tokens.FRACTION: number}
+        if connect.name == VARIABLE_SCALE_DECIMAL:
+            return {tokens.OBJECT: variable}
+        if connect.name is not None:
+            return _NO_READER
+        if connect.type == "int64" and self._is_unsigned(kind):
+            return {tokens.INTEGER: readers.unsigned_longs}
+        if connect.type in _INTEGERS | _FLOATS:
+            return {tokens.INTEGER: number, tokens.FRACTION: number}
+        return {tokens.STRING: text} if connect.type == "string" else _NO_READER
+
+    def _is_unsigned(self, kind: SqlType) -> bool:
+        is_long = self.options.bigint_unsigned is BigintUnsignedHandling.LONG
+        return is_long and (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
+
+    def _binaries(self, connect: ConnectType | None) -> Readers:
+        handling = self.options.binary_handling
+        if connect is not None and connect.type == "bytes":
+            is_plain = connect.name in (None, _BITS)
+            return {tokens.STRING: readers.binaries(is_url=False)} if is_plain else _NO_READER
+        if connect is not None and (str(connect) != "string" or handling is BinaryHandling.BYTES):
+            return _NO_READER
+        if handling is BinaryHandling.HEX:
+            return {tokens.STRING: readers.hexadecimals}
+        is_url = handling is BinaryHandling.BASE64_URL_SAFE
+        return {tokens.STRING: readers.binaries(is_url=is_url)}
+
+    def _times(self, kind: SqlType, connect: ConnectType | None) -> Readers:
+        written, structured = times.written(kind), times.structured(kind)
+        if connect is None:
+            unit = self._unit(kind)
+            numbers = {} if unit is None else {tokens.INTEGER: times.counted(kind, unit)}
+            return {tokens.STRING: written, tokens.OBJECT: structured, **numbers}
+        name = connect.name or ""
+        if kind.name is TypeName.DATE and name in _DATES:
+            return {tokens.INTEGER: times.counted(kind, TimeUnit.MILLIS)}
+        if name in _UNITS.get(kind.name, {}):
+            return {tokens.INTEGER: times.counted(kind, _UNITS[kind.name][name])}
+        if name in _TEXTS[kind.name]:
+            return {tokens.STRING: written}
+        if any(name.startswith(each) for each in _STRUCTURES[kind.name]):
+            return {tokens.OBJECT: structured}
+        return _NO_READER
+
+    def _unit(self, kind: SqlType) -> TimeUnit | None:
+        """What a number without a schema counts; None if there are none in that mode."""
+        mode = self.options.time_precision
+        has_zone = kind.name is TypeName.TIMESTAMP_LTZ  # always a text: a number has no zone
+        if has_zone or mode in (TimePrecision.ISOSTRING, TimePrecision.STRUCTURED):
+            return None
+        if mode in _MODES:
+            return _MODES[mode]
+        is_micro = mode is TimePrecision.ADAPTIVE_TIME_MICROSECONDS and kind.name is TypeName.TIME
+        is_coarse = kind.precision <= _MILLIS_DIGITS and not is_micro
+        return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
+
+    def _nested(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
+        to = arrow_type(kind)
+        if kind.name is TypeName.ROW:
+            by_kind = {tokens.OBJECT: lambda part: self._rows(part, kind, connect)}
+        elif kind.name is TypeName.ARRAY:
+            by_kind = {tokens.ARRAY: lambda part: self._arrays(part, kind, connect)}
+        else:
+            by_kind = {tokens.OBJECT: lambda part: self._maps(part, kind, connect)}
+            if kind == _HSTORE:
+                by_kind[tokens.STRING] = lambda part: self._written_maps(part, kind)
+        checked = read_by_kind(values, by_kind, to)
+        failed = checked.failed.copy()
+        for _, rows in missing_parts(checked.values, kind, ""):
+            failed |= rows
+        return Checked(null_where(checked.values, failed), failed)
+
+    def _rows(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
+        members = members_of(values, [member.name for member in kind.members])
+        failed, valid = np.zeros(len(values), np.bool_), values.lasts >= 0
+        failed[list(members.reasons)] = True
+        children = []
+        for member in kind.members:
+            part = members[member.name]
+            known = None if connect is None else connect.fields.get(member.name, UNKNOWN)
+            child = self.read(part, member.type, known)
+            failed |= child.failed
+            if not self.options.null_if_missing:
+                failed |= valid & (part.lasts == ABSENT)
+            children.append(child.values)
+        missing = pa.array(failed | ~valid)
+        to = arrow_type(kind)
+        return Checked(pa.StructArray.from_arrays(children, fields=list(to), mask=missing), failed)
+
+    def _arrays(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
+        elements, counts = parts_of_arrays(values)
+        item = None if connect is None else connect.items or UNKNOWN
+        child = self.read(elements, kind.members[0].type, item)
+        parts = Parts([child.values], counts)
+        failed = parts.of_rows(child.failed, len(values))
+        return Checked(assembled(parts, arrow_type(kind), failed | (values.lasts < 0)), failed)
+
+    def _maps(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
+        names, members, counts = parts_of_objects(values)
+        item = None if connect is None else connect.items or UNKNOWN
+        child = self.read(members, kind.members[1].type, item)
+        keys = names.texts()
+        parts = Parts([keys, child.values], counts)
+        failed = parts.of_rows(child.failed, len(values)) | _repeats(keys, parts, len(values))
+        return Checked(assembled(parts, arrow_type(kind), failed | (values.lasts < 0)), failed)
+
+    def _written_maps(self, values: RawValues, kind: SqlType) -> Checked:
+        """Maps as texts that are JSON: `hstore` of PostgreSQL."""
+        failed, objects = np.zeros(len(values), np.bool_), []
+        for row, text in enumerate(values.texts().cast(pa.binary()).to_pylist()):
+            try:
+                objects.append(b"null" if text is None else normal(text))
+            except ValueError:
+                objects.append(b"null")
+                failed[row] = True
+        whole = RawValues.of_texts(objects)
+        read = read_by_kind(
+            whole, {tokens.OBJECT: lambda part: self._maps(part, kind, None)}, arrow_type(kind)
+        )
+        return Checked(read.values, read.failed | failed)
+
+
+def _booleans(connect: ConnectType | None) -> Readers:
+    if connect is None or str(connect) in _INTEGERS | {"boolean"}:
+        return {tokens.BOOLEAN: readers.booleans, tokens.INTEGER: readers.integers_as_booleans}
+    return _NO_READER
+
+
+def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
+    to = arrow_type(kind)
+    plain: Readers = {
+        tokens.INTEGER: readers.integers(to),
+        tokens.BOOLEAN: readers.booleans_as_integers(to),
+    }
+    if connect is None or str(connect) in _INTEGERS | {"boolean"}:
+        is_unsigned = connect is not None and (connect.source_type or "").startswith(_UNSIGNED)
+        return {tokens.INTEGER: readers.unsigned(to)} if is_unsigned else plain
+    if connect.name in _COUNTS:
+        return {tokens.INTEGER: readers.integers(to)}
+    if connect.name == DECIMAL:
+        scale = connect.scale or 0
+        whole = readers.decimals_as_integers(lambda of: readers.unscaled_decimals(of, scale), kind)
+        return {tokens.STRING: whole, tokens.INTEGER: readers.integers(to)}
+    if connect.name == VARIABLE_SCALE_DECIMAL:
+        return {tokens.OBJECT: readers.decimals_as_integers(readers.variable_decimals, kind)}
+    return _NO_READER
+
+
+def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
+    if connect is not None and str(connect) not in _INTEGERS | _FLOATS:
+        return _NO_READER
+    number: Reader = readers.floats if kind.name is TypeName.FLOAT else readers.doubles
+    named = readers.named_floats(arrow_type(kind))
+    return {tokens.INTEGER: number, tokens.FRACTION: number, tokens.STRING: named}
+
+
+def _is_text(connect: ConnectType | None) -> bool:
+    return connect is None or connect.type == "string"
+
+
+def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:
+    """The maps that have a key twice."""
+    owners = parts.owners
+    assert owners is not None, "a MAP has entries"
+    seen: set[tuple[int, str]] = set()
+    marked = np.zeros(len(keys), np.bool_)
+    for at, entry in enumerate(zip(owners.tolist(), keys.to_pylist(), strict=True)):
+        marked[at] = entry in seen
+        seen.add(entry)
+    return parts.of_rows(marked, count)

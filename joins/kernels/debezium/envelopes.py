@@ -1,0 +1,166 @@
+"""What a change is about: its operation, its rows, and where the connector has it from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.debezium import readers, tokens
+from joins.kernels.debezium.changes import RecordFault, RecordKind
+from joins.kernels.debezium.faults import Faults
+from joins.kernels.debezium.options import CapturedName
+from joins.kernels.debezium.payloads import Payloads
+from joins.kernels.debezium.raw import RawValues, members_of
+from joins.kernels.debezium.readers import Readers
+from joins.kernels.expressions.casts import Checked, mask_of
+from joins.kernels.json.plain import ABSENT
+
+Rows = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+KINDS = tuple(RecordKind)
+CODES = {kind: code for code, kind in enumerate(KINDS)}
+_BAD = CODES[RecordKind.BAD]
+_LETTERS = np.full(256, _BAD, np.uint8)
+for _kind in KINDS:
+    if len(_kind) == 1:
+        _LETTERS[ord(_kind)] = CODES[_kind]
+WITH_ROW = [CODES[kind] for kind in (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)]
+_SOURCE = ("snapshot", "ts_ms", "db", "schema", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where changes are from, a row a record; NULL where they do not tell."""
+
+    snapshot: pa.StringArray
+    ts_ms: pa.Int64Array
+    database: pa.StringArray
+    schema: pa.StringArray
+    table: pa.StringArray
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes whose rows are not read yet.
+
+    Attributes:
+        codes: of `KINDS`.
+        before: objects, or none.
+        after: objects, or none.
+        source: where they are from.
+    """
+
+    codes: Codes
+    before: RawValues
+    after: RawValues
+    source: Source
+
+
+def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) -> Changes:
+    """Payloads that are envelopes."""
+    members = members_of(payloads.values, ("before", "after", "source", "op"))
+    faults.add_all(RecordFault.UNREADABLE, members.reasons)
+    op, after, before = members["op"], members["after"], members["before"]
+    codes = _codes_of(op)
+    codes[payloads.values.lasts < 0] = CODES[RecordKind.TOMBSTONE]
+    for row in np.flatnonzero((codes == _BAD) & faults.sound).tolist():
+        said = f'"op" is {op.shown(row)}, no operation of Debezium'
+        if op.lasts[row] == ABSENT:
+            said = 'it has no "op": is it a flat row, as ExtractNewRecordState makes them?'
+        faults.add(RecordFault.LAYOUT, row, said)
+    inner = members_of(members["source"], _SOURCE)
+    faults.add_all(RecordFault.LAYOUT, inner.reasons)
+    said_of = [inner[name] for name in _SOURCE]
+    source = _source_of(said_of, members["source"].lasts >= 0, faults)
+    _leave_others(codes, source, table)
+    no_row = np.isin(codes, WITH_ROW) & (after.kinds() != tokens.OBJECT)
+    faults.where(RecordFault.LAYOUT, no_row, 'its "op" has a row, but there is none in "after"')
+    kinds = before.kinds()
+    odd = (kinds != tokens.OBJECT) & (kinds != tokens.NOTHING)
+    faults.where(RecordFault.LAYOUT, odd, '"before" is no row')
+    return Changes(codes, before, after, source)
+
+
+def flat_rows(
+    payloads: Payloads, prefix: str, table: CapturedName | None, faults: Faults
+) -> Changes:
+    """Payloads that are rows, with what `prefix` marks beside them."""
+    long = [f"{prefix}source_{name}" for name in _SOURCE]
+    short = [f"{prefix}{name}" for name in _SOURCE[2:]]
+    op_name, deleted_name = f"{prefix}op", f"{prefix}deleted"
+    rows = payloads.values
+    members = members_of(rows, (op_name, deleted_name, *long, *short))
+    faults.add_all(RecordFault.UNREADABLE, members.reasons)
+    op, deleted = members[op_name], members[deleted_name]
+    codes = _codes_of(op)
+    codes[op.lasts < 0] = CODES[RecordKind.UPDATE]
+    no_op = codes == _BAD
+    gone = deleted.are(b'"true"') | deleted.are(b"true")
+    stays = deleted.are(b'"false"') | deleted.are(b"false") | (deleted.lasts < 0)
+    codes[gone] = CODES[RecordKind.DELETE]
+    codes[rows.lasts < 0] = CODES[RecordKind.TOMBSTONE]
+    for row in np.flatnonzero((no_op | ~(gone | stays)) & faults.sound).tolist():
+        name, value = (op_name, op) if no_op[row] else (deleted_name, deleted)
+        faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
+    said_of = [members[name] for name in long]
+    said_of[2:] = [_either(a, members[name]) for a, name in zip(said_of[2:], short, strict=True)]
+    source = _source_of(said_of, np.zeros(len(rows), np.bool_), faults)
+    _leave_others(codes, source, table)
+    is_gone = codes == CODES[RecordKind.DELETE]
+    before = RawValues(rows.firsts, np.where(is_gone, rows.lasts, ABSENT), rows.kept)
+    return Changes(codes, before, rows, source)
+
+
+def _codes_of(op: RawValues) -> Codes:
+    letters = np.zeros(len(op), np.uint8)
+    tokens.letters_of(op.firsts, op.lasts, letters)
+    return _LETTERS[letters]
+
+
+def _either(first: RawValues, second: RawValues) -> RawValues:
+    """The first value of each row, or else the second; both are members of the same objects."""
+    has_first = first.lasts != ABSENT
+    firsts = np.where(has_first, first.firsts, second.firsts)
+    return RawValues(firsts, np.where(has_first, first.lasts, second.lasts), first.kept)
+
+
+def _source_of(said_of: Sequence[RawValues], has_block: Mask, faults: Faults) -> Source:
+    """Where changes are from; in a source block that says nothing of a snapshot it is `false`."""
+    by_kind: Readers = {tokens.STRING: readers.texts, tokens.BOOLEAN: _boolean_words}
+    columns = []
+    for name, value in zip(_SOURCE, said_of, strict=True):
+        kind = pa.int64() if name == "ts_ms" else pa.string()
+        read = {tokens.INTEGER: readers.integers(kind)} if name == "ts_ms" else by_kind
+        checked = readers.read_by_kind(value, read, kind)
+        for row in np.flatnonzero(checked.failed & faults.sound).tolist():
+            said = f'its source says {value.shown(row)} for "{name}"'
+            faults.add(RecordFault.LAYOUT, row, said)
+        columns.append(checked.values)
+    if columns[0].null_count:
+        is_false = pa.array(has_block & mask_of(columns[0].is_null()))
+        columns[0] = pc.if_else(is_false, pa.scalar("false"), columns[0])
+    return Source(*columns)
+
+
+def _boolean_words(values: RawValues) -> Checked:
+    words = readers.booleans(values).values.cast(pa.string())
+    return Checked(words, np.zeros(len(values), np.bool_))
+
+
+def _leave_others(codes: Codes, source: Source, table: CapturedName | None) -> None:
+    """Mark the records of tables other than `table`; a record that does not tell is its own."""
+    if table is None:
+        return
+    pairs = (
+        (source.table, table.table),
+        (source.schema, table.schema),
+        (source.database, table.database),
+    )
+    for column, name in pairs:
+        if name is not None:
+            codes[mask_of(pc.not_equal(column, name))] = CODES[RecordKind.OTHER_TABLE]

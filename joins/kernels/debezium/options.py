@@ -1,0 +1,101 @@
+"""How a connector and its converter write values: what no record says of itself.
+
+A record with a schema tells most of it; these options decide for those without. The defaults are
+Debezium's own.
+
+Source: Debezium 3.5, "Connector configuration properties" of MySQL, MariaDB and PostgreSQL.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+UNAVAILABLE_VALUE = "__debezium_unavailable_value"
+
+
+class ValueLayout(StrEnum):
+    """What a value of a topic is: the whole envelope, or what ExtractNewRecordState makes of it."""
+
+    ENVELOPE = "envelope"
+    FLAT = "flat"
+
+
+class DecimalHandling(StrEnum):
+    """`decimal.handling.mode`: base64 of the unscaled value, a text, or a number."""
+
+    PRECISE = "precise"
+    STRING = "string"
+    DOUBLE = "double"
+
+
+class BigintUnsignedHandling(StrEnum):
+    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal."""
+
+    LONG = "long"
+    PRECISE = "precise"
+
+
+class TimePrecision(StrEnum):
+    """`time.precision.mode`: the unit of times by the column's precision, or one for all."""
+
+    ADAPTIVE_TIME_MICROSECONDS = "adaptive_time_microseconds"
+    ADAPTIVE = "adaptive"
+    CONNECT = "connect"
+    ISOSTRING = "isostring"
+    MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+    STRUCTURED = "structured"
+
+
+class BinaryHandling(StrEnum):
+    """`binary.handling.mode`: of `bytes` JSON has base64, too."""
+
+    BYTES = "bytes"
+    BASE64 = "base64"
+    BASE64_URL_SAFE = "base64-url-safe"
+    HEX = "hex"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedName:
+    """The table whose records are read; what is None is not looked at.
+
+    Attributes:
+        table: its name.
+        schema: the schema of a database that has some, like PostgreSQL.
+        database: the database.
+    """
+
+    table: str
+    schema: str | None = None
+    database: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumOptions:
+    """How values of a topic are to be read.
+
+    Attributes:
+        layout: envelopes, or rows.
+        schema_include: whether keys and values carry their schema; None: each tells by itself.
+        decimal_handling: what a text is for a DECIMAL, without a schema.
+        bigint_unsigned: whether a negative number for a DECIMAL(20, 0) is one beyond 63 bits,
+            without a schema that says otherwise.
+        time_precision: what a number is for a TIME or TIMESTAMP, without a schema. The adaptive
+            modes go by the precision of the declared type: it must be that of the database.
+        binary_handling: what a text is for BYTES, without a schema that says `bytes`.
+        unavailable_value: what stands for a large value that was not changed.
+        field_prefix: of what a flat record has beside the row (`__op`, `__deleted`).
+        null_if_missing: a declared column that a record does not have is NULL; else it is bad.
+        table: whose records are read, those of others are `RecordKind.OTHER_TABLE`; None: any.
+    """
+
+    layout: ValueLayout = ValueLayout.ENVELOPE
+    schema_include: bool | None = None
+    decimal_handling: DecimalHandling = DecimalHandling.PRECISE
+    bigint_unsigned: BigintUnsignedHandling = BigintUnsignedHandling.LONG
+    time_precision: TimePrecision = TimePrecision.ADAPTIVE_TIME_MICROSECONDS
+    binary_handling: BinaryHandling = BinaryHandling.BYTES
+    unavailable_value: str = UNAVAILABLE_VALUE
+    field_prefix: str = "__"
+    null_if_missing: bool = False
+    table: CapturedName | None = None

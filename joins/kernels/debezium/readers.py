@@ -1,0 +1,305 @@
+"""Readers of raw values: each takes values of one kind of JSON, and gives a declared type.
+
+What is NULL is NULL; what does not fit is marked, and NULL, too.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.debezium import tokens
+from joins.kernels.debezium.raw import RawValues, members_of
+from joins.kernels.expressions.casts import Checked, from_text, mask_of
+from joins.kernels.texts import text_array, validity
+from joins.plan.types import SqlType, TypeName, arrow_type
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Reader = Callable[[RawValues], Checked]
+Readers = Mapping[int, Reader]
+"""By what a value is (`tokens.STRING` and the others) who reads it; what is not here fails."""
+
+_EXACT_DIGITS = 15  # that a double always keeps
+_NAMED_FLOATS = {b'"NaN"': np.nan, b'"Infinity"': np.inf, b'"-Infinity"': -np.inf}
+_INT64_DIGITS = 18  # so many always fit
+_WHOLE = SqlType(TypeName.DECIMAL, 38)
+
+
+def read_by_kind(values: RawValues, readers: Readers, to: pa.DataType) -> Checked:
+    """`values` by the reader of each one's kind."""
+    kinds = values.kinds()
+    counts = np.bincount(kinds, minlength=tokens.ARRAY + 1)
+    present = [kind for kind in range(1, len(counts)) if counts[kind]]
+    if not present:
+        return Checked(pa.nulls(len(values), to), np.zeros(len(values), np.bool_))
+    if len(present) == 1:
+        return readers.get(present[0], _none_of(to))(values)
+    order, parts = [], []
+    for kind in np.flatnonzero(counts).tolist():
+        rows = np.flatnonzero(kinds == kind)
+        order.append(rows)
+        parts.append(readers.get(kind, _none_of(to))(values.take(rows)))
+    back = np.argsort(np.concatenate(order))
+    columns = pa.concat_arrays([part.values for part in parts]).take(pa.array(back))
+    return Checked(columns, np.concatenate([part.failed for part in parts])[back])
+
+
+def _none_of(to: pa.DataType) -> Reader:
+    return lambda values: Checked(pa.nulls(len(values), to), values.lasts >= 0)
+
+
+def column_of(numbers: npt.NDArray[np.generic], good: Mask, to: pa.DataType) -> pa.Array:
+    """Numbers as they lie in memory as an Arrow array; NULL where they are not `good`."""
+    return pa.Array.from_buffers(to, len(good), [validity(good), pa.py_buffer(numbers)])
+
+
+def int64s(values: RawValues) -> tuple[Rows, Mask]:
+    """Integers of 64 bits, and which are some."""
+    numbers, fits = np.empty(len(values), np.int64), np.empty(len(values), np.bool_)
+    tokens.integers_of(values.firsts, values.lasts, numbers, fits)
+    return numbers, fits
+
+
+def integers(to: pa.DataType) -> Reader:
+    """Of JSON integers those in the range of a type."""
+
+    def read(values: RawValues) -> Checked:
+        return ranged(*int64s(values), values.lasts >= 0, to)
+
+    return read
+
+
+def unsigned(to: pa.DataType) -> Reader:
+    """Of integers that cannot be negative those in the range of a type."""
+
+    def read(values: RawValues) -> Checked:
+        numbers, fits = int64s(values)
+        return ranged(numbers, fits & (numbers >= 0), values.lasts >= 0, to)
+
+    return read
+
+
+def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
+    """`numbers` that fit an integer type."""
+    dtype = np.dtype(cast(type[np.signedinteger[Any]], to.to_pandas_dtype()))
+    limits = np.iinfo(dtype)
+    good = fits & (numbers >= limits.min) & (numbers <= limits.max)
+    return Checked(column_of(numbers.astype(dtype), good, to), valid & ~good)
+
+
+def booleans_as_integers(to: pa.DataType) -> Reader:
+    """1 for `true`, 0 for `false`: of TINYINT(1) a connector knows in some places only."""
+
+    def read(values: RawValues) -> Checked:
+        numbers, valid = np.empty(len(values), np.int64), values.lasts >= 0
+        tokens.booleans_of(values.firsts, values.lasts, numbers)
+        return ranged(numbers, valid, valid, to)
+
+    return read
+
+
+def booleans(values: RawValues) -> Checked:
+    """`true` and `false`."""
+    numbers = np.empty(len(values), np.int64)
+    tokens.booleans_of(values.firsts, values.lasts, numbers)
+    return _bits(numbers, values.lasts >= 0, values.lasts >= 0)
+
+
+def integers_as_booleans(values: RawValues) -> Checked:
+    """1 and 0, no other number."""
+    numbers, fits = int64s(values)
+    return _bits(numbers, fits & ((numbers == 0) | (numbers == 1)), values.lasts >= 0)
+
+
+def _bits(numbers: Rows, good: Mask, valid: Mask) -> Checked:
+    bits = pa.py_buffer(np.packbits(numbers == 1, bitorder="little"))
+    column = pa.Array.from_buffers(pa.bool_(), len(good), [validity(good), bits])
+    return Checked(column, valid & ~good)
+
+
+def texts(values: RawValues) -> Checked:
+    """Strings."""
+    return Checked(values.texts(), np.zeros(len(values), np.bool_))
+
+
+def doubles(values: RawValues) -> Checked:
+    """Numbers that a DOUBLE keeps: integers of many digits only if it has all of them."""
+    numbers = values.numbers()
+    read = from_text(numbers, pa.float64())
+    failed = read.failed | ~mask_of(pc.fill_null(pc.is_finite(read.values), True))
+    long = (values.lasts - values.firsts > _EXACT_DIGITS) & (values.kinds() == tokens.INTEGER)
+    for row in np.flatnonzero(long & ~failed):
+        failed[row] = int(numbers[row].as_py()) != int(read.values[row].as_py())
+    return _without(read.values, failed)
+
+
+def floats(values: RawValues) -> Checked:
+    """Numbers that a FLOAT keeps: written as a FLOAT, or as the DOUBLE that equals one."""
+    wide = doubles(values)
+    if not len(values):
+        return Checked(wide.values.cast(pa.float32()), wide.failed)
+    exact = wide.values.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = exact.astype(np.float32)
+    failed = wide.failed | np.isinf(narrow)
+    doubtful = np.flatnonzero((narrow.astype(np.float64) != exact) & (values.lasts >= 0) & ~failed)
+    if len(doubtful):
+        shortest = pa.array(narrow[doubtful]).cast(pa.string()).cast(pa.float64())
+        failed[doubtful] = shortest.to_numpy(zero_copy_only=False) != exact[doubtful]
+    good = (values.lasts >= 0) & ~failed
+    return Checked(column_of(narrow, good, pa.float32()), failed)
+
+
+def named_floats(to: pa.DataType) -> Reader:
+    """NaN and the infinities, which are strings in JSON."""
+
+    def read(values: RawValues) -> Checked:
+        numbers, good = np.zeros(len(values)), np.zeros(len(values), np.bool_)
+        for text, number in _NAMED_FLOATS.items():
+            equal = values.are(text)
+            numbers[equal] = number
+            good |= equal
+        return Checked(
+            column_of(numbers.astype(to.to_pandas_dtype()), good, to), (values.lasts >= 0) & ~good
+        )
+
+    return read
+
+
+def decimals_as_text(kind: SqlType) -> Reader:
+    """Strings that are decimal numbers, with no more digits than the type has."""
+
+    def read(values: RawValues) -> Checked:
+        return decimals_of(values.texts(), kind)
+
+    return read
+
+
+def decimals_as_numbers(kind: SqlType) -> Reader:
+    """JSON numbers with no more digits than the type has."""
+
+    def read(values: RawValues) -> Checked:
+        return decimals_of(values.numbers(), kind)
+
+    return read
+
+
+def decimals_of(numbers: pa.StringArray, kind: SqlType) -> Checked:
+    """Texts that are decimal numbers, with no more digits than the type has."""
+    return from_text(numbers, arrow_type(kind))
+
+
+def unsigned_longs(values: RawValues) -> Checked:
+    """BIGINT UNSIGNED as DECIMAL(20, 0): a number beyond 63 bits comes as a negative one."""
+    numbers, fits = int64s(values)
+    words = np.stack([numbers, np.zeros_like(numbers)], axis=1)
+    valid = values.lasts >= 0
+    return Checked(column_of(words, fits, pa.decimal128(20, 0)), valid & ~fits)
+
+
+def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
+    """Base64 of the unscaled value with `scale` digits behind the point."""
+
+    def read(values: RawValues) -> Checked:
+        count, valid = len(values), values.lasts >= 0
+        numbers, outcome = np.empty(count, np.int64), np.empty(count, np.uint8)
+        tokens.unscaled_of(values.firsts, values.lasts, numbers, outcome)
+        if scale != kind.scale or kind.precision - scale < 0 or (outcome == tokens.TOO_LONG).any():
+            return _unscaled_each(values, kind, scale)
+        good = outcome == tokens.FITS
+        if kind.precision <= _INT64_DIGITS:
+            limit = 10**kind.precision
+            good &= (numbers > -limit) & (numbers < limit)
+        words = np.stack([numbers, numbers >> 63], axis=1)
+        return Checked(column_of(words, good, arrow_type(kind)), valid & ~good)
+
+    return read
+
+
+def _unscaled_each(values: RawValues, kind: SqlType, scale: int) -> Checked:
+    """The same for any size of numbers and another scale than the declared one."""
+    unscaled = binaries(is_url=False)(values)
+    written: list[str | None] = []
+    for each in unscaled.values.to_pylist():
+        written.append(None if each is None else _scaled(each, scale))
+    read = decimals_of(pa.array(written, pa.string()), kind)
+    empty = np.array([each == b"" for each in unscaled.values.to_pylist()], np.bool_)
+    return _without(read.values, read.failed | unscaled.failed | empty)
+
+
+def _scaled(unscaled: bytes, scale: int) -> str:
+    return f"{int.from_bytes(unscaled, 'big', signed=True)}E{-scale}"
+
+
+def variable_decimals(kind: SqlType) -> Reader:
+    """Objects of a scale and an unscaled value."""
+
+    def read(values: RawValues) -> Checked:
+        members = members_of(values, ("scale", "value"))
+        scales, fits = int64s(members["scale"])
+        unscaled = binaries(is_url=False)(members["value"])
+        valid = values.lasts >= 0
+        good = valid & fits & ~unscaled.failed & mask_of(unscaled.values.is_valid())
+        written = [
+            _scaled(each, scale) if is_good and each else None
+            for each, scale, is_good in zip(
+                unscaled.values.to_pylist(), scales.tolist(), good.tolist(), strict=True
+            )
+        ]
+        texts = pa.array(written, pa.string())
+        read = decimals_of(texts, kind)
+        return _without(read.values, read.failed | (valid & ~mask_of(texts.is_valid())))
+
+    return read
+
+
+def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
+    """Integers that come as decimals of no scale, as `reader` reads those."""
+    to = arrow_type(kind)
+    limits = np.iinfo(cast(type, to.to_pandas_dtype()))
+
+    def read(values: RawValues) -> Checked:
+        wide = reader(_WHOLE)(values).values.to_pylist()
+        fits = (None if n is None or not limits.min <= n <= limits.max else int(n) for n in wide)
+        column = pa.array(list(fits), to)
+        return Checked(column, (values.lasts >= 0) & mask_of(column.is_null()))
+
+    return read
+
+
+def binaries(*, is_url: bool) -> Reader:
+    """Bytes of base64, whose digits are those of addresses with `is_url`."""
+
+    def read(values: RawValues) -> Checked:
+        sizes = np.empty(len(values), np.int64)
+        tokens.sizes_of(values.firsts, values.lasts, sizes, is_url)
+        good = sizes >= 0
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(np.where(good, sizes, 0), out=offsets[1:])
+        out = np.empty(int(offsets[-1]), np.uint8)
+        tokens.bytes_into(values.firsts, offsets, out, is_url)
+        return Checked(text_array(out, offsets, good, pa.binary()), (values.lasts >= 0) & ~good)
+
+    return read
+
+
+def hexadecimals(values: RawValues) -> Checked:
+    """Bytes of two digits each."""
+    made: list[bytes | None] = []
+    for text in values.texts().to_pylist():
+        try:
+            made.append(None if text is None or " " in text else bytes.fromhex(text))
+        except ValueError:
+            made.append(None)
+    column = pa.array(made, pa.binary())
+    return Checked(column, (values.lasts >= 0) & mask_of(column.is_null()))
+
+
+def _without(column: pa.Array, failed: Mask) -> Checked:
+    if not failed.any():
+        return Checked(column, failed)
+    return Checked(pc.if_else(pa.array(failed), pa.scalar(None, column.type), column), failed)

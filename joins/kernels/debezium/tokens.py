@@ -1,0 +1,420 @@
+"""Compiled functions over raw values of JSON: numbers, base64, times, parts of arrays and objects.
+
+Places are addresses of values that are known to be right JSON; a value that is not there, or is
+`null`, has a negative end and is passed over.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.kernels.compiled import compiled
+from joins.kernels.json.scan import (
+    ANY_DIGITS,
+    CLOSED_LIST,
+    CLOSED_OBJECT,
+    COLON,
+    COMMA,
+    MINUS,
+    NINE,
+    OPEN_LIST,
+    OPEN_OBJECT,
+    PLUS,
+    POINT,
+    QUOTE,
+    SMALL_N,
+    SMALL_T,
+    ZERO,
+    are_same,
+    behind_blanks,
+    byte_at,
+    integer,
+    value_end,
+)
+
+Rows = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+NOTHING, STRING, INTEGER, FRACTION, BOOLEAN, OBJECT, ARRAY = range(7)
+
+FITS, TOO_LONG, NO_NUMBER = range(3)
+
+_SMALL_F, _LARGE_Z, _LARGE_TEE, _SPACE, _EQUAL = b"fZT ="
+_SIGNS = 65  # in the table of digits: what is none
+_DIGITS = np.full(256, _SIGNS, np.int64)
+_DIGITS[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")] = range(64)
+_URL_DIGITS = _DIGITS.copy()
+_URL_DIGITS[list(b"+/")] = _SIGNS
+_URL_DIGITS[list(b"-_")] = 62, 63
+_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+
+
+@compiled
+def kinds_of(firsts: Rows, lasts: Rows, kinds: Bytes) -> None:
+    """What each value is."""
+    for row in range(len(firsts)):
+        kinds[row] = NOTHING if lasts[row] < 0 else _kind(firsts[row], lasts[row])
+
+
+@compiled
+def _kind(at: int, end: int) -> int:
+    byte = byte_at(at)
+    if byte == QUOTE:
+        return STRING
+    if byte == OPEN_OBJECT:
+        return OBJECT
+    if byte == OPEN_LIST:
+        return ARRAY
+    if byte in (SMALL_T, _SMALL_F):
+        return BOOLEAN
+    if byte == SMALL_N:
+        return NOTHING
+    for place in range(at + 1, end):
+        if byte_at(place) < ZERO or byte_at(place) > NINE:
+            return FRACTION
+    return INTEGER
+
+
+@compiled
+def letters_of(firsts: Rows, lasts: Rows, letters: Bytes) -> None:
+    """The one letter of each text, 0 where there is none, or more."""
+    for row in range(len(firsts)):
+        is_one = lasts[row] - firsts[row] == 3 and byte_at(firsts[row]) == QUOTE
+        letters[row] = byte_at(firsts[row] + 1) if is_one else 0
+
+
+@compiled
+def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
+    """Integers of 64 bits."""
+    for row in range(len(firsts)):
+        numbers[row] = 0
+        fits[row] = False
+        if lasts[row] >= 0:
+            stop, number = integer(firsts[row], lasts[row])
+            if stop == lasts[row]:
+                numbers[row] = number
+                fits[row] = True
+
+
+@compiled
+def booleans_of(firsts: Rows, lasts: Rows, numbers: Rows) -> None:
+    """1 for `true`, 0 for what else there is."""
+    for row in range(len(firsts)):
+        is_true = lasts[row] - firsts[row] == 4 and byte_at(firsts[row]) == SMALL_T
+        numbers[row] = 1 if is_true else 0
+
+
+@compiled
+def copy_into(firsts: Rows, offsets: Rows, out: Bytes) -> None:
+    """The bytes of each value, from one offset to the next."""
+    for row in range(len(firsts)):
+        to, at = offsets[row], firsts[row]
+        for place in range(offsets[row + 1] - to):
+            out[to + place] = byte_at(at + place)
+
+
+@compiled
+def are_equal(firsts: Rows, lasts: Rows, text: tuple[int, int], equal: Mask) -> None:
+    """Which values are the text at that address, of that length."""
+    at, length = text
+    for row in range(len(firsts)):
+        is_so_long = lasts[row] >= 0 and lasts[row] - firsts[row] == length
+        equal[row] = is_so_long and are_same(firsts[row], at, length)
+
+
+@compiled
+def unscaled_of(firsts: Rows, lasts: Rows, numbers: Rows, outcome: Bytes) -> None:
+    """Numbers of texts that are base64 of the two's complement, its highest byte first."""
+    for row in range(len(firsts)):
+        numbers[row] = 0
+        outcome[row] = NO_NUMBER
+        at, end = firsts[row] + 1, lasts[row] - 1
+        if end <= at or byte_at(firsts[row]) != QUOTE:
+            continue
+        size = _decoded_size(at, end, _DIGITS)
+        if size <= 0:
+            continue
+        if size > 8:
+            outcome[row] = TOO_LONG
+            continue
+        number = 0
+        for place in range(size):
+            byte = _decoded_byte(at, place, _DIGITS)
+            number = byte - 256 if place == 0 and byte >= 128 else number << 8 | byte
+        numbers[row] = number
+        outcome[row] = FITS
+
+
+@compiled
+def _decoded_size(at: int, end: int, digits: Rows) -> int:
+    """How many bytes the base64 is of; -1 if it is none."""
+    length = end - at
+    if length % 4:
+        return -1
+    padding = 0
+    if length and byte_at(end - 1) == _EQUAL:
+        padding = 2 if byte_at(end - 2) == _EQUAL else 1
+    for place in range(at, end - padding):
+        if digits[byte_at(place)] == _SIGNS:
+            return -1
+    if padding and digits[byte_at(end - padding - 1)] & ((1 << 2 * padding) - 1):
+        return -1  # bits that no byte has
+    return length // 4 * 3 - padding
+
+
+@compiled
+def _decoded_byte(at: int, place: int, digits: Rows) -> int:
+    at += place // 3 * 4 + place % 3
+    high, low = int(digits[byte_at(at)]), int(digits[byte_at(at + 1)])
+    shift = 2 * (place % 3)
+    return (high << (2 + shift) | low >> (4 - shift)) & 0xFF
+
+
+@compiled
+def sizes_of(firsts: Rows, lasts: Rows, sizes: Rows, is_url: bool) -> None:
+    """How many bytes each text is base64 of, -1 where it is none."""
+    for row in range(len(firsts)):
+        sizes[row] = -1
+        if lasts[row] - firsts[row] >= 2 and byte_at(firsts[row]) == QUOTE:
+            digits = _URL_DIGITS if is_url else _DIGITS
+            sizes[row] = _decoded_size(firsts[row] + 1, lasts[row] - 1, digits)
+
+
+@compiled
+def bytes_into(firsts: Rows, offsets: Rows, out: Bytes, is_url: bool) -> None:
+    """The bytes of base64, from one offset to the next."""
+    for row in range(len(firsts)):
+        digits = _URL_DIGITS if is_url else _DIGITS
+        for place in range(offsets[row + 1] - offsets[row]):
+            out[offsets[row] + place] = _decoded_byte(firsts[row] + 1, place, digits)
+
+
+@compiled
+def _two(at: int, end: int) -> int:
+    """The number of two digits, or -1."""
+    if at + 2 > end:
+        return -1
+    tens, ones = byte_at(at) - ZERO, byte_at(at + 1) - ZERO
+    return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else -1
+
+
+@compiled
+def _day(at: int, end: int) -> tuple[int, int]:
+    """Days since 1970 of `YYYY-MM-DD` and the place behind it; the place is -1 if it is none."""
+    century, years = _two(at, end), _two(at + 2, end)
+    month, day = _two(at + 5, end), _two(at + 8, end)
+    if century < 0 or years < 0 or month < 1 or month > 12 or day < 1:
+        return 0, -1
+    if byte_at(at + 4) != MINUS or byte_at(at + 7) != MINUS:
+        return 0, -1
+    year = century * 100 + years
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if year < 1 or day > _DAYS[month - 1] + (is_leap and month == 2):
+        return 0, -1
+    return _days_until(year, month, day), at + 10
+
+
+@compiled
+def _days_until(year: int, month: int, day: int) -> int:
+    """Days since 1970; the year begins in March, so that the odd day is its last."""
+    year -= month <= 2
+    in_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719468
+
+
+@compiled
+def _clock(at: int, end: int) -> tuple[int, int]:
+    """Microseconds of `HH:MM:SS[.f]` and the place behind it, -1 if it is none or is finer."""
+    hour, minute, second = _two(at, end), _two(at + 3, end), _two(at + 6, end)
+    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+        return 0, -1
+    if byte_at(at + 2) != 58 or byte_at(at + 5) != 58:
+        return 0, -1
+    micros = ((hour * 60 + minute) * 60 + second) * 1_000_000
+    at += 8
+    if at >= end or byte_at(at) != POINT:
+        return micros, at
+    unit, first = 100_000, at + 1
+    at += 1
+    while at < end and ZERO <= byte_at(at) <= NINE:
+        if unit == 0 and byte_at(at) != ZERO:
+            return 0, -1
+        micros += (byte_at(at) - ZERO) * unit
+        unit //= 10
+        at += 1
+    return micros, at if first < at <= first + 9 else -1
+
+
+@compiled
+def _offset(at: int, end: int) -> tuple[int, int]:
+    """Microseconds east of UTC of `Z` or `+HH[[:]MM]`, and the place behind it, or -1."""
+    if at < end and byte_at(at) == _LARGE_Z:
+        return 0, at + 1
+    if at >= end or (byte_at(at) != PLUS and byte_at(at) != MINUS):
+        return 0, -1
+    sign = 1 if byte_at(at) == PLUS else -1
+    hours = _two(at + 1, end)
+    at += 3
+    if hours < 0 or hours > 18:
+        return 0, -1
+    minutes = 0
+    if at < end:
+        at += byte_at(at) == 58
+        minutes = _two(at, end)
+        at += 2
+        if minutes < 0 or minutes > 59:
+            return 0, -1
+    return sign * (hours * 60 + minutes) * 60_000_000, at
+
+
+@compiled
+def dates_of(firsts: Rows, lasts: Rows, days: Rows, fits: Mask) -> None:
+    """Days since 1970 of texts `YYYY-MM-DD`, which may have the offset 0."""
+    for row in range(len(firsts)):
+        days[row] = 0
+        fits[row] = False
+        if lasts[row] - firsts[row] >= 12 and byte_at(firsts[row]) == QUOTE:
+            end = lasts[row] - 1
+            day, at = _day(firsts[row] + 1, end)
+            east = 0
+            if 0 <= at < end:
+                east, at = _offset(at, end)
+            if at == end and east == 0:
+                days[row] = day
+                fits[row] = True
+
+
+@compiled
+def clocks_of(firsts: Rows, lasts: Rows, micros: Rows, fits: Mask) -> None:
+    """Microseconds since midnight of texts `HH:MM:SS[.f]`, which may have the offset 0."""
+    for row in range(len(firsts)):
+        micros[row] = 0
+        fits[row] = False
+        if lasts[row] - firsts[row] >= 10 and byte_at(firsts[row]) == QUOTE:
+            end = lasts[row] - 1
+            clock, at = _clock(firsts[row] + 1, end)
+            east = 0
+            if 0 <= at < end:
+                east, at = _offset(at, end)
+            if at == end and east == 0:
+                micros[row] = clock
+                fits[row] = True
+
+
+@compiled
+def instants_of(firsts: Rows, lasts: Rows, micros: Rows, fits: Mask) -> None:
+    """Microseconds since 1970 of texts `YYYY-MM-DDTHH:MM:SS[.f]` with an offset."""
+    for row in range(len(firsts)):
+        micros[row] = 0
+        fits[row] = False
+        if lasts[row] - firsts[row] >= 22 and byte_at(firsts[row]) == QUOTE:
+            end = lasts[row] - 1
+            day, at = _day(firsts[row] + 1, end)
+            if at < 0 or (byte_at(at) != _LARGE_TEE and byte_at(at) != _SPACE):
+                continue
+            clock, at = _clock(at + 1, end)
+            east = 0
+            if at >= 0:
+                east, at = _offset(at, end)
+            if at == end:
+                micros[row] = day * 86_400_000_000 + clock - east
+                fits[row] = True
+
+
+@compiled
+def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
+    """How many parts each array or object has; 0 of what is not there."""
+    for row in range(len(firsts)):
+        counts[row] = 0
+        if lasts[row] >= 0:
+            end = lasts[row]
+            at = _first_part(firsts[row], end)
+            while at > 0:
+                counts[row] += 1
+                _, _, at = _part(at, end)
+
+
+@compiled
+def _first_part(at: int, end: int) -> int:
+    """Where the first part of an array or object begins, -1 if there is none."""
+    at = behind_blanks(behind_blanks(at, end) + 1, end)
+    is_empty = at >= end or byte_at(at) == CLOSED_LIST or byte_at(at) == CLOSED_OBJECT
+    return -1 if is_empty else at
+
+
+@compiled
+def _part(at: int, end: int) -> tuple[int, int, int]:
+    """Where a part's name ends and its value begins, or -1 and `at`; where the next part begins.
+
+    The last one is -1 behind the last part.
+    """
+    name_end, first = -1, at
+    stop = value_end(at, end, ANY_DIGITS)
+    if stop < 0:
+        return name_end, first, -1
+    at = behind_blanks(stop, end)
+    if at < end and byte_at(at) == COLON:
+        name_end, first = stop, behind_blanks(at + 1, end)
+        stop = value_end(first, end, ANY_DIGITS)
+        if stop < 0:
+            return name_end, first, -1
+        at = behind_blanks(stop, end)
+    is_more = at < end and byte_at(at) == COMMA
+    return name_end, first, behind_blanks(at + 1, end) if is_more else -1
+
+
+@compiled
+def parts_into(
+    firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
+) -> None:
+    """Where the parts of all arrays and objects begin and end, one after the other.
+
+    Of an object `names` has the names of its members, too; `null` ends at -2.
+    """
+    to = 0
+    for row in range(len(firsts)):
+        if lasts[row] >= 0:
+            end = lasts[row]
+            at = _first_part(firsts[row], end)
+            while at > 0:
+                name_at = at
+                name_end, first, at = _part(at, end)
+                names[0][to], names[1][to] = name_at, name_end
+                parts[0][to] = first
+                parts[1][to] = (
+                    -2 if byte_at(first) == SMALL_N else value_end(first, end, ANY_DIGITS)
+                )
+                to += 1
+
+
+@compiled
+def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[Rows, Rows]) -> int:
+    """Of values that begin with the bytes at an address what is between these and the last bracket.
+
+    Returns:
+        How many values there are of this kind; of the others the payloads are left as they are.
+    """
+    start, length = prefix
+    count = 0
+    for row in range(len(firsts)):
+        if lasts[row] - firsts[row] <= length or payloads[1][row] != -1:
+            continue
+        if byte_at(lasts[row] - 1) == 125 and are_same(firsts[row], start, length):
+            payloads[0][row], payloads[1][row] = firsts[row] + length, lasts[row] - 1
+            count += 1
+    return count
+
+
+@compiled
+def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
+    """Which objects begin with a member `schema` or `payload`."""
+    for row in range(len(firsts)):
+        wrapped[row] = False
+        end = lasts[row]
+        at = behind_blanks(firsts[row], end)
+        if at < end and byte_at(at) == OPEN_OBJECT:
+            at = behind_blanks(at + 1, end)
+            if at + 9 < end and byte_at(at) == QUOTE:
+                is_schema = byte_at(at + 7) == QUOTE and byte_at(at + 1) == 115
+                is_payload = byte_at(at + 8) == QUOTE and byte_at(at + 1) == 112
+                wrapped[row] = is_schema or is_payload

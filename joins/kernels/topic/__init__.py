@@ -1,0 +1,1 @@
+"""Topics that others write: changes in the order of their times, marks of snapshots."""

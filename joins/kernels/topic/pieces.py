@@ -1,0 +1,122 @@
+"""Changes of one partition of somebody else's topic: what each says, of which snapshot, when."""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.debezium.changes import ChangeRows, RecordKind
+from joins.kernels.expressions.casts import mask_of
+from watermark.foreign import Mark
+
+Longs = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int8]
+
+NO_MARK = -1
+MARKS = tuple(Mark)
+"""The marks by their codes."""
+
+ROW_CODES = [MARKS.index(mark) for mark in (Mark.FIRST, Mark.ROW, Mark.LAST)]
+_SNAPSHOT = {
+    "first": Mark.FIRST,
+    "first_in_data_collection": Mark.FIRST,
+    "true": Mark.ROW,
+    "last_in_data_collection": Mark.LAST,
+    "last": Mark.LAST,
+}
+_CHANGES = (RecordKind.CREATE, RecordKind.UPDATE, RecordKind.DELETE)
+_WITH_ROW = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
+_WITHOUT_ROW = (RecordKind.DELETE, RecordKind.TOMBSTONE)
+
+
+class Action(IntEnum):
+    """What a record does to the table."""
+
+    NOTHING = 0
+    UPSERT = 1
+    DELETE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records of one partition, in the order of their offsets.
+
+    Attributes:
+        times_ms: of the records in Kafka.
+        order_ms: the same, but none before that of an earlier record.
+        source_ms: of the changes in their database; that in Kafka where it is not told.
+        marks: codes of `MARKS`, or `NO_MARK`.
+        actions: `Action` of each.
+        key: the primary key of what is upserted or deleted.
+        after: the declared columns of what is upserted.
+    """
+
+    partition: int
+    offsets: Longs
+    times_ms: Longs
+    order_ms: Longs
+    source_ms: Longs
+    marks: Codes
+    actions: Codes
+    key: pa.RecordBatch
+    after: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def slice(self, first: int, end: int) -> "Piece":
+        """Some of the records."""
+        arrays = (
+            getattr(self, name)[first:end]
+            for name in ("offsets", "times_ms", "order_ms", "source_ms", "marks", "actions")
+        )
+        rows = (each.slice(first, end - first) for each in (self.key, self.after))
+        return Piece(self.partition, *arrays, *rows)
+
+    def after_ms(self, least_ms: int) -> "Piece":
+        """The same, where records of before were as late as `least_ms`."""
+        return replace(self, order_ms=np.maximum(self.order_ms, least_ms))
+
+
+def snapshot_rows(piece: Piece) -> npt.NDArray[np.bool_]:
+    """Which records are rows of a snapshot."""
+    return np.isin(piece.marks, ROW_CODES)
+
+
+def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> Piece:
+    """What the `changes` of `records`, all of one partition and none bad, say."""
+    offsets = records.column("offset").to_numpy()
+    times = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+    source = pc.coalesce(changes.source_ts_ms, pa.array(times)).to_numpy(zero_copy_only=False)
+    kind = changes.kind
+    actions = np.zeros(len(offsets), np.int8)
+    actions[_is_in(kind, _WITH_ROW)] = Action.UPSERT
+    has_key = mask_of(changes.key.column(0).is_valid())
+    actions[_is_in(kind, _WITHOUT_ROW) & has_key] = Action.DELETE
+    return Piece(
+        partition,
+        offsets,
+        times,
+        np.maximum.accumulate(times) if len(times) else times,
+        source,
+        _marks(kind, changes.snapshot),
+        actions,
+        changes.key,
+        changes.after,
+    )
+
+
+def _marks(kind: pa.StringArray, snapshot: pa.StringArray) -> Codes:
+    marks = np.full(len(kind), NO_MARK, np.int8)
+    marks[_is_in(kind, _CHANGES) & _is_in(snapshot, ("false",))] = MARKS.index(Mark.STREAMED)
+    for text, mark in _SNAPSHOT.items():
+        marks[_is_in(snapshot, (text,)) & _is_in(kind, _WITH_ROW)] = MARKS.index(mark)
+    marks[_is_in(kind, (RecordKind.TRUNCATE,))] = MARKS.index(Mark.TRUNCATE)
+    return marks
+
+
+def _is_in(texts: pa.StringArray, chosen: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    return mask_of(pc.is_in(texts, value_set=pa.array([str(each) for each in chosen])))

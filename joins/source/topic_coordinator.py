@@ -1,0 +1,157 @@
+"""Coordinates a source that is somebody else's topic: what shows that it is whole, what it lacks.
+
+What only an operator can decide is kept beside the source's state, where its process reads it.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joins.adapters.topic.feed_state import (
+    Decision,
+    Decisions,
+    TopicFeedConfig,
+    read_decisions,
+    write_decisions,
+)
+from joins.durable.requests import Request
+from joins.durable.stalls import Stalls
+from joins.plan.errors import (
+    ForeignRecordError,
+    NothingToAcknowledgeError,
+    RequestError,
+    SnapshotUnprovenError,
+)
+from joins.source.coordinator import SourceView
+from joins.source.feed_coordinator import FeedCoordinator
+from watermark.foreign import Missing
+
+_PLACE = {"epoch": 0, "file": 0, "pos": 0}
+
+
+class TopicCoordinator(FeedCoordinator):
+    """Runs one such source on its own thread until stopped.
+
+    Args:
+        dimension: its name.
+        config: of its process.
+        stalls: where faults are noted.
+        acknowledgements: the file of all decisions of the job, for people.
+    """
+
+    def __init__(
+        self,
+        dimension: str,
+        config: TopicFeedConfig,
+        stalls: Stalls,
+        acknowledgements: Path,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.topic.feed", config), stalls)
+        self._config = config
+        self._list = acknowledgements
+        self._state: Mapping[str, Any] | None = None
+
+    def view(self) -> SourceView | None:
+        """What the process told last."""
+        state = self._state
+        if state is None:
+            return None
+        generation, is_complete = int(state["generation"]), bool(state["complete"])
+        place = {**_PLACE, "epoch": generation - 1}
+        return SourceView(
+            generation=generation,
+            rows_total=state["rows_total"] or state["rows"],
+            chunks_done=int(is_complete),
+            chunks_total=1,
+            is_copied=is_complete,
+            low=place,
+            high=place if is_complete else None,
+            evidence=state["evidence"] if is_complete else None,
+            waits_for=None if is_complete else state["text"],
+        )
+
+    def _load(self) -> None:
+        """The process tells its state as soon as it has looked at the topic."""
+
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        self._state = state
+
+    def _on_event(self, event: Mapping[str, Any]) -> None:
+        super()._on_event(event)
+        if "state" in event and _needs_a_word(event["state"]):
+            self._note(
+                SnapshotUnprovenError(
+                    f'table "{self._name}" is not shown to be whole: {event["state"]["text"]}',
+                    hint="Let the connector take a snapshot, of which the evidence is read by "
+                    "itself; or acknowledge that all rows are there.",
+                )
+            )
+
+    # What an operator decides
+    # -----------------------------------------------------------------------------------------
+
+    def acknowledge(self, request: Request) -> Mapping[str, Any]:
+        """The operator's word that the table is whole, or that a record is left out.
+
+        Raises:
+            NothingToAcknowledgeError: the source waits for no such decision.
+            RequestError: the request has no reason.
+        """
+        kept = read_decisions(self._config.decisions_file)
+        known = next((d for d in kept.all if d.record["id"] == request.id), None)
+        if known is None:
+            known = self._decided(request)
+            write_decisions(self._config.decisions_file, Decisions((*kept.all, known)))
+        self._mirror(known.record)
+        return dict(known.record)
+
+    def acknowledgements(self) -> list[Mapping[str, Any]]:
+        """What was acknowledged of this source, the oldest first."""
+        return [each.record for each in read_decisions(self._config.decisions_file).all]
+
+    def _decided(self, request: Request) -> Decision:
+        cause, reason, state = request.body.get("cause"), request.body.get("reason"), self._state
+        if not isinstance(reason, str) or not reason.strip():
+            raise RequestError(
+                "acknowledgement has no reason", hint="Say why it is right to go on."
+            )
+        record: dict[str, Any] = {
+            "id": request.id,
+            "at_ms": time.time_ns() // 1_000_000,
+            "by": request.by,
+            "cause": cause,
+            "choice": request.body.get("choice"),
+            "reason": reason,
+            "message": "",
+            "gaps": [],
+        }
+        if cause == SnapshotUnprovenError.fault and state is not None and not state["complete"]:
+            message = f'table "{self._name}", generation {state["generation"]}: {state["text"]}'
+            return Decision({**record, "message": message}, generation=state["generation"])
+        place = self.progress.get("record")
+        if cause == ForeignRecordError.fault and place is not None:
+            message = f'table "{self._name}": record {place[0]}/{place[1]}'
+            return Decision({**record, "message": message}, place=(place[0], place[1]))
+        raise NothingToAcknowledgeError(
+            f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
+            hint="Look at the job's status; acknowledge the fault that it shows.",
+        )
+
+    def _mirror(self, record: Mapping[str, Any]) -> None:
+        """Append the decision to the list for people, unless it is there."""
+        known = self._list.read_text() if self._list.exists() else ""
+        if f'"id":"{record["id"]}"' in known:
+            return
+        with self._list.open("a", encoding="utf-8") as file:
+            file.write("" if known.endswith("\n") or not known else "\n")
+            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _needs_a_word(state: Mapping[str, Any]) -> bool:
+    missing = state["missing"]
+    return missing is not None and Missing(missing).needs_a_word

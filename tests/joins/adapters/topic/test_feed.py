@@ -1,0 +1,286 @@
+"""Somebody else's topic as a source: whatever its connector does, our records say what it shows."""
+
+import json
+
+import pytest
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.topic import feed as topic_feed_module
+from joins.adapters.topic.feed_state import (
+    Decisions,
+    TopicFeedConfig,
+    read_state,
+    write_decisions,
+)
+from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
+from joins.plan.plan import KafkaOptions, SnapshotEvidence, TopicFormat
+from tests.support.foreign_topics import Connector, envelope, heard, row, topic_feed
+from tests.support.topics import consume, create_topic, delete_topics
+from tests.support.wait import wait_until
+
+USERS = {n: f"n{n}" for n in range(1, 9)}
+
+
+@pytest.fixture(params=[1, 3], ids=["one_partition", "three_partitions"])
+def connector(request, kafka):
+    made = Connector(kafka.bootstrap_servers, request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def single(kafka):
+    made = Connector(kafka.bootstrap_servers)
+    yield made
+    made.close()
+
+
+def test_a_snapshot_is_complete_and_followed(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path)
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["evidence"]) == (True, "last_snapshot_row")
+        assert source.copy().generation == 1
+        assert source.rows() == USERS
+        connector.change(2, "two")
+        connector.change(3, None)
+        connector.change(20, "twenty")
+        connector.incremental(4, "four")
+        source.run(session)
+    expected = {**USERS, 2: "two", 4: "four", 20: "twenty"}
+    del expected[3]
+    assert source.rows() == expected
+    assert source.copy().generation == 1
+
+
+def test_nothing_is_complete_before_the_last_row(connector, tmp_path):
+    connector.snapshot(USERS, is_whole=False)
+    source = topic_feed(connector, tmp_path)
+    state = source.run()
+    assert (state["complete"], state["missing"]) == (False, "evidence")
+    assert source.copy().generation == 0
+
+
+def test_rows_are_counted_against_the_scan(connector, tmp_path):
+    connector.notify("STARTED")
+    connector.snapshot({1: "a", 2: "b", 3: "c"})
+    connector.scanned(4)
+    source = topic_feed(connector, tmp_path, heard(connector, settle_ms=3_600_000))
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["missing"]) == (False, "rows")
+        assert state["text"] == "3 of 4 snapshot rows are here"
+        connector.at_ms -= 40  # it was on its way
+        connector.send({"id": 4}, envelope("r", None, row(4, "d"), "true", connector.at_ms - 3_000))
+        state = source.run(session)
+    assert state["rows"] == 4 or state["generation"] == 2
+
+
+def test_an_empty_table_is_complete_by_its_scan_only(connector, tmp_path):
+    source = topic_feed(connector, tmp_path, heard(connector))
+    with source.session() as session:
+        assert source.run(session)["missing"] == "evidence"
+        connector.notify("STARTED")
+        connector.scanned(0)
+        state = source.run(session)
+    assert (state["complete"], state["evidence"]) == (True, "table_scan_completed")
+    assert source.copy().generation == 1
+
+
+def test_an_aborted_snapshot_waits_for_another_one_or_a_word(connector, tmp_path):
+    connector.notify("STARTED")
+    connector.snapshot({1: "a", 2: "b", 3: "c"}, is_whole=False)
+    connector.notify("ABORTED")
+    source = topic_feed(connector, tmp_path, heard(connector))
+    assert source.run()["missing"] == "aborted"
+    write_decisions(source.config.decisions_file, Decisions(words={1: "it was all"}))
+    state = source.run()
+    assert (state["evidence"], state["text"]) == ("operator_override", "it was all")
+    assert source.copy().generation == 1
+
+
+def test_a_later_snapshot_replaces_the_rows(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path)
+    with source.session() as session:
+        source.run(session)
+        connector.change(1, "changed")
+        source.run(session)
+        connector.snapshot({2: "n2", 9: "new", 12: "also"}, is_whole=False)
+        assert source.run(session)["generation"] == 2
+        assert source.rows() == {**USERS, 1: "changed", 9: "new", 12: "also"}
+        connector.snapshot({2: "n2", 9: "new", 12: "also"})
+        state = source.run(session)
+    assert (state["generation"], state["complete"]) == (3, True)
+    assert source.rows() == {2: "n2", 9: "new", 12: "also"}
+
+
+def test_history_is_read_like_the_present(connector, tmp_path):
+    connector.snapshot(USERS)
+    for key in USERS:
+        connector.change(key, "old")
+    connector.snapshot({1: "a", 2: "b"}, is_whole=False)
+    connector.snapshot({1: "a", 5: "e", 6: "f"})
+    connector.change(6, None)
+    connector.change(7, "g")
+    source = topic_feed(connector, tmp_path)
+    state = source.run()
+    assert (state["generation"], state["complete"]) == (3, True)
+    assert source.rows() == {1: "a", 5: "e", 7: "g"}
+
+
+def test_a_truncated_table_has_only_what_comes_behind(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path)
+    with source.session() as session:
+        source.run(session)
+        connector.truncate()
+        connector.change(3, "again")
+        state = source.run(session)
+    assert (state["complete"], state["evidence"]) == (True, "table_truncated")
+    assert source.rows() == {3: "again"}
+
+
+def test_a_connector_that_only_streams_opens_by_option(connector, tmp_path):
+    for key in range(6):
+        connector.change(key, "x")
+    assert topic_feed(connector, tmp_path).run()["missing"] == "skipped"
+    evidence = SnapshotEvidence(settle_ms=0, opens_when_skipped=True)
+    source = topic_feed(connector, tmp_path / "other", evidence)
+    (tmp_path / "other").mkdir()
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "snapshot_skipped")
+
+
+def test_a_restart_goes_on_where_it_was_and_tells_again(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path)
+    source.run()
+    sent = len(consume(connector.servers, source.config.kafka.topic))
+    connector.change(2, "two")
+    source.run()
+    later = consume(connector.servers, source.config.kafka.topic)
+    ops = sorted(json.loads(r.value)["op"] for r in later)
+    assert len(later) == sent + 1 + connector.partitions
+    assert ops.count("c") == 1
+    assert source.rows()[2] == "two"
+
+
+@pytest.mark.parametrize("part", [3, 6])
+def test_a_restart_in_the_middle_loses_and_opens_nothing(connector, tmp_path, part, monkeypatch):
+    connector.notify("STARTED")
+    connector.snapshot(USERS)
+    connector.scanned(len(USERS))
+    monkeypatch.setattr(topic_feed_module, "_READ_AHEAD", part)
+    source = topic_feed(connector, tmp_path, heard(connector))
+    for _ in range(4):
+        with source.session() as session:
+            producer = topic_feed_module.TopicProducer(
+                source.config.kafka, source.config.partitions, "t"
+            )
+            session.step(producer)
+            session._keep()
+            producer.close()
+    assert source.run()["complete"]
+    assert source.rows() == USERS
+
+
+def test_a_bad_record_stalls_until_it_is_skipped(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"}, is_whole=False)
+    single.send({"id": 3}, b"{not json")
+    single.snapshot({1: "a", 2: "b"})
+    source = topic_feed(single, tmp_path)
+    with pytest.raises(ForeignRecordError, match="record 0/2"):
+        source.run()
+    write_decisions(source.config.decisions_file, Decisions(skipped={(0, 2): "known"}))
+    assert source.run()["complete"]
+    assert source.rows() == {1: "a", 2: "b"}
+
+
+def test_a_key_that_changes_its_partition_stalls(kafka, tmp_path):
+    connector = Connector(kafka.bootstrap_servers, 2)
+    connector.snapshot({1: "a", 2: "b"}, is_whole=False)
+    value = envelope("u", None, row(1, "elsewhere"), "false", connector.tick())
+    connector.send({"id": 1}, value, partition=0)
+    with pytest.raises(ForeignRecordError, match="whose records were in partition"):
+        topic_feed(connector, tmp_path).run()
+    connector.close()
+
+
+def test_records_of_another_table_stall_or_are_left_out(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"}, is_whole=False)
+    other = envelope("c", None, row(1, "other"), "false", single.tick(), table="others")
+    single.send({"id": 1}, other)
+    with pytest.raises(SourceError, match=r'table "shop.others" beside those of "shop.users"'):
+        topic_feed(single, tmp_path).run()
+    options = (("source.table", "users"),)
+    (tmp_path / "other").mkdir()
+    source = topic_feed(single, tmp_path / "other", format_options=options)
+    source.run()
+    single.snapshot({1: "a", 2: "b"})
+    assert source.run()["complete"]
+    assert source.rows() == {1: "a", 2: "b"}
+
+
+def test_a_topic_that_was_created_anew_is_read_anew(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    source.run()
+    delete_topics(single.servers, single.topic)
+    cluster = KafkaCluster(KafkaOptions(single.servers, ""))
+    wait_until(lambda: cluster.describe(single.topic) is None, what="the topic is gone")
+    create_topic(single.servers, single.topic)
+    single.snapshot({3: "three", 4: "four"})
+    with pytest.raises(SnapshotNeededError, match="created anew") as caught:
+        source.run()
+    topic_feed_module._need_reading(source.config, caught.value)
+    state = source.run()
+    assert (state["generation"], state["complete"]) == (2, True)
+    assert source.rows() == {3: "three", 4: "four"}
+
+
+def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    source.run()
+    for key in USERS:
+        single.change(key, "x")
+    cluster = KafkaCluster(KafkaOptions(single.servers, ""))
+    cluster.delete_records_before(single.topic, {0: 12})
+    with pytest.raises(SnapshotNeededError, match="lost records") as caught:
+        source.run()
+    topic_feed_module._need_reading(source.config, caught.value)
+    assert source.run()["missing"] in ("skipped", "truncated")
+    single.snapshot({1: "a", 2: "b"})
+    state = source.run()
+    assert (state["complete"], state["generation"]) == (True, 3)
+    assert source.rows() == {1: "a", 2: "b"}
+
+
+def test_more_partitions_than_before_stall(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    config = source.config
+    moved = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
+    assert moved == config
+    object.__setattr__(moved.source, "changelog_partitions", 2)
+    source.config = moved
+    with pytest.raises(SourceError, match="has 1 partitions, and had 2"):
+        source.run()
+
+
+def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path):
+    for key, name in USERS.items():
+        connector.send({"id": key}, row(key, name))
+    connector.send({"id": 2}, None)
+    source = topic_feed(connector, tmp_path, None, format=TopicFormat.JSON)
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["evidence"]) == (True, "end_offsets")
+        connector.send({"id": 3}, row(3, "three"))
+        source.run(session)
+    expected = {**USERS, 3: "three"}
+    del expected[2]
+    assert source.rows() == expected
+    assert read_state(source.config.state_file).generation == 1

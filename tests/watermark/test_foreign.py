@@ -1,0 +1,246 @@
+"""When somebody else's snapshot is complete, case by case."""
+
+import pytest
+
+from watermark.evidence import Evidence, Quiet
+from watermark.foreign import Complete, ForeignSnapshot, Mark, RecordRun, SnapshotRules
+from watermark.notifications import Notice, NoticeKind
+
+SOURCE = 90_000
+PARTITIONS = range(2)
+PLAIN = SnapshotRules(settle_ms=10_000)
+COMPACTED = SnapshotRules(settle_ms=10_000, is_compacted=True)
+OPENS_SKIPPED = SnapshotRules(opens_when_skipped=True)
+STARTED = Notice(NoticeKind.STARTED, 89_000)
+
+
+def run(mark, partition=0, at=100_000, source=SOURCE):
+    return ("take", RecordRun(mark, frozenset([partition]), at, at, source, source))
+
+
+def heard(kind, at=101_000, rows=None):
+    return ("notify", [Notice(kind, at, rows)])
+
+
+FIRST, ROW, LAST = run(Mark.FIRST), run(Mark.ROW, 1), run(Mark.LAST)
+STREAMED = [run(Mark.STREAMED, p, 102_000, 102_000) for p in PARTITIONS]
+SCANNED = heard(NoticeKind.SCANNED, rows=2)
+ENDS = ("ended", {0: 5, 1: 7})
+APPLIED = ("applied", {0: 5, 1: 7})
+LATER = 11_000
+
+WAITS = {
+    "nothing_is_there": (PLAIN, [], "no snapshot row of the table is here"),
+    "rows_without_an_end": (PLAIN, [FIRST, ("counted", 1)], "1 snapshot rows, and no sign of its"),
+    "a_row_may_be_on_its_way": (PLAIN, [FIRST, ROW, LAST], "10 s of the settle time are left"),
+    "the_count_is_not_reached": (PLAIN, [FIRST, SCANNED, ("counted", 1)], "1 of 2 snapshot rows"),
+    "the_count_may_be_one_by_chance": (
+        PLAIN,
+        [FIRST, ROW, SCANNED, ("counted", 2)],
+        "10 s of the settle time are left",
+    ),
+    "the_count_is_not_reached_behind_the_last_row": (
+        PLAIN,
+        [FIRST, LAST, *STREAMED, SCANNED, ("counted", 1)],
+        "1 of 2 snapshot rows",
+    ),
+    "more_rows_than_were_scanned": (PLAIN, [FIRST, SCANNED, ("counted", 3)], "3 of 2 snapshot"),
+    "changes_without_a_snapshot": (PLAIN, STREAMED, "has copied no rows of the table"),
+    "a_skipped_snapshot": (PLAIN, [heard(NoticeKind.SKIPPED)], "has copied no rows of the table"),
+    "an_aborted_snapshot": (PLAIN, [FIRST, LAST, heard(NoticeKind.ABORTED)], "has given up its"),
+    "a_table_that_was_not_read": (
+        PLAIN,
+        [FIRST, heard(NoticeKind.SCAN_FAILED)],
+        "could not read the table",
+    ),
+    "one_partition_is_not_streamed": (PLAIN, [FIRST, ROW, STREAMED[0]], "no sign of its end"),
+    "an_offset_of_an_earlier_life": (
+        PLAIN,
+        [FIRST, ROW, ("committed", SOURCE - 1_000)],
+        "no sign of its end",
+    ),
+    "records_were_removed": (
+        PLAIN,
+        [("begins", {0: 0, 1: 9}), FIRST, ROW, LAST],
+        "the oldest records of partition 1 were removed",
+    ),
+    "a_scan_of_an_earlier_snapshot": (
+        PLAIN,
+        [FIRST, ROW, heard(NoticeKind.SCANNED, SOURCE - 1, 2), ("counted", 2)],
+        "2 snapshot rows, and no sign of its end",
+    ),
+    "the_ends_are_not_reached": (
+        PLAIN,
+        [FIRST, ROW, LAST, SCANNED, ("counted", 2), ENDS, ("applied", {0: 5, 1: 4})],
+        "3 records up to the ends",
+    ),
+}
+
+OPENS = {
+    "the_last_row_and_the_time": (
+        PLAIN,
+        [FIRST, ROW, LAST, ("ask", 0), ("ask", LATER), ENDS, APPLIED],
+        (Evidence.LAST_SNAPSHOT_ROW, Quiet.SETTLE_TIME),
+    ),
+    "the_last_row_and_changes_in_the_other_partition": (
+        PLAIN,
+        [FIRST, ROW, LAST, STREAMED[1], ENDS, APPLIED],
+        (Evidence.LAST_SNAPSHOT_ROW, Quiet.PARTITIONS_ENDED),
+    ),
+    "the_scan_and_its_rows": (
+        PLAIN,
+        [FIRST, ROW, LAST, ("counted", 2), SCANNED, ENDS, APPLIED],
+        (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
+    ),
+    "an_empty_table": (
+        PLAIN,
+        [heard(NoticeKind.SCANNED, rows=0), ENDS, APPLIED],
+        (Evidence.TABLE_SCAN_COMPLETED, Quiet.ROWS_COUNTED),
+    ),
+    "changes_in_each_partition": (
+        PLAIN,
+        [FIRST, ROW, *STREAMED, ENDS, APPLIED],
+        (Evidence.FIRST_STREAMED_CHANGE, Quiet.PARTITIONS_ENDED),
+    ),
+    "the_connectors_offset": (
+        PLAIN,
+        [FIRST, ROW, ("committed", SOURCE), ENDS, APPLIED],
+        (Evidence.CONNECTOR_OFFSETS, Quiet.CONNECTOR_OFFSETS),
+    ),
+    "fewer_rows_in_a_compacted_topic": (
+        COMPACTED,
+        [FIRST, ("counted", 1), SCANNED, *STREAMED, ENDS, APPLIED],
+        (Evidence.TABLE_SCAN_COMPLETED, Quiet.PARTITIONS_ENDED),
+    ),
+    "removed_records_that_were_no_rows": (
+        PLAIN,
+        [("begins", {0: 0, 1: 9}), FIRST, ROW, LAST, ("counted", 2), SCANNED, ENDS, APPLIED],
+        (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
+    ),
+    "a_skipped_snapshot_if_the_job_says_so": (
+        OPENS_SKIPPED,
+        [heard(NoticeKind.SKIPPED), ENDS, APPLIED],
+        (Evidence.SNAPSHOT_SKIPPED, Quiet.NO_SNAPSHOT),
+    ),
+    "a_topic_that_is_no_connectors": (
+        SnapshotRules(ends=((0, 5), (1, 7))),
+        [APPLIED],
+        (Evidence.END_OFFSETS, Quiet.NO_SNAPSHOT),
+    ),
+    "the_operators_word": (
+        PLAIN,
+        [FIRST, heard(NoticeKind.ABORTED), ("word", "it is all there"), ENDS, APPLIED],
+        (Evidence.OPERATOR_OVERRIDE, Quiet.OPERATOR_OVERRIDE),
+    ),
+}
+
+
+def told(rules, script):
+    """A snapshot that has met all of the script."""
+    snapshot = ForeignSnapshot(PARTITIONS, rules)
+    for name, value in script:
+        if name == "ended":
+            snapshot.ask(0)  # ends count only if they were asked for
+        if name == "ask":
+            snapshot.ask(value)
+        else:
+            getattr(snapshot, name)(value)
+    return snapshot
+
+
+@pytest.mark.parametrize(("rules", "script", "text"), WAITS.values(), ids=WAITS)
+def test_a_table_waits_for(rules, script, text):
+    answer = told(rules, script).ask(0)
+    assert not isinstance(answer, Complete)
+    assert text in answer.text
+
+
+@pytest.mark.parametrize(("rules", "script", "reason"), OPENS.values(), ids=OPENS)
+def test_a_table_is_complete_by(rules, script, reason):
+    answer = told(rules, script).ask(LATER)
+    assert isinstance(answer, Complete), answer
+    assert (answer.evidence, answer.quiet) == reason
+
+
+@pytest.mark.parametrize(("rules", "script", "reason"), OPENS.values(), ids=OPENS)
+def test_it_stays_complete_over_a_restart(rules, script, reason):
+    snapshot = told(rules, script)
+    before = snapshot.ask(LATER)
+    restored = ForeignSnapshot.restore(snapshot.as_json(), PARTITIONS, rules)
+    restored.notify([Notice(NoticeKind.ABORTED, 103_000)])
+    assert restored.ask(LATER) == before
+    assert reason
+
+
+COMPLETE = OPENS["the_scan_and_its_rows"][1]
+AGAIN = {
+    "its_first_row": (run(Mark.FIRST, 0, 200_000, 199_000), 200_000),
+    "a_row_behind_a_change": (run(Mark.ROW, 0, 200_000, 199_000), 200_000),
+    "a_row_behind_a_start": (run(Mark.ROW, 0, 200_000, 199_000), 199_000),
+    "a_scan": (heard(NoticeKind.SCANNED, 199_500, 0), 199_000),
+}
+
+
+@pytest.mark.parametrize("case", AGAIN, ids=AGAIN)
+def test_a_later_snapshot_is_a_new_generation(case):
+    script, expected = AGAIN[case]
+    before = [*COMPLETE]
+    if case == "a_row_behind_a_change":
+        before += STREAMED
+    if case in ("a_row_behind_a_start", "a_scan"):
+        before += [("notify", [Notice(NoticeKind.STARTED, 199_000)])]
+    snapshot = told(PLAIN, before)
+    assert isinstance(snapshot.ask(0), Complete)
+    new = getattr(snapshot, script[0])(script[1])
+    assert (new.at_ms, new.must_read_again) == (expected, False)
+    snapshot.begin_generation(new)
+    assert snapshot.generation == 2
+    assert not isinstance(snapshot.ask(0), Complete)
+    assert snapshot.is_older(Mark.STREAMED, expected - 1)
+    assert not snapshot.is_older(Mark.STREAMED, expected)
+
+
+NO_NEWS = {
+    "its_rows_once_more": [FIRST, ROW, LAST],
+    "changes": STREAMED,
+    "a_start_of_others": [("notify", [Notice(NoticeKind.STARTED, 300_000)])],
+}
+
+
+@pytest.mark.parametrize("script", NO_NEWS.values(), ids=NO_NEWS)
+def test_what_comes_again_begins_no_generation(script):
+    snapshot = told(PLAIN, [*COMPLETE, ("notify", [STARTED])])
+    snapshot.ask(0)
+    assert [getattr(snapshot, name)(value) for name, value in script] == [None] * len(script)
+
+
+def test_rows_that_were_read_too_soon_are_read_again():
+    """An aborted snapshot and a new one: of its rows one was there before its first one."""
+    snapshot = told(PLAIN, [FIRST, ROW, run(Mark.ROW, 1, 200_001, 199_000)])
+    new = snapshot.take(run(Mark.FIRST, 0, 200_000, 199_000)[1])
+    assert new is not None
+    assert new.must_read_again
+
+
+def test_a_truncated_table_is_complete_without_its_rows():
+    snapshot = told(PLAIN, [FIRST])
+    truncate = RecordRun(Mark.TRUNCATE, frozenset([0]), 150_000, 150_000, 150_000, 150_000)
+    new = snapshot.take(truncate)
+    assert new.is_empty
+    snapshot.begin_generation(new)
+    assert snapshot.take(truncate) is None
+    snapshot.ask(0)
+    snapshot.ended({0: 0, 1: 0})
+    assert snapshot.ask(0).evidence is Evidence.TABLE_TRUNCATED
+
+
+def test_without_replacing_a_later_snapshot_must_end_first():
+    rules = SnapshotRules(replaces=False, counts=False)
+    snapshot = told(rules, [*STREAMED, run(Mark.FIRST, 0, 200_000, 199_000)])
+    assert not isinstance(snapshot.ask(0), Complete)
+    for partition in PARTITIONS:
+        snapshot.take(run(Mark.STREAMED, partition, 201_000, 201_000)[1])
+    snapshot.ask(0)
+    snapshot.ended({0: 0, 1: 0})
+    assert isinstance(snapshot.ask(0), Complete)
+    assert snapshot.generation == 1

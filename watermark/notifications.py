@@ -1,0 +1,73 @@
+"""What a connector notifies of its snapshots, put in order by the times that it gives.
+
+Notifications come late, twice, not at all and in any order; a run of the snapshot reaches from the
+time of one STARTED to that of the next.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class NoticeKind(StrEnum):
+    """What a notification about a snapshot of the connector, or of our table, says."""
+
+    STARTED = "started"
+    SCANNED = "scanned"
+    SCAN_FAILED = "scan_failed"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notification; those of other tables are left out before.
+
+    Attributes:
+        at_ms: when the connector made it, by its clock.
+        rows: of `SCANNED`: rows of the table that were scanned, None if it does not say.
+    """
+
+    kind: NoticeKind
+    at_ms: int
+    rows: int | None = None
+
+
+@dataclass(slots=True)
+class SnapshotRuns:
+    """The notifications so far; asked for what belongs to a time."""
+
+    notices: set[Notice] = field(default_factory=set)
+    _starts_ms: list[int] = field(default_factory=list)
+
+    def add(self, notices: Iterable[Notice]) -> None:
+        """Take more of them, in any order."""
+        self.notices.update(notices)
+        self._starts_ms = sorted({n.at_ms for n in self.notices if n.kind is NoticeKind.STARTED})
+
+    def run_at(self, at_ms: int) -> int:
+        """The number of the run that a time is in; 0 is before the first that is known."""
+        return bisect_right(self._starts_ms, at_ms)
+
+    def newest_run(self) -> int:
+        """The number of the run that has begun last."""
+        return len(self._starts_ms)
+
+    def began_at_ms(self, run: int) -> int | None:
+        """When the run began, None if nobody knows."""
+        return self._starts_ms[run - 1] if 0 < run <= len(self._starts_ms) else None
+
+    def starts_between(self, after_ms: int, upto_ms: int) -> list[int]:
+        """The beginnings of runs in `(after_ms, upto_ms]`, oldest first."""
+        return [at for at in self._starts_ms if after_ms < at <= upto_ms]
+
+    def of(self, run: int, kind: NoticeKind) -> Notice | None:
+        """The newest notification of a kind in a run."""
+        own = [n for n in self.notices if n.kind is kind and self.run_at(n.at_ms) == run]
+        return max(own, key=lambda n: (n.at_ms, n.rows if n.rows is not None else -1), default=None)
+
+    def newest(self, kind: NoticeKind) -> Notice | None:
+        """The newest notification of a kind in any run."""
+        return max((n for n in self.notices if n.kind is kind), key=lambda n: n.at_ms, default=None)
