@@ -73,6 +73,18 @@ class Connectors:
         answer = self._request("GET", f"/connectors/{name}/offsets")
         return [entry["offset"] for entry in answer["offsets"]]
 
+    def forget_offsets(self, name: str) -> None:
+        """Let the connector `name`, which must be stopped (`stop`), begin anew when it resumes."""
+        self._request("DELETE", f"/connectors/{name}/offsets")
+
+    def stop(self, name: str) -> None:
+        """End the tasks of the connector `name`; its state becomes `STOPPED` soon after."""
+        self._request("PUT", f"/connectors/{name}/stop")
+
+    def resume(self, name: str) -> None:
+        """Run the stopped connector `name` again."""
+        self._request("PUT", f"/connectors/{name}/resume")
+
     def failure(self, name: str) -> str | None:
         """Why the connector `name` or its task has failed, if it has."""
         status = self._request("GET", f"/connectors/{name}/status")

@@ -18,7 +18,7 @@ from service.embedded.database import MariaDb
 from service.embedded.debezium import mariadb_connector, postgres_connector, publish
 from service.embedded.postgres import PostgreSql
 from tests.support.sql import new_schema, run_sql
-from tests.support.topics import consume, end_offsets, unique_name
+from tests.support.topics import consume, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
 SIGNALS = "debezium_signal"
@@ -64,6 +64,17 @@ class Connector:
         self.config.update(settings)
         self.start()
 
+    def begin_anew(self) -> None:
+        """Forget where it was, so that it takes another initial snapshot, as operators do it."""
+        connectors = self.connect.connectors
+        connectors.stop(self.prefix)
+        self.wait(lambda: self._states()[:1] == ["STOPPED"], "the connector has stopped")
+        connectors.forget_offsets(self.prefix)
+        if isinstance(self.database, PostgreSql):
+            drop_slots(self.database, self.database_name)
+        connectors.resume(self.prefix)
+        self.await_running()
+
     def await_running(self) -> None:
         self.wait(lambda: self._states() == ["RUNNING", "RUNNING"], "the connector runs")
 
@@ -99,7 +110,11 @@ class Connector:
 
     def records(self, table: str) -> list[Any]:
         """The records of the table's topic that there are now."""
-        return consume(self.kafka.bootstrap_servers, self.topic(table))
+        return self._records_of(self.topic(table))
+
+    def _records_of(self, topic: str) -> list[Any]:
+        servers = self.kafka.bootstrap_servers
+        return consume(servers, topic) if any(end_offsets(servers, topic).values()) else []
 
     def await_records(
         self, table: str, count: int, *, partitions: int = 2, deadline_s: float = 45.0
@@ -116,8 +131,7 @@ class Connector:
 
     def notifications(self) -> list[dict[str, Any]]:
         """What the connector has told so far, in the order of the topic."""
-        found = consume(self.kafka.bootstrap_servers, self.notification_topic)
-        values = [json.loads(record.value) for record in found]
+        values = [json.loads(one.value) for one in self._records_of(self.notification_topic)]
         return [value.get("payload", value) for value in values]
 
     def await_notification(self, aggregate: str, kind: str, *, count: int = 1) -> dict[str, Any]:
@@ -143,6 +157,11 @@ class Connector:
         """A row in the table of signals (`signals=True`), such as `execute-snapshot`."""
         text = json.dumps(data).replace("'", "''")
         self.sql(f"INSERT INTO {SIGNALS} VALUES ('{name}', '{kind}', '{text}')")
+
+    def signal_by_kafka(self, topic: str, kind: str, **data: Any) -> None:
+        """A record in the topic that is the connector's `signal.kafka.topic`, of one partition."""
+        value = {"id": unique_name("signal"), "type": kind, "data": data}
+        produce(self.kafka.bootstrap_servers, topic, [value], keys=[self.prefix.encode()])
 
     def snapshot_again(self, name: str, kind: str, *tables: str) -> None:
         """Ask for an `incremental` or a `blocking` snapshot of `tables`."""
@@ -185,6 +204,7 @@ def mariadb_source(
                 f"GRANT INSERT, DELETE ON `{schema}`.{SIGNALS} TO {mariadb.cdc_user}@'127.0.0.1'",
             )
             config["signal.data.collection"] = f"{schema}.{SIGNALS}"
+            config["signal.kafka.groupId"] = prefix
         config.update(settings or {})
         made = Connector(connect, kafka, mariadb, prefix, schema, schema, config)
         with _ended(made):
@@ -211,12 +231,14 @@ def postgres_source(
             grant = f"GRANT INSERT, DELETE ON {SIGNALS} TO {postgres.cdc_user}"
             run_postgres(postgres, _SIGNAL_TABLE, grant, name=name)
             config["signal.data.collection"] = f"public.{SIGNALS}"
+            config["signal.kafka.groupId"] = prefix
         config.update(settings or {})
         made = Connector(connect, kafka, postgres, prefix, "public", name, config)
         with _ended(made):
             yield made
     finally:
-        _drop_database(postgres, name)
+        drop_slots(postgres, name)
+        run_postgres(postgres, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @contextmanager
@@ -232,8 +254,8 @@ def _ended(connector: Connector) -> Iterator[None]:
                 raise
 
 
-def _drop_database(postgres: PostgreSql, name: str) -> None:
-    """Drop the database and the slot of its connector, which may be active for a moment more."""
+def drop_slots(postgres: PostgreSql, name: str) -> None:
+    """Drop the slots of a database, once nobody uses them any more."""
 
     def dropped() -> bool:
         try:
@@ -241,10 +263,9 @@ def _drop_database(postgres: PostgreSql, name: str) -> None:
                 postgres,
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
                 f" WHERE database = '{name}'",
-                f"DROP DATABASE IF EXISTS {name} WITH (FORCE)",
             )
         except pg8000.dbapi.DatabaseError:
             return False
         return True
 
-    wait_until(dropped, what=f"database {name} is dropped")
+    wait_until(dropped, what=f"the slots of database {name} are dropped")

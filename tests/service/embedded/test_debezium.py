@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pg8000.dbapi
@@ -20,6 +21,7 @@ from service.embedded.process import free_port
 from service.embedded.registry import SchemaRegistry
 from service.embedded.server import EmbeddedServer
 from tests.support.debezium import mariadb_source, postgres_source, run_postgres
+from tests.support.topics import create_topic
 from tests.support.wait import wait_until
 
 USERS = (
@@ -89,6 +91,57 @@ def test_a_connector_copies_a_table_then_follows_it_also_over_a_restart(
         )
         assert ops == ["-", "d", "r", "r", "u"]
         wait_until(lambda: len(source.offsets()) == 1, what="a committed offset")
+
+
+@pytest.mark.experiment
+@pytest.mark.parametrize("kind", SOURCES)
+def test_snapshots_are_repeated_in_every_way_that_operators_have(
+    kind: str,
+    connect: KafkaConnect,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    postgres: PostgreSql,
+) -> None:
+    database = {"mariadb": mariadb, "postgres": postgres}[kind]
+    topic = create_topic(kafka.bootstrap_servers)
+    settings = {
+        "signal.enabled.channels": "source,kafka",
+        "signal.kafka.topic": topic,
+        "signal.poll.interval.ms": "200",
+        "signal.kafka.bootstrap.servers": kafka.bootstrap_servers,
+    }
+    empty = "CREATE TABLE empty (id BIGINT PRIMARY KEY)"
+    with SOURCES[kind](
+        connect, kafka, database, *USERS, empty, signals=True, settings=settings
+    ) as source:
+        source.start()
+        source.await_snapshot()
+        source.await_records("users", 2)
+        source.snapshot_again("one", "incremental", "users")
+        source.await_notification("Incremental Snapshot", "COMPLETED")
+        source.await_records("users", 4)
+        source.snapshot_again("two", "blocking", "users")
+        source.await_records("users", 6)
+        source.signal_by_kafka(
+            topic,
+            "execute-snapshot",
+            **{"data-collections": [source.collection("users")], "type": "incremental"},
+        )
+        source.await_notification("Incremental Snapshot", "COMPLETED", count=2)
+        source.await_records("users", 8)
+        source.begin_anew()
+        source.await_snapshot(count=3)  # a blocking one is told as an initial one, too
+        records = source.await_records("users", 10)
+        marks = Counter(json.loads(r.value)["payload"]["source"]["snapshot"] for r in records)
+        assert marks["incremental"] == 4
+        assert marks["last"] == 3 - (kind == "mariadb" and marks["last_in_data_collection"])
+        empty_table = source.collection("empty")
+        scans = [
+            one["additional_data"]["total_rows_scanned"]
+            for one in source.notifications()
+            if one["additional_data"].get("scanned_collection") == empty_table
+        ]
+        assert scans == ["0", "0"], "nothing but this tells of an empty table"
 
 
 def test_a_port_in_use_is_told_and_another_one_is_taken(
