@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
-from joins.kernels.topic.pieces import MARKS, NO_MARK, ROW_CODES, Longs, ChangePiece
+from joins.kernels.topic.pieces import MARKS, NO_MARK, ROW_CODES, ChangePiece, Longs
 from watermark.foreign import RecordRun
 
 
