@@ -66,6 +66,7 @@ _WAIT_S = 0.2
 _KEPT_S = 1.0
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
+_HEARD_S = 0.2
 _BACKOFF_S = (0.2, 5.0)
 _GOOD_S = 30.0
 _MOST_SHOWN = 80
@@ -103,7 +104,7 @@ class TopicFeedSession:
         self._read = dict(self._done)
         self._notices = self._find_notices(kept)
         self._connect = self._find_connect()
-        self._connect_at_s = self._kept_at_s = self._reported_at_s = 0.0
+        self._connect_at_s = self._kept_at_s = self._reported_at_s = self._heard_at_s = 0.0
         self._connect_error: str | None = None
         self._is_marked = False
         self._sent = 0
@@ -439,7 +440,8 @@ class TopicFeedSession:
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
             self._snapshot.word(word)
-        if self._notices is not None:
+        if self._notices is not None and time.monotonic() >= self._heard_at_s + _HEARD_S:
+            self._heard_at_s = time.monotonic()
             new = self._snapshot.notify(self._notices.read(self._table))
             if new is not None and new.must_read_again:
                 self._read_again(new)
