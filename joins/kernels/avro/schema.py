@@ -210,11 +210,13 @@ def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
     if connect.type == "struct" and schema.get("connect.name") is None:
         name = None
     scale = schema.get("scale", 0) if name == DECIMAL else None
+    precision = schema.get("precision") if name == DECIMAL else None
     parameters = schema.get("connect.parameters") or {}
     return ConnectType(
         str(schema.get("connect.type") or connect.type),
         name or connect.name,
-        int(scale) if isinstance(scale, int) else None,
+        scale if isinstance(scale, int) else None,
+        precision if isinstance(precision, int) else None,
         parameters.get(SOURCE_TYPE),
         connect.optional,
         connect.fields,

@@ -114,7 +114,10 @@ class ColumnReader:
         digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
         source = "" if connect is None else f" as {connect}"
         said = f"{shown}{source} is no {kind}{digits}"
-        if _may_be_unsigned(kind) and self.options.bigint_unsigned is None:
+        if (
+            _may_be_unsigned(kind)
+            and self.options.bigint_unsigned is BigintUnsignedHandling.UNKNOWN
+        ):
             return f"{said}, or a BIGINT UNSIGNED: nobody has said how these are written"
         is_cut = connect is not None and str(connect).startswith(_CONNECT)
         is_cut |= connect is None and self.options.time_precision is TimePrecision.CONNECT

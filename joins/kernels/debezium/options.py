@@ -28,8 +28,12 @@ class DecimalHandling(StrEnum):
 
 
 class BigintUnsignedHandling(StrEnum):
-    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal."""
+    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal.
 
+    `UNKNOWN` is none of Debezium's: nobody has said.
+    """
+
+    UNKNOWN = "unknown"
     LONG = "long"
     PRECISE = "precise"
 
@@ -78,9 +82,9 @@ class DebeziumOptions:
         layout: envelopes, or rows.
         schema_include: whether keys and values carry their schema; None: each tells by itself.
         decimal_handling: what a text is for a DECIMAL, without a schema.
-        bigint_unsigned: what a BIGINT UNSIGNED is, which is declared as DECIMAL(20, 0). None:
-            nobody has said, so that what may be one or a real DECIMAL(20, 0) is bad: a negative
-            integer, and without a schema a text where `decimal_handling` says that it is decimal.
+        bigint_unsigned: what a BIGINT UNSIGNED is, which is declared as DECIMAL(20, 0). While that
+            is unknown, what may be one or a real DECIMAL(20, 0) is bad: a negative integer, and
+            without a schema a text where `decimal_handling` says that it is decimal.
         time_precision: what a number is for a TIME or TIMESTAMP, without a schema. The adaptive
             modes go by the precision of the declared type: it must be that of the database.
         binary_handling: what a text is for BYTES, without a schema that says `bytes`.
@@ -95,7 +99,7 @@ class DebeziumOptions:
     layout: ValueLayout = ValueLayout.ENVELOPE
     schema_include: bool | None = None
     decimal_handling: DecimalHandling = DecimalHandling.PRECISE
-    bigint_unsigned: BigintUnsignedHandling | None = None
+    bigint_unsigned: BigintUnsignedHandling = BigintUnsignedHandling.UNKNOWN
     time_precision: TimePrecision = TimePrecision.ADAPTIVE_TIME_MICROSECONDS
     binary_handling: BinaryHandling = BinaryHandling.BYTES
     bit_columns: frozenset[str] = frozenset()

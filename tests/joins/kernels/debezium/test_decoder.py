@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.debezium.changes import RecordFault
-from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.debezium.decoder import DebeziumDecoder, warm_up
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
@@ -577,3 +577,18 @@ def test_a_part_of_a_batch_is_decoded_as_it_is():
     records = [({"id": n}, change("c", None, {"id": n, "name": str(n)})) for n in range(5)]
     part = batch(*records).slice(2, 2)
     assert DebeziumDecoder(ID_NAME, ["id"]).decode(part).after.column("id").to_pylist() == [2, 3]
+
+
+def test_what_is_decoded_to_warm_up_is_right(monkeypatch):
+    seen = []
+    monkeypatch.setattr(DebeziumDecoder, "decode", _noting(DebeziumDecoder.decode, seen))
+    warm_up()
+    assert [changes.bad for changes in seen] == [()]
+
+
+def _noting(decode, seen):
+    def noted(self, records):
+        seen.append(decode(self, records))
+        return seen[-1]
+
+    return noted

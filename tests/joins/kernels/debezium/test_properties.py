@@ -72,7 +72,7 @@ def whole_numbers():
     for kind, bits in (("TINYINT", 8), ("SMALLINT", 16), ("INT", 32), ("BIGINT", 64)):
         limit = 1 << (bits - 1)
         yield kind, Case(kind, st.integers(-limit, limit - 1), partial(model.integer, bits=bits))
-    for mode in BigintUnsignedHandling:
+    for mode in (BigintUnsignedHandling.LONG, BigintUnsignedHandling.PRECISE):
         options = DebeziumOptions(bigint_unsigned=mode)
         write = partial(model.unsigned, mode=mode.value)
         case = Case("DECIMAL(20, 0)", st.integers(0, 2**64 - 1), write, Decimal, options)
