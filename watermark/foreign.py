@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from watermark.checks import checked
 from watermark.errors import reading_state
 from watermark.evidence import Evidence, Quiet
 from watermark.notifications import Notice, NoticeKind, SnapshotRuns
@@ -33,6 +34,7 @@ class Mark(StrEnum):
     TRUNCATE = "truncate"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class RecordRun:
     """Records of one mark, next to each other in the order of their times, in any partitions.
@@ -51,6 +53,7 @@ class RecordRun:
     oldest_source_ms: int
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
     """A later snapshot has begun, or all rows are gone.
@@ -86,6 +89,7 @@ class Missing(StrEnum):
         return self in (Missing.ABORTED, Missing.SKIPPED, Missing.TRUNCATED)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """The table is not complete.
@@ -100,6 +104,7 @@ class Waiting:
     evidence: Evidence | None = None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Complete:
     """The table is complete, on this evidence."""
@@ -109,6 +114,7 @@ class Complete:
     text: str
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
     """What is asked of the evidence.
@@ -180,6 +186,7 @@ _CLOCKS_MS = 500  # a connector restarts more slowly than its clock differs from
 _WITHOUT_ROWS = (Evidence.SNAPSHOT_SKIPPED, Evidence.TABLE_TRUNCATED, Evidence.END_OFFSETS)
 
 
+@checked
 class ForeignSnapshot:
     """Whether one table of a topic is complete; it is fed, and asked with the clock.
 

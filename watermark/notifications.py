@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from watermark.checks import checked
+
 
 class NoticeKind(StrEnum):
     """What a notification about a snapshot of the connector, or of our table, says."""
@@ -21,6 +23,7 @@ class NoticeKind(StrEnum):
     SKIPPED = "skipped"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A notification; those of other tables are left out before.
@@ -35,6 +38,7 @@ class Notice:
     rows: int | None = None
 
 
+@checked
 @dataclass(slots=True)
 class SnapshotRuns:
     """The notifications so far; asked for what belongs to a time."""

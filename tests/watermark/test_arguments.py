@@ -171,6 +171,8 @@ def fits(value, hint):
         return isinstance(value, dict) and all(
             fits(key, arguments[0]) and fits(each, arguments[1]) for key, each in value.items()
         )
+    if origin in (set, frozenset):
+        return isinstance(value, origin) and all(fits(each, arguments[0]) for each in value)
     if isinstance(origin, type) and issubclass(origin, Collection):
         is_one = isinstance(value, list | tuple)
         return is_one and all(fits(each, arguments[0]) for each in value)
@@ -194,6 +196,8 @@ def example(hint):
         return lambda *args, **kwargs: 1
     if isinstance(origin, type):
         given = [example(each) for each in arguments if each is not ...]
+        if origin in (set, frozenset):
+            return origin(given)
         return {given[0]: given[1]} if issubclass(origin, Mapping) else (given[0],)
     if issubclass(hint, enum.Enum):
         return next(iter(hint))
