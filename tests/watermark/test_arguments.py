@@ -136,6 +136,8 @@ EXAMPLES = {
     "WindowContents": lambda: ListedContents(values_of),
 }
 BY_NAME = {"uid": "window", "offset_ms": 1, "new_operator": window_operator}
+SETS = (set, frozenset)
+COLLECTIONS = {each: each for each in SETS}
 ANYTHING = (typing.Any, Hashable, object)
 WRONG = (None, 5, 1.5, True, "ab", b"ab", ["a"], [5], {"a": 5}, object())
 
@@ -171,10 +173,8 @@ def fits(value, hint):
         return isinstance(value, dict) and all(
             fits(key, arguments[0]) and fits(each, arguments[1]) for key, each in value.items()
         )
-    if origin in (set, frozenset):
-        return isinstance(value, origin) and all(fits(each, arguments[0]) for each in value)
     if isinstance(origin, type) and issubclass(origin, Collection):
-        is_one = isinstance(value, list | tuple)
+        is_one = isinstance(value, origin if origin in SETS else list | tuple)
         return is_one and all(fits(each, arguments[0]) for each in value)
     if origin is Iterable:
         return isinstance(value, Iterable)
@@ -196,9 +196,8 @@ def example(hint):
         return lambda *args, **kwargs: 1
     if isinstance(origin, type):
         given = [example(each) for each in arguments if each is not ...]
-        if origin in (set, frozenset):
-            return origin(given)
-        return {given[0]: given[1]} if issubclass(origin, Mapping) else (given[0],)
+        is_mapping = issubclass(origin, Mapping)
+        return {given[0]: given[1]} if is_mapping else COLLECTIONS.get(origin, tuple)(given[:1])
     if issubclass(hint, enum.Enum):
         return next(iter(hint))
     return instance_of(hint)
