@@ -61,6 +61,8 @@ def kinds_of(firsts: Rows, lasts: Rows, kinds: Bytes) -> None:
 
 @compiled
 def _kind(at: int, end: int) -> int:
+    if at >= end:
+        return FRACTION  # nothing is a number that nobody can read
     byte = byte_at(at)
     if byte == QUOTE:
         return STRING
