@@ -196,7 +196,16 @@ def warm_up() -> None:
         SqlType(TypeName.BYTES),
         array_type(SqlType(TypeName.BOOLEAN)),
     )
-    values = '1,"","AA==","1970-01-01","00:00:00","1970-01-01T00:00:00Z","AA==",[true]'.split(",")
+    values = [
+        "1",
+        '""',
+        '"AA=="',
+        '"1970-01-01"',
+        '"00:00:00"',
+        '"1970-01-01T00:00:00Z"',
+        '"AA=="',
+        "[true]",
+    ]
     names = [f"c{at}" for at in range(len(kinds))]
     row = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
     value = f'{{"schema":null,"payload":{{"op":"c","after":{{{row}}},"source":{{}}}}}}'
