@@ -1,4 +1,4 @@
-"""Keys and values in Debezium's JSON as changes of the declared columns."""
+"""Keys and values of Debezium as changes of the declared columns."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.compiled import one_at_a_time
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.changes import ChangeRows, RecordFault, RecordKind
 from joins.kernels.debezium.columns import ColumnReader
@@ -20,12 +21,12 @@ from joins.kernels.debezium.envelopes import (
 )
 from joins.kernels.debezium.faults import Faults
 from joins.kernels.debezium.options import DebeziumOptions, ValueLayout
-from joins.kernels.debezium.payloads import SchemaMemory, counts_of
+from joins.kernels.debezium.payloads import JsonPayloads, PayloadReader, counts_of
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.debezium.row_reader import PlacedRows, RowPlace, RowReader
 from joins.kernels.expressions.casts import mask_of
 from joins.plan.plan import Field
-from joins.plan.types import arrow_type
+from joins.plan.types import SqlType, TypeName, array_type, arrow_type
 
 Mask = npt.NDArray[np.bool_]
 
@@ -45,6 +46,7 @@ class DebeziumDecoder:
         options: DebeziumOptions | None = None,
         *,
         before: Sequence[str] = (),
+        payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
         """A decoder.
 
@@ -53,6 +55,7 @@ class DebeziumDecoder:
             primary_key: names of columns; none of a table without a key.
             options: Debezium's defaults if there are none.
             before: the columns of `ChangeRows.before`.
+            payloads: take keys and values apart; None: they are JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -63,7 +66,8 @@ class DebeziumDecoder:
         old = [by_name[name] for name in before]
         self._before = RowPlace(old, self._member("before"), RecordFault.COLUMN)
         self._reader = ColumnReader(self._options)
-        self._keys, self._values = SchemaMemory(), SchemaMemory()
+        include = self._options.schema_include
+        self._keys, self._values = payloads or (JsonPayloads(include), JsonPayloads(include))
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
         """The changes of `records`, of which `key` and `value` (binary) are read.
@@ -72,7 +76,7 @@ class DebeziumDecoder:
         """
         options, faults = self._options, Faults.of(records.num_rows)
         values, keys = (RawValues.of(records.column(name)) for name in ("value", "key"))
-        payloads = self._values.unwrapped(values, include=options.schema_include)
+        payloads = self._values.unwrapped(values)
         faults.add_all(RecordFault.UNREADABLE, payloads.reasons)
         if options.layout is ValueLayout.ENVELOPE:
             changes = envelopes(payloads, options.table, faults)
@@ -102,9 +106,11 @@ class DebeziumDecoder:
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
         """The primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
+        if not self._key.fields:
+            return PlacedRows(np.zeros(0, np.int64), [])
         rows = np.flatnonzero(is_keyed)
         own, chosen = Faults.of(len(rows)), keys.take(rows)
-        payloads = self._keys.unwrapped(chosen, include=self._options.schema_include)
+        payloads = self._keys.unwrapped(chosen)
         own.add_all(RecordFault.KEY, payloads.reasons)
         reader = RowReader(self._reader, payloads.schemas, self._keys.type_of, own)
         values, has_key = payloads.values, payloads.values.lasts >= 0
@@ -176,3 +182,39 @@ def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.R
         return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     schema = pa.schema([(item.name, arrow_type(item.type)) for item in fields])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    kinds = (
+        SqlType(TypeName.BIGINT),
+        SqlType(TypeName.STRING),
+        SqlType(TypeName.DECIMAL, 10, 2),
+        SqlType(TypeName.DATE),
+        SqlType(TypeName.TIME, 6),
+        SqlType(TypeName.TIMESTAMP_LTZ, 6),
+        SqlType(TypeName.BYTES),
+        array_type(SqlType(TypeName.BOOLEAN)),
+    )
+    values = [
+        "1",
+        '""',
+        '"AA=="',
+        '"1970-01-01"',
+        '"00:00:00"',
+        '"1970-01-01T00:00:00Z"',
+        '"AA=="',
+        "[true]",
+    ]
+    names = [f"c{at}" for at in range(len(kinds))]
+    row = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
+    value = f'{{"schema":null,"payload":{{"op":"c","after":{{{row}}},"source":{{}}}}}}'
+    records = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b'{"c0":1}'] * 2, pa.binary()),
+            "value": pa.array([value.encode()] * 2, pa.binary()),
+        }
+    )
+    columns = [Field(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    with one_at_a_time():
+        DebeziumDecoder(columns, names[:1]).decode(records)
