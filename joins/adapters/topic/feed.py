@@ -131,8 +131,9 @@ class TopicFeedSession:
         """
         self._tell("streaming")
         while not self._protocol.stopped.is_set():
-            if not self.step(producer):
-                self._keep_now_and_then()
+            is_idle = not self.step(producer)
+            self._keep_now_and_then()
+            if is_idle:
                 self._tell("progress", paced=True)
                 self._records.wait(self._name, self._read, _WAIT_S)
         self._keep()
