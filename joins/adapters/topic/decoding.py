@@ -40,14 +40,15 @@ def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
     """The options of the format as a script has them; what is missing is Debezium's default."""
     made = DebeziumOptions()
     included = options.get("schema-include")
-    bigint = options.get("bigint.unsigned.handling.mode")
     return DebeziumOptions(
         layout=ValueLayout(options.get("layout", made.layout)),
         schema_include=None if included is None else included == "true",
         decimal_handling=DecimalHandling(
             options.get("decimal.handling.mode", made.decimal_handling)
         ),
-        bigint_unsigned=None if bigint is None else BigintUnsignedHandling(bigint),
+        bigint_unsigned=BigintUnsignedHandling(
+            options.get("bigint.unsigned.handling.mode", made.bigint_unsigned)
+        ),
         time_precision=TimePrecision(options.get("time.precision.mode", made.time_precision)),
         binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
         unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
