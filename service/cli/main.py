@@ -23,7 +23,6 @@ from service.cli import secrets as cli_secrets
 from service.cli import sql as cli_sql
 from service.cli import tables as cli_tables
 from service.cli import tokens as cli_tokens
-from service.cli import topics as cli_topics
 from service.cli import up as cli_up
 from service.cli import wait as cli_wait
 from service.cli import watermarks as cli_watermarks
@@ -124,7 +123,7 @@ for _command in (
     cli_inspect.explain_row,
     cli_inspect.doctor,
     cli_tables.preview,
-    cli_topics.inspect_topic,
+    cli_scripts.inspect_topic,
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
