@@ -176,6 +176,7 @@ class _Generation:
             self.ended |= run.partitions
 
 
+_CLOCKS_MS = 500  # a connector restarts more slowly than its clock differs from its brokers'
 _WITHOUT_ROWS = (Evidence.SNAPSHOT_SKIPPED, Evidence.TABLE_TRUNCATED, Evidence.END_OFFSETS)
 
 
@@ -319,7 +320,7 @@ class ForeignSnapshot:
             return None
         began = self._runs.began_at_ms(self._runs.run_at(scan.at_ms))
         behind = now.oldest_change_ms
-        if behind is not None and scan.at_ms > behind:
+        if behind is not None and scan.at_ms > behind + _CLOCKS_MS:
             return self._new(scan.at_ms if began is None or began <= behind else began)
         if began is None:
             return None
@@ -410,7 +411,8 @@ class ForeignSnapshot:
             return None
         if now.newest_source_ms is not None and notice.at_ms < now.newest_source_ms:
             return None
-        if now.oldest_change_ms is not None and notice.at_ms > now.oldest_change_ms:
+        behind = now.oldest_change_ms
+        if behind is not None and notice.at_ms > behind + _CLOCKS_MS:
             return None  # of a later one: changes come behind what is told of a snapshot
         return notice
 

@@ -6,6 +6,7 @@ the opening is made durable and the probe's loop starts from the held offsets. J
 on until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of
 the stream pauses the probe only, until it is acknowledged.
 """
+# reads better long: a job's life from its start to its end, in one place.
 
 import threading
 import time

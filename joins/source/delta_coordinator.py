@@ -17,6 +17,8 @@ from joins.source.feed_coordinator import FeedCoordinator
 class DeltaCoordinator(FeedCoordinator):
     """Runs one `delta` source on its own thread until stopped."""
 
+    # reads better deep: two kinds of sources differ only in what their process keeps.
+
     def __init__(self, dimension: str, config: DeltaFeedConfig, stalls: Stalls) -> None:
         super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls)
         self._config = config

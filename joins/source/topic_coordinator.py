@@ -42,6 +42,8 @@ class TopicCoordinator(FeedCoordinator):
         acknowledgements: the file of all decisions of the job, for people.
     """
 
+    # reads better deep: two kinds of sources differ only in what their process keeps.
+
     def __init__(
         self,
         dimension: str,

@@ -1,4 +1,4 @@
-"""A connector's topic and a compacted topic of rows as dimensions of one statement, proven whole."""
+"""A connector's topic and a compacted topic of rows as dimensions, and what proves them whole."""
 
 from typing import Any
 
@@ -63,9 +63,10 @@ def test_records_wait_for_what_shows_that_the_topics_are_whole(
         )
         assert waits["phase"] == "LOAD"
         assert dimension(waits, "users")["waits_for"].startswith("3 snapshot rows")
-        connector.change(9, None)
-        connector.change(8, "eight")
         connector.scanned(3)
+        for key in (9, 8):  # each partition has what comes behind the snapshot
+            connector.change(key, None)
+        connector.change(8, "eight")
         opened = job.wait_joining()
         assert dimension(opened, "users")["evidence"] == "table_scan_completed"
         assert dimension(opened, "titles")["evidence"] == "end_offsets"

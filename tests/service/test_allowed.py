@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan.plan import DeltaSink, DeltaTableSource, FurtherInsert, KafkaOptions, KafkaSink
+from joins.plan.plan import (
+    DeltaSink,
+    DeltaTableSource,
+    FurtherInsert,
+    KafkaOptions,
+    KafkaSink,
+    SnapshotEvidence,
+    TopicFormat,
+    TopicSource,
+)
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
 from service.security.allowed import check_allowed, confined_path
@@ -53,6 +62,32 @@ def test_each_broker_of_a_list_is_compared(tmp_path):
             replace(PLAN, probe=probe),
             Settings.load(data_dir=tmp_path, allowed_brokers="broker:9092"),
         )
+
+
+def with_connect(url):
+    """The plan with a topic as its dimension, whose connector is at `url`."""
+    kafka = KafkaOptions("broker:9092", "shop.shop.d")
+    evidence = SnapshotEvidence(connect_url=url, connector="shop")
+    source = TopicSource(kafka, TopicFormat.DEBEZIUM_JSON, evidence=evidence)
+    return replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
+
+
+@pytest.mark.parametrize("url", ["http://connect:8083", "https://Connect:8083/api"])
+def test_an_allowed_connect_is_reached(url, tmp_path):
+    check_allowed(with_connect(url), Settings.load(data_dir=tmp_path))
+    lists = {"allowed_connect": "connect:8083", "allowed_brokers": "broker:9092"}
+    check_allowed(with_connect(url), Settings.load(data_dir=tmp_path, **lists))
+
+
+@pytest.mark.parametrize("url", ["http://connect", "https://connect", "http://evil:8083"])
+def test_another_connect_and_another_broker_are_denied(url, tmp_path):
+    with pytest.raises(NotAllowedError, match="Kafka Connect") as caught:
+        check_allowed(
+            with_connect(url), Settings.load(data_dir=tmp_path, allowed_connect="connect:8083")
+        )
+    assert "SLUICE_ALLOWED_CONNECT" in caught.value.hint
+    with pytest.raises(NotAllowedError, match="broker:9092"):
+        check_allowed(with_connect(url), Settings.load(data_dir=tmp_path, allowed_brokers="b:1"))
 
 
 def test_each_sink_of_a_statement_set_is_compared(tmp_path):

@@ -29,7 +29,7 @@ SETTLED = SnapshotEvidence(settle_ms=0)
 
 @dataclass
 class Connector:
-    """Writes envelopes of the table `shop.users` (`id`, `name`) as Debezium does; its clock goes on.
+    """Writes envelopes of the table `shop.users` (`id`, `name`) as Debezium does, by its own clock.
 
     Attributes:
         prefix: its name, the first part of its topics.
@@ -118,15 +118,14 @@ def row(key: int, name: str) -> dict[str, Any]:
     return {"id": key, "name": name}
 
 
-def envelope(
-    op: str, before: Any, after: Any, snapshot: str, source_ms: int, table: str = "users"
-) -> dict[str, Any]:
+def envelope(op: str, before: Any, after: Any, snapshot: str, source_ms: int) -> dict[str, Any]:
+    """A change of the table `shop.users`."""
     source = {
         "version": "3.5.0.Final",
         "connector": "mariadb",
         "ts_ms": source_ms,
         "db": "shop",
-        "table": table,
+        "table": "users",
         "snapshot": snapshot,
     }
     return {"before": before, "after": after, "op": op, "source": source, "ts_ms": source_ms}

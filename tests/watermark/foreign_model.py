@@ -18,7 +18,7 @@ from watermark.foreign import (
 from watermark.notifications import Notice, NoticeKind
 
 SETTLE_MS = 10_000
-FIRST, ROW, LAST, STREAMED = Mark
+FIRST, ROW, LAST, STREAMED, _ = Mark
 
 
 @dataclass(frozen=True)

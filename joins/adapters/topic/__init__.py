@@ -1,1 +1,1 @@
-"""Topics that others write, as sources of dimensions: read, proven, sent on to our changelog."""
+"""Topics that others write, as sources of dimensions: read, proven, sent on."""

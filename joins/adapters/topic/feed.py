@@ -39,7 +39,7 @@ from joins.adapters.topic.producer import TopicProducer
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
-from joins.kernels.topic.pieces import Action, Piece, piece_of, snapshot_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, piece_of, snapshot_rows
 from joins.kernels.topic.records import changelog_records, epoch_of
 from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
 from joins.plan.errors import (
@@ -75,7 +75,7 @@ _READ_ANEW = (
 )
 
 
-class ChangelogSink(Protocol):
+class RecordSink(Protocol):
     """What takes the records; `TopicProducer` says what its methods promise."""
 
     def send(self, records: pa.RecordBatch) -> None:
@@ -119,7 +119,7 @@ class TopicFeedSession:
         if self._connect is not None:
             self._connect.close()
 
-    def run(self, producer: ChangelogSink) -> None:
+    def run(self, producer: RecordSink) -> None:
         """Follow the topic until the protocol says stop.
 
         Raises:
@@ -136,7 +136,7 @@ class TopicFeedSession:
                 self._records.wait(self._name, self._read, _WAIT_S)
         self._keep()
 
-    def step(self, producer: ChangelogSink) -> bool:
+    def step(self, producer: RecordSink) -> bool:
         """Read, send and look for evidence once; False if there is nothing to do now.
 
         Raises:
@@ -258,7 +258,7 @@ class TopicFeedSession:
                 )
         return ends
 
-    def _fetch(self, ends: Mapping[int, int]) -> list[Piece]:
+    def _fetch(self, ends: Mapping[int, int]) -> list[ChangePiece]:
         """Read on where little is held, and give what no older record can precede."""
         most = max(1, _READ_AHEAD // self._config.partitions)
         ranges = {
@@ -307,8 +307,8 @@ class TopicFeedSession:
         if changes.table.null_count == len(changes.table):
             return
         names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
-        told = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
-        for row in told.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
+        named = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
+        for row in named.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
             table = (row["d"], row["s"], row["t"])
             if self._table is None:
                 self._table = table
@@ -330,7 +330,7 @@ class TopicFeedSession:
     # What it belongs to
     # -----------------------------------------------------------------------------------------
 
-    def _process(self, producer: ChangelogSink, window: Window) -> None:
+    def _process(self, producer: RecordSink, window: Window) -> None:
         """Send the records of a window, each in its generation."""
         snapshot, generations, at = self._snapshot, [], 0
         new: NewSnapshot | None = None
@@ -379,7 +379,7 @@ class TopicFeedSession:
             self._order.forget(partition)
         self._keep()
 
-    def _send(self, producer: ChangelogSink, window: Window, generations: np.ndarray) -> None:
+    def _send(self, producer: RecordSink, window: Window, generations: np.ndarray) -> None:
         copied = None if self._snapshot.is_complete else self._snapshot.generation
         labelled = {id(piece): labels for piece, labels in window.by_piece(generations)}
         for partition, pieces in by_partition(window.pieces).items():
@@ -400,7 +400,7 @@ class TopicFeedSession:
                 if count < len(piece):
                     break
 
-    def _check_places(self, piece: Piece, generations: np.ndarray) -> None:
+    def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this generation's snapshot; and see that no key changes its place."""
         own = generations == self._snapshot.generation
         acts = own & (piece.actions != Action.NOTHING)
@@ -468,7 +468,7 @@ class TopicFeedSession:
             answer = self._snapshot.ask(_now_ms())
         return answer
 
-    def _mark(self, producer: ChangelogSink) -> None:
+    def _mark(self, producer: RecordSink) -> None:
         """Write the watermark of a complete generation, after each start once more.
 
         That it is complete is kept before: rows that come later are changes, also after a restart.

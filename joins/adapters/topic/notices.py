@@ -68,11 +68,11 @@ class NoticeTopic:
     def _notices(
         self, ranges: dict[int, tuple[int, int]], table: Sequence[str | None] | None
     ) -> Iterator[Notice]:
-        wanted = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
-        if not wanted:
+        unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
+        if not unread:
             return
         name = TopicName(self._kafka.topic)
-        for batch in self._records.batches(name, wanted, ("key", "value")):
+        for batch in self._records.batches(name, unread, ("key", "value")):
             columns = (column.to_pylist() for column in batch.columns)
             for key, value in zip(*columns, strict=True):
                 read = read_notification(key, value)

@@ -41,7 +41,7 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChangePiece:
     """Records of one partition, in the order of their offsets.
 
     Attributes:
@@ -67,26 +67,26 @@ class Piece:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def slice(self, first: int, end: int) -> "Piece":
+    def slice(self, first: int, end: int) -> "ChangePiece":
         """Some of the records."""
         arrays = (
             getattr(self, name)[first:end]
             for name in ("offsets", "times_ms", "order_ms", "source_ms", "marks", "actions")
         )
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
-        return Piece(self.partition, *arrays, *rows)
+        return ChangePiece(self.partition, *arrays, *rows)
 
-    def after_ms(self, least_ms: int) -> "Piece":
+    def after_ms(self, least_ms: int) -> "ChangePiece":
         """The same, where records of before were as late as `least_ms`."""
         return replace(self, order_ms=np.maximum(self.order_ms, least_ms))
 
 
-def snapshot_rows(piece: Piece) -> npt.NDArray[np.bool_]:
+def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
     """Which records are rows of a snapshot."""
     return np.isin(piece.marks, ROW_CODES)
 
 
-def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> Piece:
+def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
     """What the `changes` of `records`, all of one partition and none bad, say."""
     offsets = records.column("offset").to_numpy()
     times = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
@@ -96,7 +96,7 @@ def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> Pi
     actions[_is_in(kind, _WITH_ROW)] = Action.UPSERT
     has_key = mask_of(changes.key.column(0).is_valid())
     actions[_is_in(kind, _WITHOUT_ROW) & has_key] = Action.DELETE
-    return Piece(
+    return ChangePiece(
         partition,
         offsets,
         times,

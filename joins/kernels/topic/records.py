@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from joins.kernels.changelog.envelope import SOURCE_SCHEMA, Envelopes, Op, encode_records
 from joins.kernels.json.wire import to_wire
-from joins.kernels.topic.pieces import Action, Piece, snapshot_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, snapshot_rows
 from joins.plan.plan import Field
 
 
@@ -15,7 +15,7 @@ def epoch_of(generation: int) -> int:
 
 
 def changelog_records(
-    piece: Piece,
+    piece: ChangePiece,
     generations: np.ndarray,
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
@@ -51,7 +51,7 @@ def changelog_records(
     return encoded.set_column(2, encoded.schema.field("partition"), partition)
 
 
-def _source(piece: Piece, chosen: np.ndarray, generations: np.ndarray) -> pa.RecordBatch:
+def _source(piece: ChangePiece, chosen: np.ndarray, generations: np.ndarray) -> pa.RecordBatch:
     nothing = np.zeros(len(chosen), np.int64)
     columns = {
         "epoch": generations - 1,

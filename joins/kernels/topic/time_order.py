@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
-from joins.kernels.topic.pieces import MARKS, NO_MARK, ROW_CODES, Longs, Piece
+from joins.kernels.topic.pieces import MARKS, NO_MARK, ROW_CODES, ChangePiece, Longs
 from watermark.foreign import RecordRun
 
 
@@ -17,14 +17,14 @@ class TimeOrder:
     """
 
     def __init__(self, partitions: Iterable[int]) -> None:
-        self._held: dict[int, list[Piece]] = {partition: [] for partition in partitions}
+        self._held: dict[int, list[ChangePiece]] = {partition: [] for partition in partitions}
         self._latest_ms: dict[int, int] = dict.fromkeys(self._held, -1)
 
     def held(self, partition: int) -> int:
         """How many records of the partition wait."""
         return sum(map(len, self._held[partition]))
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: ChangePiece) -> None:
         """More of a partition."""
         if not len(piece):
             return
@@ -32,7 +32,7 @@ class TimeOrder:
         self._held[piece.partition].append(later)
         self._latest_ms[piece.partition] = int(later.order_ms[-1])
 
-    def take(self, at_end: Collection[int]) -> list[Piece]:
+    def take(self, at_end: Collection[int]) -> list[ChangePiece]:
         """What is to be processed now.
 
         Args:
@@ -67,7 +67,7 @@ class Window:
     Places are those in this order, from 0 to `len`.
     """
 
-    def __init__(self, pieces: list[Piece]) -> None:
+    def __init__(self, pieces: list[ChangePiece]) -> None:
         self.pieces = pieces
         joined = {
             name: np.concatenate([getattr(piece, name) for piece in pieces])
@@ -130,7 +130,7 @@ class Window:
         later = np.flatnonzero(self.times_ms[first:] >= at_ms)
         return first + int(later[0]) if len(later) else len(self)
 
-    def by_piece(self, values: np.ndarray) -> list[tuple[Piece, np.ndarray]]:
+    def by_piece(self, values: np.ndarray) -> list[tuple[ChangePiece, np.ndarray]]:
         """Each piece with its values, of which there is one a place; -1 where none is."""
         spread = np.full(len(self), -1, values.dtype)
         spread[self._order[: len(values)]] = values
@@ -141,7 +141,7 @@ class Window:
         ]
 
 
-def by_partition(pieces: list[Piece]) -> dict[int, list[Piece]]:
+def by_partition(pieces: list[ChangePiece]) -> dict[int, list[ChangePiece]]:
     """The pieces of each partition, in their order."""
     ordered = sorted(pieces, key=lambda piece: (piece.partition, int(piece.offsets[0])))
     return {p: list(own) for p, own in groupby(ordered, key=lambda piece: piece.partition)}

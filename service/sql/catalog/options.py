@@ -1,4 +1,5 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
+# reads better long: a row an option, in one table.
 
 from typing import Any
 

@@ -22,6 +22,7 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     PrintSink,
+    TopicSource,
 )
 from service.jobs.store import plan_codec
 from service.sql.catalog.settings import SETTINGS
@@ -39,7 +40,7 @@ SASL = {"sasl.mechanism", "sasl.username", "sasl.password"}
 CLIENT_OPTIONS = {"security.protocol", "isolation.level", *SASL}
 PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
-OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource)
+OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource)
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
 LEXEME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL)
 HOSTILE = sorted({word for row in CORPUS.values() for text in row for word in LEXEME.findall(text)})

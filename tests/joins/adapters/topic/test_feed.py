@@ -7,6 +7,7 @@ import pytest
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.topic import feed as topic_feed_module
 from joins.adapters.topic.feed_state import (
+    Decision,
     Decisions,
     TopicFeedConfig,
     read_state,
@@ -33,6 +34,14 @@ def single(kafka):
     made = Connector(kafka.bootstrap_servers)
     yield made
     made.close()
+
+
+def word(generation, reason):
+    return Decisions((Decision({"reason": reason}, generation=generation),))
+
+
+def skipped(*place):
+    return Decisions((Decision({"reason": "known"}, place=place),))
 
 
 def test_a_snapshot_is_complete_and_followed(connector, tmp_path):
@@ -94,7 +103,7 @@ def test_an_aborted_snapshot_waits_for_another_one_or_a_word(connector, tmp_path
     connector.notify("ABORTED")
     source = topic_feed(connector, tmp_path, heard(connector))
     assert source.run()["missing"] == "aborted"
-    write_decisions(source.config.decisions_file, Decisions(words={1: "it was all"}))
+    write_decisions(source.config.decisions_file, word(1, "it was all"))
     state = source.run()
     assert (state["evidence"], state["text"]) == ("operator_override", "it was all")
     assert source.copy().generation == 1
@@ -193,7 +202,7 @@ def test_a_bad_record_stalls_until_it_is_skipped(single, tmp_path):
     source = topic_feed(single, tmp_path)
     with pytest.raises(ForeignRecordError, match="record 0/2"):
         source.run()
-    write_decisions(source.config.decisions_file, Decisions(skipped={(0, 2): "known"}))
+    write_decisions(source.config.decisions_file, skipped(0, 2))
     assert source.run()["complete"]
     assert source.rows() == {1: "a", 2: "b"}
 
@@ -210,7 +219,8 @@ def test_a_key_that_changes_its_partition_stalls(kafka, tmp_path):
 
 def test_records_of_another_table_stall_or_are_left_out(single, tmp_path):
     single.snapshot({1: "a", 2: "b"}, is_whole=False)
-    other = envelope("c", None, row(1, "other"), "false", single.tick(), table="others")
+    other = envelope("c", None, row(1, "other"), "false", single.tick())
+    other["source"]["table"] = "others"
     single.send({"id": 1}, other)
     with pytest.raises(SourceError, match=r'table "shop.others" beside those of "shop.users"'):
         topic_feed(single, tmp_path).run()

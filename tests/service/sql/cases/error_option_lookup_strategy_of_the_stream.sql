@@ -1,4 +1,4 @@
--- error: connector "kafka" has no option "lookup.strategy"
+-- error: option "lookup.strategy" of table "s" has no effect on a stream
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

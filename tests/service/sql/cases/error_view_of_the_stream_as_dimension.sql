@@ -1,4 +1,4 @@
--- error: is kafka, which cannot be a dimension
+-- error: has no primary key, so that nothing shows when its topic is whole
 -- fixed: JOIN v FOR SYSTEM_TIME AS OF s.p ON s.k = v.k => JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',

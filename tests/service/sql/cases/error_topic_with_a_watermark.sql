@@ -1,0 +1,11 @@
+-- error: has WATERMARK FOR, which a dimension of kafka does not keep versions by
+-- fixed: , WATERMARK FOR at AS at => 
+CREATE TABLE d (id BIGINT, name STRING, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED) WITH (
+    'connector' = 'kafka', 'topic' = 'shop.shop.d', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json'
+);
+CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
