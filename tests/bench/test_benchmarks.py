@@ -44,6 +44,7 @@ PROMISED = (
     "batch-cost",
     "snapshot",
     "freshness",
+    "debezium",
     "large-records",
     "latency",
     "drain",

@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.debezium import readers, times, tokens
-from joins.kernels.debezium.connect import DECIMAL, VARIABLE_SCALE_DECIMAL, ConnectType
+from joins.kernels.debezium.connect import (
+    BITS,
+    DECIMAL,
+    DOUBLE_BITS,
+    FLOAT_BITS,
+    VARIABLE_SCALE_DECIMAL,
+    ConnectType,
+)
 from joins.kernels.debezium.normal import normal
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
@@ -33,16 +40,20 @@ from joins.plan.types import SqlType, TypeName, arrow_type, map_type
 Mask = npt.NDArray[np.bool_]
 
 _INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
-_FLOATS = frozenset({"float32", "float64"})
-_CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data", "io.debezium.time", "io.debezium.data"
+_BIT_TYPES = frozenset({FLOAT_BITS, DOUBLE_BITS})
+_FLOATS = frozenset({"float", "double"})
+_CONNECT, _TIME = "org.apache.kafka.connect.data", "io.debezium.time"
 _COUNTS = frozenset({f"{_TIME}.Year", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"})
-_BITS = f"{_DATA}.Bits"
 _UNSIGNED = "BIGINT UNSIGNED"
 _UNSIGNED_DECIMAL = 20, 0
 UNKNOWN = ConnectType("unknown", "unknown")  # a part that a schema does not have
 _HSTORE = map_type(SqlType(TypeName.STRING))
 _INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
 _DATES = frozenset({f"{_TIME}.Date", f"{_CONNECT}.Date"})
+_AVRO_UNITS = {
+    "avro.timestamp-millis": TimeUnit.MILLIS,
+    "avro.timestamp-micros": TimeUnit.MICROS,
+}
 _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     TypeName.TIME: {
         f"{_TIME}.Time": TimeUnit.MILLIS,
@@ -55,7 +66,9 @@ _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
         f"{_CONNECT}.Timestamp": TimeUnit.MILLIS,
         f"{_TIME}.MicroTimestamp": TimeUnit.MICROS,
         f"{_TIME}.NanoTimestamp": TimeUnit.NANOS,
+        **_AVRO_UNITS,
     },
+    TypeName.TIMESTAMP_LTZ: _AVRO_UNITS,
 }
 _TEXTS = {
     TypeName.DATE: frozenset({f"{_TIME}.IsoDate"}),
@@ -96,6 +109,22 @@ class ColumnReader:
             return self._nested(values, kind, connect)
         return read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
 
+    def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
+        """Why a value that is shown so was not read."""
+        digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
+        source = "" if connect is None else f" as {connect}"
+        said = f"{shown}{source} is no {kind}{digits}"
+        if (
+            _may_be_unsigned(kind)
+            and self.options.bigint_unsigned is BigintUnsignedHandling.UNKNOWN
+        ):
+            return f"{said}, or a BIGINT UNSIGNED: nobody has said how these are written"
+        is_cut = connect is not None and str(connect).startswith(_CONNECT)
+        is_cut |= connect is None and self.options.time_precision is TimePrecision.CONNECT
+        if digits and is_cut and kind.precision > _MILLIS_DIGITS:
+            return f"{said}: time.precision.mode=connect has cut it to milliseconds"
+        return said
+
     def unavailable(self, values: RawValues, kind: SqlType) -> Mask:
         """Which values stand for one that the database did not send."""
         text = self.options.unavailable_value
@@ -131,38 +160,61 @@ class ColumnReader:
 
     def _decimals(self, kind: SqlType, connect: ConnectType | None) -> Readers:
         number = readers.decimals_as_numbers(kind)
-        text = readers.decimals_as_text(kind)
-        precise = readers.unscaled_decimals(kind, kind.scale)
-        variable = readers.variable_decimals(kind)
+        variable: Readers = {tokens.OBJECT: readers.variable_decimals(kind)}
         if connect is None:
-            is_precise = self.options.decimal_handling is DecimalHandling.PRECISE
-            return {
-                tokens.STRING: precise if is_precise else text,
-                tokens.INTEGER: readers.unsigned_longs if self._is_unsigned(kind) else number,
-                tokens.FRACTION: number,
-                tokens.OBJECT: variable,
-            }
+            return {**self._bare_decimals(kind), **variable}
         if connect.name == DECIMAL:
             scaled = readers.unscaled_decimals(kind, connect.scale or 0)
             return {tokens.STRING: scaled, tokens.INTEGER: number, tokens.FRACTION: number}
         if connect.name == VARIABLE_SCALE_DECIMAL:
-            return {tokens.OBJECT: variable}
+            return variable
         if connect.name is not None:
             return _NO_READER
-        if connect.type == "int64" and self._is_unsigned(kind):
-            return {tokens.INTEGER: readers.unsigned_longs}
-        if connect.type in _INTEGERS | _FLOATS:
-            return {tokens.INTEGER: number, tokens.FRACTION: number}
+        return self._plain_decimals(kind, connect)
+
+    def _plain_decimals(self, kind: SqlType, connect: ConnectType) -> Readers:
+        """Who reads decimals that come as a type that is not a decimal."""
+        if connect.type in _INTEGERS:
+            if connect.type != "int64" or not _may_be_unsigned(kind):
+                return {tokens.INTEGER: readers.decimals_as_numbers(kind)}
+            is_known = (connect.source_type or "").startswith(_UNSIGNED)
+            return {tokens.INTEGER: readers.unsigned_longs if is_known else self._longs(kind)}
+        if connect.type in _BIT_TYPES:
+            return {tokens.INTEGER: readers.decimals_of_bits(kind, connect.type)}
+        if connect.type in _FLOATS:
+            rounded = readers.rounded_decimals(kind)
+            return {tokens.INTEGER: rounded, tokens.FRACTION: rounded}
+        text = readers.decimals_as_text(kind)
         return {tokens.STRING: text} if connect.type == "string" else _NO_READER
 
-    def _is_unsigned(self, kind: SqlType) -> bool:
-        is_long = self.options.bigint_unsigned is BigintUnsignedHandling.LONG
-        return is_long and (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
+    def _bare_decimals(self, kind: SqlType) -> Readers:
+        """Who reads decimals without a schema."""
+        handling, unsigned = self.options.decimal_handling, self.options.bigint_unsigned
+        number = readers.decimals_as_numbers(kind)
+        fraction = readers.rounded_decimals(kind) if handling is DecimalHandling.DOUBLE else number
+        by_kind = {tokens.INTEGER: fraction, tokens.FRACTION: fraction}
+        if _may_be_unsigned(kind):
+            by_kind[tokens.INTEGER] = self._longs(kind)
+        if handling is DecimalHandling.PRECISE:
+            by_kind[tokens.STRING] = readers.unscaled_decimals(kind, kind.scale)
+        elif not _may_be_unsigned(kind) or unsigned is BigintUnsignedHandling.LONG:
+            by_kind[tokens.STRING] = readers.decimals_as_text(kind)
+        elif handling is DecimalHandling.DOUBLE and unsigned is BigintUnsignedHandling.PRECISE:
+            by_kind[tokens.STRING] = readers.unscaled_decimals(kind, 0)
+        return by_kind
+
+    def _longs(self, kind: SqlType) -> Reader:
+        """Who reads integers that are BIGINT UNSIGNED, or a decimal without a fraction."""
+        if self.options.bigint_unsigned is BigintUnsignedHandling.LONG:
+            return readers.unsigned_longs
+        is_certain = self.options.bigint_unsigned is BigintUnsignedHandling.PRECISE
+        number = readers.decimals_as_numbers(kind)
+        return number if is_certain else readers.not_negative(number)
 
     def _binaries(self, connect: ConnectType | None) -> Readers:
         handling = self.options.binary_handling
         if connect is not None and connect.type == "bytes":
-            is_plain = connect.name in (None, _BITS)
+            is_plain = connect.name in (None, BITS)
             return {tokens.STRING: readers.binaries(is_url=False)} if is_plain else _NO_READER
         if connect is not None and (str(connect) != "string" or handling is BinaryHandling.BYTES):
             return _NO_READER
@@ -180,6 +232,8 @@ class ColumnReader:
         name = connect.name or ""
         if kind.name is TypeName.DATE and name in _DATES:
             return {tokens.INTEGER: times.counted(kind, TimeUnit.MILLIS)}
+        if name.startswith(_CONNECT) and kind.precision > _MILLIS_DIGITS:
+            return _NO_READER  # it has cut all further digits
         if name in _UNITS.get(kind.name, {}):
             return {tokens.INTEGER: times.counted(kind, _UNITS[kind.name][name])}
         if name in _TEXTS[kind.name]:
@@ -195,7 +249,8 @@ class ColumnReader:
         if has_zone or mode in (TimePrecision.ISOSTRING, TimePrecision.STRUCTURED):
             return None
         if mode in _MODES:
-            return _MODES[mode]
+            has_lost = mode is TimePrecision.CONNECT and kind.precision > _MILLIS_DIGITS
+            return None if has_lost else _MODES[mode]
         is_micro = mode is TimePrecision.ADAPTIVE_TIME_MICROSECONDS and kind.name is TypeName.TIME
         is_coarse = kind.precision <= _MILLIS_DIGITS and not is_micro
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
@@ -252,18 +307,26 @@ class ColumnReader:
 
     def _written_maps(self, values: RawValues, kind: SqlType) -> Checked:
         """Maps as texts that are JSON: `hstore` of PostgreSQL."""
-        failed, objects = np.zeros(len(values), np.bool_), []
-        for row, text in enumerate(values.texts().cast(pa.binary()).to_pylist()):
+        failed = np.zeros(len(values), np.bool_)
+        objects: list[bytes | None] = values.texts().cast(pa.binary()).to_pylist()
+        for row, text in enumerate(objects):
             try:
-                objects.append(b"null" if text is None else normal(text))
+                objects[row] = None if text is None else normal(text)
             except ValueError:
-                objects.append(b"null")
-                failed[row] = True
+                objects[row] = None
+            is_object = (objects[row] or b"").startswith(b"{")
+            failed[row] = text is not None and not is_object
+            objects[row] = objects[row] if is_object else None
         whole = RawValues.of_texts(objects)
         read = read_by_kind(
             whole, {tokens.OBJECT: lambda part: self._maps(part, kind, None)}, arrow_type(kind)
         )
         return Checked(read.values, read.failed | failed)
+
+
+def _may_be_unsigned(kind: SqlType) -> bool:
+    """Whether a declared type is that of a BIGINT UNSIGNED."""
+    return (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
 
 
 def _booleans(connect: ConnectType | None) -> Readers:
@@ -293,6 +356,8 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
 
 
 def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
+    if connect is not None and str(connect) in _BIT_TYPES:
+        return {tokens.INTEGER: readers.floats_of_bits(kind, connect.type)}
     if connect is not None and str(connect) not in _INTEGERS | _FLOATS:
         return _NO_READER
     number: Reader = readers.floats if kind.name is TypeName.FLOAT else readers.doubles

@@ -9,6 +9,8 @@ import orjson
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
+BITS = "io.debezium.data.Bits"
+FLOAT_BITS, DOUBLE_BITS = "float bits", "double bits"  # types whose values are written as integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +18,11 @@ class ConnectType:
     """The type of a value.
 
     Attributes:
-        type: `int8` … `int64`, `float32`, `float64`, `boolean`, `string`, `bytes`, `array`, `map`,
+        type: `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`,
             `struct`.
         name: of the logical type, if it is one.
         scale: of a DECIMAL.
+        precision: of a DECIMAL, where the schema tells it.
         source_type: of the database's column, where the connector propagates it.
         fields: of a struct, by name.
         items: of an array its elements, of a map its values.
@@ -28,6 +31,7 @@ class ConnectType:
     type: str
     name: str | None = None
     scale: int | None = None
+    precision: int | None = None
     source_type: str | None = None
     optional: bool = True
     fields: Mapping[str, "ConnectType"] = field(default_factory=dict)
@@ -44,7 +48,7 @@ class ConnectType:
         if not isinstance(kind, str) or not isinstance(name, str | None):
             raise ValueError("the schema has no type")
         parameters = _mapping(schema.get("parameters"))
-        scale = parameters.get("scale")
+        scale, precision = parameters.get("scale"), parameters.get("connect.decimal.precision")
         parts = schema.get("fields") or []
         if not isinstance(parts, list):
             raise ValueError("the schema's fields are no array")
@@ -53,6 +57,7 @@ class ConnectType:
             kind,
             name,
             int(scale) if isinstance(scale, str | int) else None,
+            int(precision) if isinstance(precision, str | int) else None,
             parameters.get(SOURCE_TYPE),
             bool(schema.get("optional")),
             {str(_mapping(each).get("field")): cls.of(each) for each in parts},

@@ -1,4 +1,4 @@
-"""Keys and values in Debezium's JSON as changes of the declared columns."""
+"""Keys and values of Debezium as changes of the declared columns."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from joins.kernels.debezium.envelopes import (
 )
 from joins.kernels.debezium.faults import Faults
 from joins.kernels.debezium.options import DebeziumOptions, ValueLayout
-from joins.kernels.debezium.payloads import SchemaMemory, counts_of
+from joins.kernels.debezium.payloads import JsonPayloads, PayloadReader, counts_of
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.debezium.row_reader import PlacedRows, RowPlace, RowReader
 from joins.kernels.expressions.casts import mask_of
@@ -45,6 +45,7 @@ class DebeziumDecoder:
         options: DebeziumOptions | None = None,
         *,
         before: Sequence[str] = (),
+        payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
         """A decoder.
 
@@ -53,6 +54,7 @@ class DebeziumDecoder:
             primary_key: names of columns; none of a table without a key.
             options: Debezium's defaults if there are none.
             before: the columns of `ChangeRows.before`.
+            payloads: take keys and values apart; None: they are JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -63,7 +65,8 @@ class DebeziumDecoder:
         old = [by_name[name] for name in before]
         self._before = RowPlace(old, self._member("before"), RecordFault.COLUMN)
         self._reader = ColumnReader(self._options)
-        self._keys, self._values = SchemaMemory(), SchemaMemory()
+        include = self._options.schema_include
+        self._keys, self._values = payloads or (JsonPayloads(include), JsonPayloads(include))
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
         """The changes of `records`, of which `key` and `value` (binary) are read.
@@ -72,7 +75,7 @@ class DebeziumDecoder:
         """
         options, faults = self._options, Faults.of(records.num_rows)
         values, keys = (RawValues.of(records.column(name)) for name in ("value", "key"))
-        payloads = self._values.unwrapped(values, include=options.schema_include)
+        payloads = self._values.unwrapped(values)
         faults.add_all(RecordFault.UNREADABLE, payloads.reasons)
         if options.layout is ValueLayout.ENVELOPE:
             changes = envelopes(payloads, options.table, faults)
@@ -102,9 +105,11 @@ class DebeziumDecoder:
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
         """The primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
+        if not self._key.fields:
+            return PlacedRows(np.zeros(0, np.int64), [])
         rows = np.flatnonzero(is_keyed)
         own, chosen = Faults.of(len(rows)), keys.take(rows)
-        payloads = self._keys.unwrapped(chosen, include=self._options.schema_include)
+        payloads = self._keys.unwrapped(chosen)
         own.add_all(RecordFault.KEY, payloads.reasons)
         reader = RowReader(self._reader, payloads.schemas, self._keys.type_of, own)
         values, has_key = payloads.values, payloads.values.lasts >= 0

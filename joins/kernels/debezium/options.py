@@ -28,8 +28,12 @@ class DecimalHandling(StrEnum):
 
 
 class BigintUnsignedHandling(StrEnum):
-    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal."""
+    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal.
 
+    `UNKNOWN` is none of Debezium's: nobody has said.
+    """
+
+    UNKNOWN = "unknown"
     LONG = "long"
     PRECISE = "precise"
 
@@ -78,11 +82,14 @@ class DebeziumOptions:
         layout: envelopes, or rows.
         schema_include: whether keys and values carry their schema; None: each tells by itself.
         decimal_handling: what a text is for a DECIMAL, without a schema.
-        bigint_unsigned: whether a negative number for a DECIMAL(20, 0) is one beyond 63 bits,
-            without a schema that says otherwise.
+        bigint_unsigned: what a BIGINT UNSIGNED is, which is declared as DECIMAL(20, 0). While that
+            is unknown, what may be one or a real DECIMAL(20, 0) is bad: a negative integer, and
+            without a schema a text where `decimal_handling` says that it is decimal.
         time_precision: what a number is for a TIME or TIMESTAMP, without a schema. The adaptive
             modes go by the precision of the declared type: it must be that of the database.
         binary_handling: what a text is for BYTES, without a schema that says `bytes`.
+        bit_columns: columns that are BIT(n) in the database: without a schema they look like BYTES,
+            which `binary_handling` is about, but are always base64.
         unavailable_value: what stands for a large value that was not changed.
         field_prefix: of what a flat record has beside the row (`__op`, `__deleted`).
         null_if_missing: a declared column that a record does not have is NULL; else it is bad.
@@ -92,9 +99,10 @@ class DebeziumOptions:
     layout: ValueLayout = ValueLayout.ENVELOPE
     schema_include: bool | None = None
     decimal_handling: DecimalHandling = DecimalHandling.PRECISE
-    bigint_unsigned: BigintUnsignedHandling = BigintUnsignedHandling.LONG
+    bigint_unsigned: BigintUnsignedHandling = BigintUnsignedHandling.UNKNOWN
     time_precision: TimePrecision = TimePrecision.ADAPTIVE_TIME_MICROSECONDS
     binary_handling: BinaryHandling = BinaryHandling.BYTES
+    bit_columns: frozenset[str] = frozenset()
     unavailable_value: str = UNAVAILABLE_VALUE
     field_prefix: str = "__"
     null_if_missing: bool = False

@@ -4,7 +4,7 @@ All records of a table begin with the same schema: its bytes are compared, not r
 """
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ class Payloads:
 
     Attributes:
         values: `ABSENT` of what there is none of, `NULL` of what is null.
-        schemas: the number of each one's schema in `SchemaMemory`, or `NO_SCHEMA`.
+        schemas: the number of each one's schema of its reader, or `NO_SCHEMA`.
         reasons: why there is none, by position.
     """
 
@@ -36,30 +36,43 @@ class Payloads:
     reasons: dict[int, str]
 
 
-@dataclass(slots=True)
-class SchemaMemory:
-    """The schemas that were seen in the keys, or the values, of a topic."""
+class PayloadReader(Protocol):
+    """Takes the keys, or the values, of a topic apart; it remembers schemas."""
 
+    def unwrapped(self, values: RawValues) -> Payloads:
+        """The payloads of `values`, in JSON."""
+        ...
+
+    def type_of(self, number: int) -> ConnectType | None:
+        """The schema with a number of `Payloads.schemas`, None if there is none."""
+        ...
+
+
+@dataclass(slots=True)
+class JsonPayloads:
+    """Payloads of JSON, of which a schema may be in front.
+
+    Attributes:
+        include: whether there is one; None: each value tells by itself, an object of `schema` and
+            `payload` and nothing else is one that has it.
+    """
+
+    include: bool | None = None
     _types: list[ConnectType | str | None] = field(default_factory=list)
     _numbers: dict[bytes, int] = field(default_factory=dict)
     _prefixes: dict[bytes, int] = field(default_factory=dict)
 
-    def unwrapped(self, values: RawValues, *, include: bool | None) -> Payloads:
-        """The payloads of `values`.
-
-        Args:
-            values: JSON.
-            include: whether they carry schemas; None: each tells by itself, an object of `schema`
-                and `payload` and nothing else is one that does.
-        """
+    def unwrapped(self, values: RawValues) -> Payloads:
+        """The payloads of `values`."""
         if len(self._types) > _MOST_TYPES:
             self._types, self._numbers, self._prefixes = [], {}, {}
         work = _Unwrapping.of(values)
-        if include is False:
+        if self.include is False:
             work.lasts[:] = values.lasts
         else:
-            self._take_apart(work, must=bool(include))
+            self._take_apart(work, must=bool(self.include))
         payloads = work.payloads()
+        tokens.trim(work.firsts, work.lasts)
         work.lasts[payloads.values.are(b"null")] = NULL
         for number in np.unique(payloads.schemas).tolist():
             said = self._types[number] if number != NO_SCHEMA else None

@@ -49,8 +49,8 @@ class RawValues:
         return cls(firsts, lasts, (data,))
 
     @classmethod
-    def of_texts(cls, texts: Sequence[bytes]) -> Self:
-        """Values that are read from elsewhere."""
+    def of_texts(cls, texts: Sequence[bytes | None]) -> Self:
+        """Values of JSON that were made here."""
         return cls.of(pa.array(texts, pa.binary()))
 
     def take(self, rows: Rows) -> Self:

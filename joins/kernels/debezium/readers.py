@@ -3,7 +3,9 @@
 What is NULL is NULL; what does not fit is marked, and NULL, too.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.debezium import tokens
+from joins.kernels.debezium.connect import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
 from joins.kernels.expressions.casts import Checked, from_text, mask_of
 from joins.kernels.texts import text_array, validity
@@ -25,6 +28,7 @@ Readers = Mapping[int, Reader]
 
 _EXACT_DIGITS = 15  # that a double always keeps
 _NAMED_FLOATS = {b'"NaN"': np.nan, b'"Infinity"': np.inf, b'"-Infinity"': -np.inf}
+_HEX = re.compile("(?:[0-9a-f]{2})*")
 _INT64_DIGITS = 18  # so many always fit
 _WHOLE = SqlType(TypeName.DECIMAL, 38)
 
@@ -140,18 +144,51 @@ def doubles(values: RawValues) -> Checked:
 def floats(values: RawValues) -> Checked:
     """Numbers that a FLOAT keeps: written as a FLOAT, or as the DOUBLE that equals one."""
     wide = doubles(values)
-    if not len(values):
-        return Checked(wide.values.cast(pa.float32()), wide.failed)
     exact = wide.values.to_numpy(zero_copy_only=False)
+    return _narrowed(exact, (values.lasts >= 0) & ~wide.failed, values.lasts >= 0)
+
+
+def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checked:
+    """Doubles that are a FLOAT, or the shortest number that reads back as one."""
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = exact.astype(np.float32)
-    failed = wide.failed | np.isinf(narrow)
-    doubtful = np.flatnonzero((narrow.astype(np.float64) != exact) & (values.lasts >= 0) & ~failed)
+        good = good & ~(np.isinf(narrow) & np.isfinite(exact))
+        doubtful = np.flatnonzero((narrow.astype(np.float64) != exact) & ~np.isnan(exact) & good)
     if len(doubtful):
         shortest = pa.array(narrow[doubtful]).cast(pa.string()).cast(pa.float64())
-        failed[doubtful] = shortest.to_numpy(zero_copy_only=False) != exact[doubtful]
-    good = (values.lasts >= 0) & ~failed
-    return Checked(column_of(narrow, good, pa.float32()), failed)
+        good[doubtful] = shortest.to_numpy(zero_copy_only=False) == exact[doubtful]
+    return Checked(column_of(narrow, good, pa.float32()), valid & ~good)
+
+
+def floats_of_bits(kind: SqlType, connect: str) -> Reader:
+    """FLOAT or DOUBLE of the bits of one of them."""
+
+    def read(values: RawValues) -> Checked:
+        numbers, fits = int64s(values)
+        valid = values.lasts >= 0
+        if connect == FLOAT_BITS:
+            narrow = numbers.astype(np.uint32).view(np.float32)
+            if kind.name is TypeName.FLOAT:
+                return Checked(column_of(narrow, fits, pa.float32()), valid & ~fits)
+            return Checked(column_of(narrow.astype(np.float64), fits, pa.float64()), valid & ~fits)
+        exact = numbers.view(np.float64)
+        if kind.name is TypeName.FLOAT:
+            return _narrowed(exact, fits, valid)
+        return Checked(column_of(exact, fits, pa.float64()), valid & ~fits)
+
+    return read
+
+
+def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
+    """DECIMAL of the bits of a FLOAT or DOUBLE."""
+    own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
+    number = floats_of_bits(own, connect)
+
+    def read(values: RawValues) -> Checked:
+        wide = number(values)
+        return _trusted(decimals_of(wide.values.cast(pa.string()), kind), kind)
+
+    return read
 
 
 def named_floats(to: pa.DataType) -> Reader:
@@ -184,6 +221,34 @@ def decimals_as_numbers(kind: SqlType) -> Reader:
 
     def read(values: RawValues) -> Checked:
         return decimals_of(values.numbers(), kind)
+
+    return read
+
+
+def rounded_decimals(kind: SqlType) -> Reader:
+    """JSON numbers that were doubles: with more digits than a double keeps they may be wrong."""
+    number = decimals_as_numbers(kind)
+    return lambda values: _trusted(number(values), kind)
+
+
+def _trusted(read: Checked, kind: SqlType) -> Checked:
+    """What was a double without the numbers of more digits than one keeps."""
+    if kind.precision <= _EXACT_DIGITS:
+        return read
+    limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
+    extremes = pc.min_max(read.values).as_py().values()
+    if all(each is None or abs(each) < limit for each in extremes):
+        return read
+    large = [each is not None and abs(each) >= limit for each in read.values.to_pylist()]
+    return _without(read.values, read.failed | np.array(large, np.bool_))
+
+
+def not_negative(reader: Reader) -> Reader:
+    """What `reader` reads without the negative numbers."""
+
+    def read(values: RawValues) -> Checked:
+        read = reader(values)
+        return _without(read.values, read.failed | mask_of(pc.less(read.values, Decimal(0))))
 
     return read
 
@@ -288,13 +353,11 @@ def binaries(*, is_url: bool) -> Reader:
 
 
 def hexadecimals(values: RawValues) -> Checked:
-    """Bytes of two digits each."""
-    made: list[bytes | None] = []
-    for text in values.texts().to_pylist():
-        try:
-            made.append(None if text is None or " " in text else bytes.fromhex(text))
-        except ValueError:
-            made.append(None)
+    """Bytes of two digits each, small ones as Debezium writes them."""
+    texts = values.texts().to_pylist()
+    made = [
+        bytes.fromhex(each) if each is not None and _HEX.fullmatch(each) else None for each in texts
+    ]
     column = pa.array(made, pa.binary())
     return Checked(column, (values.lasts >= 0) & mask_of(column.is_null()))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from joins.kernels.debezium.changes import RecordFault
 from joins.kernels.debezium.columns import UNKNOWN, ColumnReader
-from joins.kernels.debezium.connect import ConnectType
+from joins.kernels.debezium.connect import BITS, ConnectType
 from joins.kernels.debezium.faults import Faults
 from joins.kernels.debezium.raw import RawValues, members_of
 from joins.kernels.json.plain import ABSENT
@@ -18,6 +18,8 @@ from joins.plan.types import arrow_type
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_BIT_COLUMN = ConnectType("bytes", BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class RowReader:
         """One column of the records `rows`; `more` are the types in their schema, and the fault."""
         fields, fault = more
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
+        if connect is None and item.name in self.columns.options.bit_columns:
+            connect = _BIT_COLUMN
         if not self.columns.options.null_if_missing:
             for at in np.flatnonzero((values.lasts == ABSENT) & self.faults.sound[rows]).tolist():
                 self.faults.add(fault, int(rows[at]), f'there is no column "{item.name}"')
@@ -145,7 +149,6 @@ class RowReader:
             self.faults.add(RecordFault.UNAVAILABLE, int(rows[at]), said)
         checked = self.columns.read(values, item.type, connect)
         for at in np.flatnonzero(checked.failed & self.faults.sound[rows]).tolist():
-            what = "" if connect is None else f" as {connect}"
-            said = f'column "{item.name}": {values.shown(at)}{what} is no {item.type}'
-            self.faults.add(fault, int(rows[at]), said)
+            said = self.columns.refused(values.shown(at), item.type, connect)
+            self.faults.add(fault, int(rows[at]), f'column "{item.name}": {said}')
         return checked.values

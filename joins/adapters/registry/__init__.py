@@ -1,0 +1,1 @@
+"""Schema registries through Confluent's REST interface."""

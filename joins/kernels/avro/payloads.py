@@ -1,0 +1,112 @@
+"""Keys and values in Confluent's wire format as payloads in JSON, with the types of their schemas.
+
+A value is a zero byte, the number of its schema in four bytes, and Avro.
+
+Source: Confluent, "Formats, serializers and deserializers", "Wire format".
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.kernels.avro.schema import DEEPEST, Program
+from joins.kernels.avro.transcode import DONE, FULL, Machine, write_rows
+from joins.kernels.debezium import tokens
+from joins.kernels.debezium.connect import ConnectType
+from joins.kernels.debezium.payloads import NO_SCHEMA, Payloads
+from joins.kernels.debezium.raw import RawValues
+from joins.kernels.json.plain import ABSENT
+
+Rows = npt.NDArray[np.int64]
+
+WriterSchema = Callable[[int], str | None]
+"""The schema of that number in JSON; None if there is none of Avro."""
+
+_HEADER_BYTES = 5
+_ROOM = 8  # bytes of JSON for a byte of Avro, to begin with
+_ROW_ROOM = 64
+_LARGEST = 1 << 26  # of one value in JSON
+
+
+@dataclass(slots=True)
+class AvroMemory:
+    """The schemas that were seen in the keys, or the values, of a topic.
+
+    Attributes:
+        schema_of: asks for one; what it raises goes through.
+    """
+
+    schema_of: WriterSchema
+    _programs: dict[int, Program | str] = field(default_factory=dict)
+
+    def unwrapped(self, values: RawValues) -> Payloads:
+        """The payloads of `values`, and the numbers of their schemas."""
+        schemas = np.full(len(values), NO_SCHEMA, np.int64)
+        tokens.schema_ids(values.firsts, values.lasts, schemas)
+        firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
+        reasons: dict[int, str] = {}
+        kept: tuple[object, ...] = ()
+        odd = np.flatnonzero((schemas == NO_SCHEMA) & (values.lasts >= 0))
+        reasons.update(dict.fromkeys(odd.tolist(), "it is not in Confluent's wire format"))
+        for number in np.unique(schemas).tolist():
+            if number == NO_SCHEMA:
+                continue
+            rows = np.flatnonzero(schemas == number)
+            program = self._program(number)
+            if isinstance(program, str):
+                reasons.update(dict.fromkeys(rows.tolist(), program))
+                continue
+            written = _written(values.take(rows), program)
+            firsts[rows], lasts[rows] = written.firsts, written.lasts
+            kept += written.kept
+            broken = rows[written.lasts == ABSENT].tolist()
+            reasons.update(dict.fromkeys(broken, f"it is not what its schema {number} says"))
+        return Payloads(RawValues(firsts, lasts, kept), schemas, reasons)
+
+    def type_of(self, number: int) -> ConnectType | None:
+        """The schema of that number as a type of Connect."""
+        known = self._programs.get(number)
+        return known.connect if isinstance(known, Program) else None
+
+    def _program(self, number: int) -> Program | str:
+        known = self._programs.get(number)
+        if known is None:
+            schema = self.schema_of(number)
+            if schema is None:
+                return f"nobody has schema {number}"  # it may come
+            try:
+                known = Program.of(schema)
+            except ValueError as exc:
+                known = f"its schema {number} cannot be read: {exc}"
+            self._programs[number] = known
+        return known
+
+
+def _written(values: RawValues, program: Program) -> RawValues:
+    """Values of one schema as JSON; `ABSENT` of one that is broken."""
+    starts, count = values.firsts + _HEADER_BYTES, len(values)
+    texts = np.frombuffer(program.texts, np.uint8)
+    size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
+    out = np.empty(size, np.uint8)
+    kept: tuple[object, ...] = ()
+    stack = np.empty((DEEPEST, 3), np.int64)
+    firsts, lasts = np.zeros(count, np.int64), np.full(count, ABSENT, np.int64)
+    bounds, row = np.zeros(count + 1, np.int64), 0
+    while True:
+        machine = Machine(program.nodes, program.parts, texts.ctypes.data, out, stack)
+        stop, outcome = write_rows(starts[row:], values.lasts[row:], machine, bounds[row:])
+        stop += row
+        kept = (*kept, out) if stop > row else kept
+        firsts[row:stop] = bounds[row:stop] + out.ctypes.data
+        lasts[row:stop] = bounds[row + 1 : stop + 1] + out.ctypes.data
+        row = stop
+        if outcome == DONE:
+            return RawValues(firsts, lasts, kept)
+        if outcome == FULL and (bounds[row] or len(out) < _LARGEST):
+            out = np.empty(min(max(2 * len(out), _ROW_ROOM), _LARGEST), np.uint8)
+            bounds[row] = 0  # what is written stays where it is, the rest goes elsewhere
+        else:
+            bounds[row + 1] = bounds[row]
+            row += 1

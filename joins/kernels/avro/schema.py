@@ -1,0 +1,224 @@
+"""Schemas of Avro as programs for the compiled writer, and as the types of Connect they are from.
+
+Source: Avro 1.12, "Schema declaration"; properties `connect.*` are of Confluent's AvroConverter.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.kernels.debezium.connect import (
+    DECIMAL,
+    DOUBLE_BITS,
+    FLOAT_BITS,
+    SOURCE_TYPE,
+    ConnectType,
+)
+
+Rows = npt.NDArray[np.int64]
+
+NULL, BOOLEAN, LONG, FLOAT, DOUBLE, BYTES, STRING, RECORD, ENUM, ARRAY, MAP, UNION, FIXED = range(
+    13
+)
+KIND, FIRST, COUNT = range(3)
+"""Columns of `Program.nodes`."""
+
+_PLAIN = {
+    "null": (NULL, "null"),
+    "boolean": (BOOLEAN, "boolean"),
+    "int": (LONG, "int32"),
+    "long": (LONG, "int64"),
+    "float": (FLOAT, FLOAT_BITS),
+    "double": (DOUBLE, DOUBLE_BITS),
+    "bytes": (BYTES, "bytes"),
+    "string": (STRING, "string"),
+}
+_LOGICAL = {
+    "decimal": DECIMAL,
+    "date": "io.debezium.time.Date",
+    "time-millis": "io.debezium.time.Time",
+    "time-micros": "io.debezium.time.MicroTime",
+    "timestamp-millis": "avro.timestamp-millis",
+    "timestamp-micros": "avro.timestamp-micros",
+    "local-timestamp-millis": "io.debezium.time.Timestamp",
+    "local-timestamp-micros": "io.debezium.time.MicroTimestamp",
+    "local-timestamp-nanos": "io.debezium.time.NanoTimestamp",
+}
+DEEPEST = 32
+_MOST_NODES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a record of a schema is made of.
+
+    Attributes:
+        nodes: a row a type: what it is, where its parts begin in `parts`, how many there are; of
+            FIXED how many bytes there are.
+        parts: a row a part: its node, and where its text begins and ends in `texts`: of a field
+            the name as JSON with its colon, of an enum's symbol that as JSON.
+        texts: all of these.
+        connect: the type of the whole.
+    """
+
+    nodes: Rows
+    parts: Rows
+    texts: bytes
+    connect: ConnectType
+
+    @classmethod
+    def of(cls, schema: str) -> "Program":
+        """The program of a schema in JSON.
+
+        Raises:
+            ValueError: it is no schema of Avro, or a recursive one.
+        """
+        builder = _Builder()
+        try:
+            root, connect = builder.node(json.loads(schema), "", 0)
+        except (TypeError, KeyError, AttributeError, RecursionError) as exc:
+            raise ValueError(f"it is no schema of Avro: {exc}") from exc
+        assert root == 0, "the whole comes first"
+        nodes = np.array(builder.nodes, np.int64).reshape(-1, 3)
+        parts = np.array(builder.parts, np.int64).reshape(-1, 3)
+        return cls(nodes, parts, b"".join(builder.texts), connect)
+
+
+@dataclass(slots=True)
+class _Builder:
+    nodes: list[tuple[int, int, int]] = field(default_factory=list)
+    parts: list[tuple[int, int, int]] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _named: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)
+    _open: list[str] = field(default_factory=list)
+
+    def node(self, schema: object, space: str, depth: int) -> tuple[int, ConnectType]:
+        """Number and type of a schema, whose names are of the namespace `space`."""
+        if depth >= DEEPEST or len(self.nodes) > _MOST_NODES:
+            raise ValueError("it is nested too deeply")
+        if isinstance(schema, str):
+            return self._called(schema, space, depth)
+        if isinstance(schema, list):
+            return self._union(schema, space, depth)
+        if not isinstance(schema, dict):
+            raise ValueError(f"{schema!r:.60} is no type of Avro")
+        return self._declared(schema, space, depth)
+
+    def _declared(
+        self, schema: Mapping[str, Any], space: str, depth: int
+    ) -> tuple[int, ConnectType]:
+        kind = schema["type"]
+        if isinstance(kind, dict | list):
+            return self.node(kind, space, depth + 1)
+        if kind in ("record", "enum", "fixed"):
+            return self._defined(schema, space, depth)
+        if kind in ("array", "map"):
+            return self._list(schema, space, depth)
+        number, connect = self._called(kind, space, depth)
+        return number, _described(connect, schema)
+
+    def _add(self, kind: int) -> int:
+        self.nodes.append((kind, 0, 0))
+        return len(self.nodes) - 1
+
+    def _close(
+        self, number: int, parts: Sequence[tuple[int, str]], count: int | None = None
+    ) -> None:
+        """Give a node its parts, each a node and a text."""
+        first = len(self.parts)
+        for part, text in parts:
+            data = text.encode()
+            self.parts.append((part, self._size, self._size + len(data)))
+            self.texts.append(data)
+            self._size += len(data)
+        kind = self.nodes[number][KIND]
+        self.nodes[number] = (kind, first, len(parts) if count is None else count)
+
+    def _called(self, name: str, space: str, depth: int) -> tuple[int, ConnectType]:
+        """A type by its name."""
+        if name in _PLAIN:
+            kind, connect = _PLAIN[name]
+            return self._add(kind), ConnectType(connect)
+        full = name if "." in name or not space else f"{space}.{name}"
+        known = self._named.get(full) or self._named.get(name)
+        if known is None:
+            raise ValueError(f'there is no type "{name}"')
+        return self._made(*known, full, depth)
+
+    def _defined(
+        self, schema: Mapping[str, Any], space: str, depth: int
+    ) -> tuple[int, ConnectType]:
+        name = str(schema["name"])
+        space = name.rpartition(".")[0] or str(schema.get("namespace", space) or "")
+        full = name if "." in name or not space else f"{space}.{name}"
+        self._named[full] = schema, space
+        return self._made(schema, space, full, depth)
+
+    def _made(
+        self, schema: Mapping[str, Any], space: str, full: str, depth: int
+    ) -> tuple[int, ConnectType]:
+        """A record, an enum, a fixed: it is written out wherever it is used."""
+        if full in self._open:
+            raise ValueError(f'the type "{full}" is a part of itself')
+        if schema["type"] == "fixed":
+            number = self._add(FIXED)
+            self._close(number, (), int(schema["size"]))
+            return number, _described(ConnectType("bytes"), schema)
+        if schema["type"] == "enum":
+            number = self._add(ENUM)
+            self._close(number, [(number, json.dumps(str(each))) for each in schema["symbols"]])
+            return number, ConnectType("string", schema.get("connect.name"))
+        number = self._add(RECORD)
+        self._open.append(full)
+        parts: list[tuple[int, str]] = []
+        types: dict[str, ConnectType] = {}
+        for item in schema["fields"]:
+            part, types[item["name"]] = self.node(item["type"], space, depth + 1)
+            parts.append((part, f"{json.dumps(item['name'])}:"))
+        self._open.pop()
+        self._close(number, parts)
+        return number, _described(ConnectType("struct", fields=types), schema)
+
+    def _list(self, schema: Mapping[str, Any], space: str, depth: int) -> tuple[int, ConnectType]:
+        is_map = schema["type"] == "map"
+        number = self._add(MAP if is_map else ARRAY)
+        item = schema["values" if is_map else "items"]
+        part, connect = self.node(item, space, depth + 1)
+        self._close(number, [(part, "")])
+        return number, _described(ConnectType(schema["type"], items=connect), schema)
+
+    def _union(self, branches: list[object], space: str, depth: int) -> tuple[int, ConnectType]:
+        """A union: of NULL and one type it is of that type, else of none that can be read."""
+        number = self._add(UNION)
+        parts, types = [], []
+        for branch in branches:
+            part, connect = self.node(branch, space, depth + 1)
+            parts.append((part, ""))
+            types += [connect] if connect.type != "null" else []
+        self._close(number, parts)
+        return number, types[0] if len(types) == 1 else ConnectType("union", "union")
+
+
+def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
+    """A type with what its schema says of what it stands for."""
+    name = schema.get("connect.name") or _LOGICAL.get(str(schema.get("logicalType")))
+    if connect.type == "struct" and schema.get("connect.name") is None:
+        name = None
+    scale = schema.get("scale", 0) if name == DECIMAL else None
+    precision = schema.get("precision") if name == DECIMAL else None
+    parameters = schema.get("connect.parameters") or {}
+    return ConnectType(
+        str(schema.get("connect.type") or connect.type),
+        name or connect.name,
+        scale if isinstance(scale, int) else None,
+        precision if isinstance(precision, int) else None,
+        parameters.get(SOURCE_TYPE),
+        connect.optional,
+        connect.fields,
+        connect.items,
+    )

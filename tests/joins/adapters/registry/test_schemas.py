@@ -1,0 +1,144 @@
+"""A registry's schemas by number, over real HTTP."""
+
+import json
+import ssl
+from dataclasses import replace
+
+import pytest
+
+from joins.adapters.registry.schemas import SchemaRegistry
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.registry import RegistryOptions
+from tests.support.certificates import self_signed
+from tests.support.registry import registry
+
+pytestmark = pytest.mark.usefixtures("processes")  # openssl, and what the HTTP client imports
+
+
+def test_a_schema_is_asked_for_once():
+    with registry() as own:
+        own.add(7, "int")
+        with SchemaRegistry(RegistryOptions(f"{own.url}/")) as schemas:
+            assert [schemas.avro_schema(7) for _ in range(3)] == ['"int"'] * 3
+        assert own.paths == ["/schemas/ids/7"]
+
+
+def test_a_number_that_nobody_has_may_come():
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        assert schemas.avro_schema(7) is None
+        own.add(7, "int")
+        assert schemas.avro_schema(7) == '"int"'
+
+
+REFUSED = {
+    "of_another_type": ({"schemaType": "PROTOBUF"}, 'of type "PROTOBUF"'),
+    "made_of_others": ({"references": [{"name": "a"}]}, "refers to other schemas"),
+}
+
+
+@pytest.mark.parametrize(("more", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_schema_that_cannot_be_used_is_refused(more, message):
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        own.add(7, "int", **more)
+        with pytest.raises(SourceError, match=message):
+            schemas.avro_schema(7)
+        own.add(7, "int")  # as the hint says
+        assert schemas.avro_schema(7) == '"int"'
+
+
+def test_who_asks_is_told_to_the_registry():
+    with registry() as own:
+        own.add(7, "int")
+        own.user = ("me", "secret")
+        with (
+            SchemaRegistry(RegistryOptions(own.url)) as schemas,
+            pytest.raises(SourceError, match="status 401") as raised,
+        ):
+            schemas.avro_schema(7)
+        with SchemaRegistry(RegistryOptions(own.url, "me", "secret")) as schemas:
+            assert schemas.avro_schema(7) == '"int"'
+    assert not isinstance(raised.value, SourceUnavailableError)
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_registry_that_cannot_now_is_asked_again(status):
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        own.add(7, "int")
+        own.refusals = [status]
+        with pytest.raises(SourceUnavailableError, match=f"status {status}"):
+            schemas.avro_schema(7)
+        assert schemas.avro_schema(7) == '"int"'
+
+
+def test_a_registry_that_is_away_is_unavailable():
+    with registry() as own:
+        url = own.url
+    with (
+        SchemaRegistry(RegistryOptions(url)) as schemas,
+        pytest.raises(SourceUnavailableError, match="does not answer"),
+    ):
+        schemas.avro_schema(7)
+
+
+def test_an_address_of_something_else_is_told():
+    with registry() as own:
+        own.add(7, "int")
+        with (
+            SchemaRegistry(RegistryOptions(f"{own.url}/apis")) as schemas,
+            pytest.raises(SourceError, match="is no schema registry"),
+        ):
+            schemas.avro_schema(7)
+        with SchemaRegistry(RegistryOptions(own.url)) as schemas:
+            assert schemas.avro_schema(7) == '"int"'
+
+
+def test_a_registry_is_known_by_its_certificate(tmp_path):
+    cert, key = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with registry(context) as own:
+        own.add(7, "int")
+        options = RegistryOptions(own.url)
+        with (
+            SchemaRegistry(options) as schemas,
+            pytest.raises(SourceUnavailableError, match="ConnectError"),
+        ):
+            schemas.avro_schema(7)
+        with SchemaRegistry(replace(options, ca_file=str(cert))) as schemas:
+            assert schemas.avro_schema(7) == '"int"'
+
+
+def test_a_registry_may_want_our_certificate(tmp_path):
+    cert, key = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    context.load_verify_locations(cert)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with registry(context) as own:
+        own.add(7, "int")
+        options = RegistryOptions(
+            own.url, ca_file=str(cert), certificate_file=str(cert), key_file=str(key)
+        )
+        with SchemaRegistry(options) as schemas:
+            assert schemas.avro_schema(7) == '"int"'
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    cert, _ = self_signed(tmp_path)
+    options = RegistryOptions("https://127.0.0.1:1", ca_file=str(tmp_path / "none.pem"))
+    with pytest.raises(SourceError, match=r"none\.pem"):
+        SchemaRegistry(options)
+    SchemaRegistry(replace(options, ca_file=str(cert))).close()
+    (tmp_path / "odd.pem").write_text(json.dumps("no certificate"))
+    with pytest.raises(SourceError, match="cannot be read"):
+        SchemaRegistry(
+            RegistryOptions(
+                "https://127.0.0.1:1",
+                certificate_file=str(cert),
+                key_file=str(tmp_path / "odd.pem"),
+            )
+        )
+
+
+def test_a_password_is_not_shown():
+    assert "secret" not in repr(RegistryOptions("http://a", "me", "secret"))

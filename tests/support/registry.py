@@ -1,0 +1,67 @@
+"""A schema registry on loopback: what Confluent's interface answers for schemas by number."""
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Registry:
+    """Its schemas, who may ask, and with which status the next requests are refused."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.schemas: dict[int, dict[str, object]] = {}
+        self.user: tuple[str, str] | None = None
+        self.refusals: list[int] = []
+        self.paths: list[str] = []
+
+    def add(self, number: int, schema: object, **more: object) -> None:
+        self.schemas[number] = {"schema": json.dumps(schema), **more}
+
+    def answer(self, path: str, header: str | None) -> tuple[int, object]:
+        self.paths.append(path)
+        if self.refusals:
+            return self.refusals.pop(0), {"error_code": 50001}
+        if self.user is not None:
+            expected = base64.b64encode(":".join(self.user).encode()).decode()
+            if header != f"Basic {expected}":
+                return 401, {"error_code": 401, "message": "Unauthorized"}
+        known = self.schemas.get(int(path.rpartition("/")[2]))
+        if not path.startswith("/schemas/ids/"):
+            return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+        return (200, known) if known else (404, {"error_code": 40403, "message": "Not found"})
+
+
+@contextmanager
+def registry(tls: ssl.SSLContext | None = None) -> Iterator[Registry]:
+    own = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, value = own.answer(self.path, self.headers["Authorization"])
+            body = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    own.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield own
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
