@@ -73,6 +73,10 @@ class Connectors:
         answer = self._request("GET", f"/connectors/{name}/offsets")
         return [entry["offset"] for entry in answer["offsets"]]
 
+    def topics(self, name: str) -> list[str]:
+        """The topics that the connector `name` has written to."""
+        return list(self._request("GET", f"/connectors/{name}/topics")[name]["topics"])
+
     def forget_offsets(self, name: str) -> None:
         """Let the connector `name`, which must be stopped (`stop`), begin anew when it resumes."""
         self._request("DELETE", f"/connectors/{name}/offsets")

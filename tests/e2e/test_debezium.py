@@ -3,6 +3,7 @@
 import datetime
 import re
 import signal
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -30,6 +31,11 @@ FILL = {
 }
 ROWS = 4000
 SLOW = {"max.batch.size": "100", "max.queue.size": "200", "poll.interval.ms": "100"}
+# What a connector writes otherwise than the database has it; tests of golden records say how.
+LOST = {
+    MARIADB: {"c_enum", "c_uuid"},
+    POSTGRES: {"c_inet", "c_money", "c_timetz", "c_timestamptz3"},
+}
 USERS_COLUMNS = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
 SOURCES = {MARIADB: (mariadb_source, mariadb_tables), POSTGRES: (postgres_source, postgres_tables)}
 
@@ -217,21 +223,28 @@ def test_every_type_of_a_column_is_joined_as_the_database_has_it(
         with rig.job(every_type(rig, source, columns, clicks, path)) as job:
             opened = job.wait_for(joins, "the gate opens")
             assert view_of(opened, "empty")["evidence"] == "table_scan_completed"
-            rows = {row.pop("item_id"): row for row in job.wait_output(path, len(ids))}
+            rows = {
+                row["item_id"]: {name: row[name] for name in row if name.startswith("c_")}
+                for row in job.wait_output(path, len(ids))
+            }
         shown = in_database(source, table, columns)
     assert sorted(shown) == [1, 2, 5, 6, 10, 11, 12, 13, 14, 33]
+    bits = [column.name for column in columns if has_bits(column) and column.sql != "BOOLEAN"]
     for number in ids:
         assert rows[number].pop("c_empty") is None
+        rows[number] |= {name: without_zeros(rows[number][name]) for name in bits}
         assert rows[number] == shown.get(number, dict.fromkeys(rows[number]))
 
 
 def of_our_calendar(statement: str) -> str:
-    """The connector's driver gives days before 1583 in another calendar: no reader can repair it."""
+    """The connector's driver gives days before 1583 in another calendar; no reader can tell."""
     return re.sub("'(0001|1000)-01-01", "'1600-01-01", statement)
 
 
 def is_joined(column: Column) -> bool:
     """Whether a script can declare the column and a Delta table can hold it."""
+    if column.name in LOST[MARIADB if column.truth.startswith("CAST") else POSTGRES]:
+        return False
     return bool(column.sql) and not column.sql.startswith(("ARRAY", "TIME("))
 
 
@@ -258,12 +271,21 @@ def in_database(
 ) -> dict[int, dict[str, Any]]:
     """The rows as the database's own driver gives them, in the declared types."""
     texts = ", ".join(
-        c.truth.format(c.name) if c.database_type.startswith("BIT") else c.name for c in columns
+        c.truth.format(c.name) if has_bits(c) or c.sql == "STRING" else c.name for c in columns
     )
     return {
         row[0]: {c.name: declared(c, v) for c, v in zip(columns[1:], row[1:], strict=True)}
         for row in source.sql(f"SELECT {texts} FROM {table.name}")
     }
+
+
+def without_zeros(value: Any) -> Any:
+    """Little-endian bits; a connector leaves out bytes at their end that are zero."""
+    return value.rstrip(b"\0") if isinstance(value, bytes) else value
+
+
+def has_bits(column: Column) -> bool:
+    return column.database_type.startswith(("BIT(", "VARBIT"))
 
 
 def declared(column: Column, value: Any) -> Any:
@@ -273,10 +295,16 @@ def declared(column: Column, value: Any) -> Any:
     of, utc = column.sql, datetime.UTC
     if of == "BOOLEAN":
         return bool(int(value))
-    if column.database_type.startswith("BIT"):
-        return int(value).to_bytes(int(of[7:-1]), "little")
+    if has_bits(column):
+        is_text = column.truth.endswith("::text")
+        number, size = (
+            (int(value or "0", 2), len(value)) if is_text else (int(value), int(of[7:-1]) * 8)
+        )
+        return without_zeros(number.to_bytes(-(-size // 8), "little"))
+    if of == "FLOAT":
+        return struct.unpack("f", struct.pack("f", value))[0]
     if of.startswith("DECIMAL"):
-        return Decimal(value)
+        return Decimal(re.sub("[$,]", "", str(value)))
     if of.startswith("TIMESTAMP_LTZ"):
         return value.replace(tzinfo=utc) if value.tzinfo is None else value.astimezone(utc)
     if of == "STRING":
